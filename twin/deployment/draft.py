@@ -187,6 +187,14 @@ class Draft:
                 "weights": weights if kept else 0}
 
     @property
+    def ram_memories(self) -> frozenset[str]:
+        """Memories that hold the arena, and weights kept in RAM."""
+        held = {self.arena, *self.arena_spill, self.weights}
+        held |= {home.memory for home in self.plan.homes.values()}
+        return frozenset(one.name for one in self.board.memories
+                         if one.name in held and one.role not in FLASH_ROLES)
+
+    @property
     def working_ram_bytes(self) -> int:
         """RAM of arena, requantisation parameters and the runtime's own."""
         return self.ram_bytes - self.ram_parts["weights"]

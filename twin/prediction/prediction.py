@@ -217,10 +217,7 @@ class Prediction:
 
 def ram_room(deployment: Deployment) -> int:
     """Return the bytes of the memories that hold the arena, and weights kept in RAM."""
-    held = {deployment.arena, *deployment.arena_spill, deployment.weights}
-    held |= {home.memory for home in deployment.plan.homes.values()}
-    return sum(memory.size_bytes for memory in deployment.board.memories
-               if memory.name in held and memory.role not in FLASH_ROLES)
+    return sum(deployment.board.memory(name).size_bytes for name in deployment.ram_memories)
 
 
 def flash_room(deployment: Deployment) -> int:

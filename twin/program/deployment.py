@@ -86,12 +86,26 @@ class Program(Deployment):
         return Placement(arena=(), arena_bytes=0, live_bytes=(0,) * len(self.graph.layers),
                          peak_layer=0, parameter_bytes=0, weight_offsets=(), weights_bytes=0)
 
+    @cached_property
+    def memory_bytes(self) -> dict[str, int]:
+        """Bytes the file takes of each memory of the board while it runs."""
+        taken = {one.name: sum(end - start for start, end in self.elf.sections.values()
+                               if any(low <= start < high for low, high in one.spans))
+                 for one in self.board.memories}
+        return {name: size for name, size in taken.items() if size}
+
     @property
     def ram_parts(self) -> dict[str, int]:
-        """Bytes the file takes of the RAM its variables are in; stack and heap are among them."""
-        ram = self.board.memory(self.arena)
-        return {"arena": sum(end - start for start, end in self.elf.sections.values()
-                             if ram.address <= start < ram.address + ram.size_bytes)}
+        """Bytes of each RAM the file has a part in: "arena" is that of its variables."""
+        return {"arena": self.memory_bytes.get(self.arena, 0)} | {
+            name: size for name, size in self.memory_bytes.items()
+            if name in self.ram_memories and name != self.arena}
+
+    @property
+    def ram_memories(self) -> frozenset[str]:
+        """Memories that are written, of those the file has a part in."""
+        return frozenset(name for name in (*self.memory_bytes, self.arena)
+                         if self.board.memory(name).role not in FLASH_ROLES)
 
     @property
     def flash_bytes(self) -> int:

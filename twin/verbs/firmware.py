@@ -82,7 +82,8 @@ def build_firmware(model: str | PathLike[str], board: str, *,
     name = f"{graph.name}-{target.name}{'-' + compiler if compiler else ''}{optimisation}"
     folder = Path(output or Path("build", "firmware", name))
     return build.build_firmware(graph, target, folder, compiler=compiler, deployment=deployment,
-                                optimisation=optimisation, kernels=choose_kernels(kernels))
+                                board=machine, optimisation=optimisation,
+                                kernels=choose_kernels(kernels))
 
 
 def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],

@@ -19,6 +19,7 @@ from twin.image.compile.boot_checksum import boot_checksum
 from twin.image.compile.build import build_firmware
 from twin.image.compile.calls import _WRITERS, _literal
 from twin.image.compile.flashing import find_programmer, flash_image
+from twin.image.compile.image_sizes import read_sizes
 from twin.image.compile.memory_map import choose_sample_capacity, write_memory_map
 from twin.image.compile.plan import FIRMWARE, lay_out_constants
 from twin.image.compile.ports import choose_port, firmware_folder, list_ports, load_port
@@ -232,6 +233,13 @@ def test_sizes_of_an_image_are_its_parts_and_too_large_is_told(tmp_path):
     assert sizes.ram_bytes > sizes.weights_bytes + sizes.arena_bytes
     assert (tmp_path / "firmware.elf").is_file()
     assert abs(made.predicted_flash_bytes / sizes.flash_bytes - 1) < 0.05
+    # Weights and data lie in the flash, too, to be copied.
+    assert {one.name: one.used_bytes for one in sizes.memories} == {
+        "flash": sizes.code_bytes + sizes.weights_bytes + sizes.data_bytes,
+        "sram": sizes.weights_bytes + sizes.data_bytes + sizes.bss_bytes + sizes.arena_bytes
+        + sizes.stack_bytes}
+    assert not sizes.lies_in_ram
+    assert read_sizes(made.image, load_board("rpi_pico")).memories == ()  # of another map
     # The plan knows arena and 10 KiB; the linker also finds 3.1 KiB of input, bytes and floats.
     board = change_board(load_board("nucleo_f401re"), {"memories.sram.size_bytes": "12KiB"})
     small = place(deployment.graph, board, FIRMWARE, weights=None, arena=None, code="flash")

@@ -23,6 +23,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
 from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
+from twin.image.compile.image_sizes import read_sizes
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
 from twin.program import finding
@@ -56,6 +57,13 @@ def test_our_own_image_runs_the_instructions_that_are_read_from_it(network, boar
     made = twin.deploy_elf(image.path, board, call="infer_once")
     if board == "stm32n6570_dk":  # linked to where a boot loader copies it
         assert made.flash_bytes == 0 and made.weights == made.arena == made.code == "sram"
+    sizes = read_sizes(image.path, read.board)
+    if board != BOARD:
+        assert sizes.lies_in_ram and sizes.flash_bytes == made.flash_bytes == 0
+    if board == "apollo510_evb":  # code in one RAM, variables in another
+        assert set(made.ram_parts) == {"arena", "itcm"} and made.ram_parts["itcm"] > 15_000
+    for one in sizes.memories:  # what is kept to be copied is not there while it runs
+        assert one.used_bytes >= made.memory_bytes.get(one.name, 0) > 0
     for temperature in ("warm", "cold"):
         expected, found = (predict(one, temperature=temperature) for one in (read, made))
         layers = [layer for layer in expected.layers if not layer.alias]

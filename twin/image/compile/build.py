@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from hwmodels.board.facts import Board
 from hwmodels.children import command_of
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import Deployment
@@ -78,22 +79,28 @@ class Build:
 
         Notes
         -----
-        Weights count where they are copied to RAM: a choice the image carries, no prediction.
+        Weights count where they are copied to RAM, and code where all lies there: choices the
+        image carries, no prediction.
         """
         weights_bytes = self.source.placement.weights_bytes if self.sizes.weights_in_ram else 0
+        if self.sizes.lies_in_ram:
+            weights_bytes += self.source.placement.weights_bytes + FIRMWARE.code_bytes
         return (weights_bytes + self.source.placement.arena_bytes + self.source.input_room_bytes
                 + FIRMWARE.ram_bytes + SAMPLE_BYTES * (self.samples - SAMPLES[-1]))
 
     @property
     def predicted_flash_bytes(self) -> int:
-        """Flash as planned: weights, requantisation and the firmware's code."""
+        """Flash as planned: weights, requantisation and the code; none where RAM has it."""
+        if self.sizes.lies_in_ram:
+            return 0
         return self.source.placement.weights_bytes + FIRMWARE.code_bytes
 
 
 def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str | None = None,
                    optimisation: str = "-O2", kernels: str = "own",
                    deployment: Deployment | None = None,
-                   defines: tuple[str, ...] = (), tile: int = 2) -> Build:
+                   defines: tuple[str, ...] = (), tile: int = 2,
+                   board: Board | None = None) -> Build:
     """Build the image of a network for a port.
 
     Parameters
@@ -117,6 +124,8 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         Further macros, "NAME" or "NAME=VALUE".
     tile : int
         Windows our own int8 convolution copies before it multiplies them.
+    board : Board, optional
+        Whose memories sizes are told of, where no deployment says.
 
     Returns
     -------
@@ -146,12 +155,14 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     used = _find_compiler(compiler or _default_compiler(port), port)
     write_source(source, Path(folder))
     return compile_source(source, port, folder, compiler=used, optimisation=optimisation,
-                          memory_map=memory_map, samples=samples, defines=defines)
+                          memory_map=memory_map, samples=samples, defines=defines,
+                          board=deployment.board if deployment is not None else board)
 
 
 def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map: str,
                    compiler: str | None = None, optimisation: str = "-O2",
-                   samples: int = SAMPLES[0], defines: tuple[str, ...] = ()) -> Build:
+                   samples: int = SAMPLES[0], defines: tuple[str, ...] = (),
+                   board: Board | None = None) -> Build:
     """Compile what is written in a folder: model.c, weights.S and whatever C lies beside them.
 
     Parameters
@@ -172,6 +183,8 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
         How many the board keeps.
     defines : tuple of str
         Further macros.
+    board : Board, optional
+        Whose memories sizes are told of.
 
     Raises
     ------
@@ -190,7 +203,7 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
     _fill_in(folder, source, port, version, tuple(macros))
     _make(folder, port, used, optimisation, source.kernels, macros)
     image = folder / "firmware.elf"
-    sizes = read_sizes(image)
+    sizes = read_sizes(image, board)
     if "BOOT_CHECKSUM" in port.settings:
         write_boot_checksum(image, int(port.settings["BOOT_CHECKSUM"]))
     return Build(folder=folder, image=image, port=port, compiler=version, source=source,

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hwmodels.board.facts import Board
 from hwmodels.errors import extra_missing
+from twin.deployment.memories import FLASH_ROLES
 from twin.errors import FirmwareError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """What an image takes of one memory.
+
+    Parameters
+    ----------
+    name : str
+        Of the board's.
+    flash : bool
+        Whether it is not written while the image runs.
+    used_bytes, size_bytes : int
+        Taken by what lies there and what is kept there to be copied; and all of it.
+    """
+
+    name: str
+    flash: bool
+    used_bytes: int
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +53,8 @@ class ImageSizes:
         Reserved.
     weights_in_ram : bool
         Whether the constants are copied to RAM at start.
+    memories : tuple of MemoryUse
+        By memory of the board; none where the image is not linked to its memories.
     """
 
     code_bytes: int
@@ -39,21 +64,38 @@ class ImageSizes:
     arena_bytes: int
     stack_bytes: int
     weights_in_ram: bool
+    memories: tuple[MemoryUse, ...] = ()
+
+    @property
+    def lies_in_ram(self) -> bool:
+        """Whether something else, a boot loader or a debugger, brings all of it into RAM."""
+        return bool(self.memories) and not any(one.flash for one in self.memories)
 
     @property
     def flash_bytes(self) -> int:
-        """What is programmed."""
+        """What is programmed; nothing of an image that lies in RAM."""
+        if self.memories:
+            return sum(one.used_bytes for one in self.memories if one.flash)
         return self.code_bytes + self.weights_bytes + self.data_bytes
 
     @property
     def ram_bytes(self) -> int:
         """What is taken at run time."""
+        if self.memories:
+            return sum(one.used_bytes for one in self.memories if not one.flash)
         return (self.data_bytes + self.bss_bytes + self.arena_bytes + self.stack_bytes
                 + (self.weights_bytes if self.weights_in_ram else 0))
 
 
-def read_sizes(path: Path) -> ImageSizes:
+def read_sizes(path: Path, board: Board | None = None) -> ImageSizes:
     """Read the sizes of an image.
+
+    Parameters
+    ----------
+    path : Path
+        ELF file.
+    board : Board, optional
+        Whose memories it may be linked to.
 
     Raises
     ------
@@ -72,11 +114,11 @@ def read_sizes(path: Path) -> ImageSizes:
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
-            loads = [(segment["p_vaddr"], segment["p_paddr"], segment["p_memsz"])
-                     for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
-            for section in elf.iter_sections():
-                if not section["sh_flags"] & 2 or not section["sh_size"]:  # SHF_ALLOC
-                    continue
+            segments = [segment.header for segment in elf.iter_segments("PT_LOAD")]
+            loads = [(one["p_vaddr"], one["p_paddr"], one["p_memsz"]) for one in segments]
+            sections = [one for one in elf.iter_sections()
+                        if one["sh_flags"] & 2 and one["sh_size"]]  # SHF_ALLOC
+            for section in sections:
                 kind = _kind(section.name, bool(section["sh_flags"] & 1),
                              section["sh_type"] == "SHT_NOBITS")
                 totals[kind] += section["sh_size"]
@@ -85,8 +127,36 @@ def read_sizes(path: Path) -> ImageSizes:
                                  for start, load, size in loads) and _is_copied(elf)
     except ELFError as error:
         raise FirmwareError(f"{path}: no ELF image ({error})") from error
-    return ImageSizes(weights_in_ram=in_ram,
+    return ImageSizes(weights_in_ram=in_ram, memories=() if board is None else
+                      _share(sections, segments, board),
                       **{f"{name}_bytes": size for name, size in totals.items()})
+
+
+def _share(sections: Sequence[Any], segments: Sequence[Any],
+           board: Board) -> tuple[MemoryUse, ...]:
+    """Return what sections take of memories: where they run, and where what is copied is kept.
+
+    Windows on one memory are one place: what is loaded through another is not copied.
+    """
+    def find(address: int) -> tuple[str, int] | None:
+        """Memory an address is of, and where in it."""
+        return next(((one.name, address - low) for one in board.memories
+                     for low, high in one.spans if low <= address < high), None)
+
+    taken: dict[str, int] = {}
+    for section in sections:
+        start, size = section["sh_addr"], section["sh_size"]
+        places = {find(start)}
+        if section["sh_type"] != "SHT_NOBITS":
+            places |= {find(start - one["p_vaddr"] + one["p_paddr"]) for one in segments
+                       if one["p_vaddr"] <= start < one["p_vaddr"] + one["p_memsz"]}
+        for place in places:
+            if place is None:
+                return ()
+            taken[place[0]] = taken.get(place[0], 0) + size
+    return tuple(MemoryUse(name=one.name, flash=one.role in FLASH_ROLES,
+                           used_bytes=taken[one.name], size_bytes=one.size_bytes)
+                 for one in board.memories if one.name in taken)
 
 
 def _is_copied(elf: Any) -> bool:

@@ -27,12 +27,16 @@ def build_report(build: Build) -> RenderableType:
     for name, found, predicted in rows:
         add_row(table, (name, f"{found:,}", f"{predicted:,}"))
     where = ", weights copied to RAM" if sizes.weights_in_ram else ""
+    if sizes.lies_in_ram:
+        where = ", code and weights; a flash holds none of it"
+    lines = [f"{one.name} {one.used_bytes:,} of {one.size_bytes:,}" for one in sizes.memories]
     return Group(
         new_pairs((("image", str(build.image)), ("port", build.port.name),
                    ("compiler", build.compiler))),
         table,
         f"RAM: arena, {sizes.bss_bytes + sizes.data_bytes:,} of the run loop with {build.samples:,}"
-        f" samples and a copy of the input, {sizes.stack_bytes:,} of stack{where}")
+        f" samples and a copy of the input, {sizes.stack_bytes:,} of stack{where}",
+        *([f"by memory: {', '.join(lines)} bytes"] if lines else []))
 
 
 def run_report(run: BoardRun) -> RenderableType:
