@@ -288,18 +288,26 @@ static void twin_probe_tail(void)
     TWIN_PROBE_PUT((uint8_t)'\n');
 }
 
-static void twin_probe_send(void)
+static void twin_probe_send_begin(uint32_t layers, uint32_t lost)
 {
     twin_probe_head("begin");
     twin_probe_number(" hz=", (uint64_t)(TWIN_PROBE_HZ));
+#ifdef TWIN_PROBE_NPU_HZ
+    twin_probe_number(" npu=", (uint64_t)(TWIN_PROBE_NPU_HZ));
+#endif
     twin_probe_text(" unit=" TWIN_PROBE_UNIT);
-    twin_probe_number(" layers=", twin_probe.count);
-    twin_probe_number(" lost=", twin_probe.lost);
+    twin_probe_number(" layers=", layers);
+    twin_probe_number(" lost=", lost);
     twin_probe_number(" total=", twin_probe.total);
     twin_probe_number(" mark=", twin_probe.cost);
     twin_probe_text(" name=");
     twin_probe_word(twin_probe.network);
     twin_probe_tail();
+}
+
+static void twin_probe_send(void)
+{
+    twin_probe_send_begin(twin_probe.count, twin_probe.lost);
     for (uint32_t i = 0; i < twin_probe.count; i++) {
         twin_probe_head("layer");
         twin_probe_number(" place=", i);

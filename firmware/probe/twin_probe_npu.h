@@ -30,6 +30,9 @@
 
 #include "ll_aton_rt_user_api.h"
 #include "ll_aton_dbgtrc.h"
+#ifndef TWIN_PROBE_NPU_HZ
+#define TWIN_PROBE_NPU_HZ 0
+#endif
 #include "twin_probe.h"
 
 #ifdef __cplusplus
@@ -52,9 +55,6 @@ void twin_probe_npu_end(void);
 
 #ifdef TWIN_PROBE_COBS
 #error "epochs are sent as text: do not define TWIN_PROBE_COBS"
-#endif
-#ifndef TWIN_PROBE_NPU_HZ
-#define TWIN_PROBE_NPU_HZ 0
 #endif
 #ifndef TWIN_PROBE_NPU_EPOCHS
 #define TWIN_PROBE_NPU_EPOCHS 160
@@ -271,17 +271,7 @@ static void twin_probe_npu_send_epoch(uint32_t place)
 void twin_probe_npu_end(void)
 {
     twin_probe_advance();
-    twin_probe_head("begin");
-    twin_probe_number(" hz=", (uint64_t)(TWIN_PROBE_HZ));
-    twin_probe_number(" npu=", (uint64_t)(TWIN_PROBE_NPU_HZ));
-    twin_probe_text(" unit=" TWIN_PROBE_UNIT);
-    twin_probe_number(" layers=", twin_probe_npu.count);
-    twin_probe_number(" lost=", twin_probe_npu.lost);
-    twin_probe_number(" total=", twin_probe.total);
-    twin_probe_number(" mark=", twin_probe.cost);
-    twin_probe_text(" name=");
-    twin_probe_word(twin_probe.network);
-    twin_probe_tail();
+    twin_probe_send_begin(twin_probe_npu.count, twin_probe_npu.lost);
     for (uint32_t i = 0; i < twin_probe_npu.count; i++)
         twin_probe_npu_send_epoch(i);
     twin_probe_head("end");
