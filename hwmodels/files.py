@@ -187,6 +187,11 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 _NOT_BRACKETS = bytes(code for code in range(128) if chr(code) not in "[]{}")
 
 
+MISSHAPEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What using a parsed document raises where it has another form than its reader takes for granted:
+one list for every reader, so that none lacks a kind."""
+
+
 class DocumentError(TwinError):
     """A document cannot be read; the message is the reason alone, whoever reads names the file."""
 

@@ -237,6 +237,10 @@ def _scale(quantity: str, column: _Column, si: bool, path: Path, line: int) -> f
     return units[column.unit]
 
 
+_WORD = np.dtype("U64")
+"""Of a cell of text: longer ones are cut, for every row would be as wide as the widest."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     lines: list[str]
@@ -259,11 +263,11 @@ class _Rows:
     def words(self, place: int) -> np.ndarray:
         """Return a column of text; a cell that is not there is "0"."""
         with contextlib.suppress(ValueError):
-            return np.char.strip(self._column(place, np.str_))
+            return np.char.strip(self._column(place, _WORD))
         rows = [line.split(self.separator) for line in self.lines]
-        return np.array([row[place].strip() if place < len(row) else "0" for row in rows])
+        return np.array([row[place].strip() if place < len(row) else "0" for row in rows], _WORD)
 
-    def _column(self, place: int, kind: type[np.generic]) -> np.ndarray:
+    def _column(self, place: int, kind: type[np.generic] | np.dtype[np.str_]) -> np.ndarray:
         return np.loadtxt(self.lines, kind, delimiter=self.separator, usecols=place,
                           comments=None, ndmin=1)
 

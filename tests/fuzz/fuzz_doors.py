@@ -11,8 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fuzz_door import LONGEST_REFUSAL, Door
+from fuzz_door import LONGEST_REFUSAL, Answer, Door
 from fuzz_files import FILES, ROOT, SPLIT
+from fuzz_lines import LINES
+from fuzz_shapes import damage_documents, damage_integers, damage_numbers, damage_onnx
 
 from hwmodels.errors import TwinError
 
@@ -22,8 +24,8 @@ WORDS = (b"1e999", b"nan", b"-1", b"0", b"null", b"true", b"2001-99-99", b"0x_",
          b"1000000000", b"4294967296", b"<<: *x", b"%", b"\"", b"''", b"-0.0", b"1_000", b"1:30")
 
 
-def tell_fault(door: str, data: bytes, folder: Path) -> str | None:
-    """Return what is wrong with how an input is taken; None where it is read or refused well."""
+def try_door(door: str, data: bytes, folder: Path) -> Answer:
+    """Return whether an input was read or refused well, and otherwise what is wrong."""
     path = folder / f"input{DOORS[door].suffix}"
     path.write_bytes(data)
     try:
@@ -31,10 +33,16 @@ def tell_fault(door: str, data: bytes, folder: Path) -> str | None:
     except TwinError as error:
         said = str(error)
         if len(said) > LONGEST_REFUSAL or not said.isprintable() or not said:
-            return f"a refusal of {len(said)} characters: {said[:200]!r}"
+            return Answer(fault=f"a refusal of {len(said)} characters: {said[:200]!r}")
+        return Answer(refused=True)
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:300]!r} at {_place(error)}"
-    return None
+        return Answer(fault=f"{type(error).__name__}: {str(error)[:300]!r} at {_place(error)}")
+    return Answer()
+
+
+def tell_fault(door: str, data: bytes, folder: Path) -> str | None:
+    """Return what is wrong with how an input is taken; None where it is read or refused well."""
+    return try_door(door, data, folder).fault
 
 
 def _place(error: BaseException) -> str:
@@ -199,7 +207,7 @@ def _log(form: str) -> Door:
 
         return [log if isinstance(log, bytes) else log.encode() for log in LOGS[form]]
 
-    return Door(seeds=seeds, enter=read, suffix=".log")
+    return Door(seeds=seeds, enter=read, suffix=".log", reshape=damage_numbers)
 
 
 def _trace(meter: str, *texts: str) -> Door:
@@ -209,7 +217,8 @@ def _trace(meter: str, *texts: str) -> Door:
         found = read_meter_file(path, meter, supply_v=2.0, shunt_ohm=1.0)
         energy_samples(found, (0,), (50.0,), runs=1)
 
-    return Door(seeds=lambda: [text.encode() for text in texts], enter=read, suffix=".csv")
+    return Door(seeds=lambda: [text.encode() for text in texts], enter=read, suffix=".csv",
+                reshape=damage_numbers)
 
 
 def _table(head: str, row: str, rows: int = 14) -> str:
@@ -222,31 +231,39 @@ def _file(*parts: str) -> Callable[[], list[bytes]]:
 
 
 DOORS: Mapping[str, Door] = {
-    "tflite": Door(seeds=_tflite, enter=_model, suffix=".tflite"),
-    "onnx": Door(seeds=_onnx, enter=_model, suffix=".onnx"),
-    "layer-list": Door(seeds=_layer_list, enter=_model, suffix=".json"),
+    "tflite": Door(seeds=_tflite, enter=_model, suffix=".tflite", reshape=damage_integers),
+    "onnx": Door(seeds=_onnx, enter=_model, suffix=".onnx", reshape=damage_onnx),
+    "layer-list": Door(seeds=_layer_list, enter=_model, suffix=".json",
+                       reshape=damage_documents),
     "board": Door(seeds=_file("hwmodels", "boards", "nucleo_l4r5zi.yaml"), enter=_board,
-                  suffix=".yaml"),
+                  suffix=".yaml", reshape=damage_documents),
     "overlay": Door(seeds=lambda: [min((path.read_bytes() for path in sorted(
         (ROOT / "calibration" / "fitting" / "shipped").glob("*/*.yaml"))), key=len)],
-        enter=_overlay, suffix=".yaml"),
+        enter=_overlay, suffix=".yaml", reshape=damage_documents),
     "plan": Door(seeds=lambda: [b"schema: 1\nboard: nucleo_l4r5zi\nbenchmarks:\n- latency:flash\n"
                                 b"runtime: cmsis-nn@6.0\nmodel: kws\nexpected: narrower\n"],
-                 enter=_plan, suffix=".yaml"),
-    "document": Door(seeds=_documents, enter=_document, suffix=".json"),
-    "measurement": Door(seeds=_measurements, enter=_measurement),
+                 enter=_plan, suffix=".yaml", reshape=damage_documents),
+    "document": Door(seeds=_documents, enter=_document, suffix=".json",
+                     reshape=damage_documents),
+    "measurement": Door(seeds=_measurements, enter=_measurement, reshape=damage_documents),
     "settings": Door(seeds=lambda: [
         b"clocks.cpu.frequency_hz=80MHz", b"memories.flash.read_bytes=16", b"placement.arena=tcm",
         b"caches.art_d.size_bytes=2KiB", b"runtime=cmsis-nn", b"memories.sram1.size_bytes=1e3"],
-        enter=_settings),
+        enter=_settings, reshape=damage_numbers),
     "wire": Door(seeds=_frames, enter=_wire),
     **{f"log-{form}": _log(form) for form in (
         "itm", "mlperf-tiny", "neuralspot", "npu-profiler", "perf-stat", "st-edge-ai", "tflm",
-        "vela")},
+        "vela", "x-cube-ai")},
     "trace-ppk2": _trace("ppk2", _table("Timestamp(ms),Current(uA),D0-D7\n",
                                         "{ms:.2f},{value},{mark}0000000\n")),
     "trace-joulescope": _trace("joulescope", _table("#time,current,voltage,power,gpi0\n",
                                                     "{s:.6f},{value},2.0,{value},{mark}\n")),
+    "trace-stlink": _trace("stlink_v3pwr", _table(
+        "Power recording\nTime (ms);Current (nA);Voltage (mV)\n", "{ms:.2f};{value};2000\n")),
+    "trace-ina226": _trace("ina226", _table("t (us),shunt (uV),bus (mV)\n",
+                                            "{us},{value},2000\n")),
+    "trace-ina228": _trace("ina228", _table("time(ms);power(mW);mark\n",
+                                            "{ms:.2f};{value};{mark}\n")),
     "trace-lpm01a": _trace("lpm01a", _table("TimeStamp: 000s 001ms, buff 00%\n",
                                             "{value:.0f}5-07\n")
                            + "TimeStamp: 000s 002ms, buff 00%\n"),
@@ -257,5 +274,5 @@ DOORS: Mapping[str, Door] = {
         _table("X,CH1,Start,Increment\nSequence,Volt,0,1e-5\n", "{us},{value},,\n"),
         _table("Horizontal Units,s\nVertical Units,V\n\nTIME,CH1,D0\n",
                "{s:.6f},{value},{mark}\n")),
-    **FILES,
+    **FILES, **LINES,
 }

@@ -17,11 +17,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from fuzz_door import Door, run_command
+from fuzz_shapes import (
+    SPLIT,
+    damage_documents,
+    damage_integers,
+    damage_numbers,
+    damage_table,
+)
 
 ROOT = Path(__file__).parents[2]
-SPLIT = b"\n=====\n"
-"""Between the parts of an input that is several files."""
-
 STUDY = b"""schema: 1
 name: pair
 question: "two clocks"
@@ -119,6 +123,36 @@ def _part(path: Path) -> None:
         run_command("study", "run", str(folder / "study.yaml"), "-o", str(folder))
 
     _with_study({name: path.read_bytes()}, use)
+
+
+LESSONS = b"""schema: 1
+name: lessons
+question: "two networks, boards and clocks"
+models: [ad]
+boards: [nucleo_l4r5zi, nucleo_f746zg]
+clocks: [own, 90%, 80%, 70%, 60%, 50%, 40%, 30%]
+"""
+
+
+@lru_cache(maxsize=1)
+def _lessons() -> Mapping[str, bytes]:
+    """A study that guidelines can be learnt from."""
+    import twin
+
+    with scratch() as folder:
+        (folder / "lessons.yaml").write_bytes(LESSONS)
+        twin.run_study(folder / "lessons.yaml", folder / "done", command=["twin"])
+        return {path.relative_to(folder / "done").as_posix(): path.read_bytes()
+                for path in sorted((folder / "done").iterdir()) if path.is_file()}
+
+
+def _learn(path: Path) -> None:
+    """Learn guidelines of a study's table, whose form is whole more often than not."""
+    with scratch() as folder:
+        (folder / "done").mkdir()
+        for name, content in {**_lessons(), "results.parquet": path.read_bytes()}.items():
+            (folder / "done" / name).write_bytes(content)
+        run_command("guidelines", str(folder / "done"), "-o", str(folder / "guide.md"))
 
 
 def _parts() -> list[bytes]:
@@ -227,20 +261,22 @@ def _checked(match: re.Match[bytes]) -> bytes:
     return b"@%s*%02X" % (match[1], total)
 
 
-def _probe_logs() -> list[bytes]:
+def make_probe_logs(layers: tuple[bytes, ...] = (b"CONV_2D", b"SOFTMAX")) -> list[bytes]:
     """Two inferences as lines, and as frames."""
     from calibration.collecting.wire.frames import Frame, encode_frame
 
     lines, frames = [], []
     for run in (0, 1):
-        told = [(0, (run, 80_000_000, 1, 2, 0, 5200, 0, 8), b"net"),
-                (1, (run, 0, 5000), b"CONV_2D"), (1, (run, 1, 100), b"SOFTMAX"), (2, (run,), b"")]
+        told = [(0, (run, 80_000_000, 1, len(layers), 0, 90_000, 0, 8), b"net"),
+                *((1, (run, place, 5000 - place), name) for place, name in enumerate(layers)),
+                (2, (run,), b"")]
         for kind, numbers, name in told:
             payload = bytes([kind, 1]) + struct.pack(f"<{len(numbers)}I", *numbers) + name
             frames.append(encode_frame(Frame(type=0xA0, sequence=run, payload=payload)))
-        lines += [b"twin 1 begin run=%d hz=80000000 layers=2 lost=0 total=5200 mark=8 unit=cycles "
-                  b"name=net" % run, b"twin 1 layer run=%d place=0 count=5000 name=CONV_2D" % run,
-                  b"twin 1 layer run=%d place=1 count=100 name=SOFTMAX" % run,
+        lines += [b"twin 1 begin run=%d hz=80000000 layers=%d lost=0 total=90000 mark=8 "
+                  b"unit=cycles name=net" % (run, len(layers)),
+                  *(b"twin 1 layer run=%d place=%d count=%d name=%s" % (
+                      run, place, 5000 - place, name) for place, name in enumerate(layers)),
                   b"twin 1 end run=%d" % run]
     return [b"".join(b"I (12) app: " + _PROBE_LINE.sub(_checked, b"@%s*00" % line) + b"\r\n"
                      for line in lines), b"\0".join([b"boot", *frames, b""])]
@@ -343,14 +379,25 @@ def _program(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _programs() -> list[bytes]:
-    return [make_program()]
+    return [make_program(), make_riscv_program()]
 
 
-def make_program() -> bytes:
+def _run_program(path: Path) -> None:
+    """Emulate a program and bill it, with a file at an address: its own first bytes."""
+    data = path.read_bytes()
+    dump = path.with_suffix(".dump")
+    dump.write_bytes(data[:64])
+    board = "esp32c3_devkitm" if data[18:19] == b"\xf3" else "nucleo_l4r5zi"
+    at = ("0x1fff7500", "0x20000000", "0xfffffff0", "0x08000000")[len(data) % 4]
+    run_command("predict", "--elf", str(path), "-b", board, "--from", "main", "--limit", "20000",
+                "--memory", f"{dump}@{at}")
+
+
+def make_program(base: int = 0x08000000) -> bytes:
     """A program of a few instructions as a linker leaves it: main calls a function and ends."""
-    code = struct.pack("<II", 0x20001000, 0x08000041) + bytes(0x38)
+    code = struct.pack("<II", 0x20001000, base + 0x41) + bytes(0x38)
     code += bytes.fromhex("00f002f8" "fee7" "00bf"      # reset: bl main; b .
-                          "00b5" "00f002f8" "00bd"      # main: push lr; bl work; pop pc
+                          "00b5" "00f001f8" "00bd"      # main: push lr; bl work; pop pc
                           "0a20" "0138" "fdd1" "7047")  # work: ten turns
     names = b"\0main\0work\0Reset_Handler\0.text\0.symtab\0.strtab\0.shstrtab\0.isr_vector\0"
 
@@ -359,10 +406,10 @@ def make_program() -> bytes:
 
     symbols = bytes(16) + b"".join(
         struct.pack("<IIIBBH", at(name), value | 1, size, 0x12, 0, 1)
-        for name, value, size in ((b"Reset_Handler", 0x08000040, 8), (b"main", 0x08000048, 8),
-                                  (b"work", 0x08000050, 8)))
+        for name, value, size in ((b"Reset_Handler", base + 0x40, 8), (b"main", base + 0x48, 8),
+                                  (b"work", base + 0x50, 8)))
     head = 52 + 32
-    places = [(b"", 0, 0, 0, 0, b"", 0, 0), (b".text", 1, 6, 0x08000000, head, code, 0, 0),
+    places = [(b"", 0, 0, 0, 0, b"", 0, 0), (b".text", 1, 6, base, head, code, 0, 0),
               (b".symtab", 2, 0, 0, head + len(code), symbols, 3, 16),
               (b".strtab", 3, 0, 0, head + len(code) + len(symbols), names, 0, 0)]
     sections = b"".join(struct.pack(
@@ -371,28 +418,66 @@ def make_program() -> bytes:
         in places)
     end = head + len(code) + len(symbols) + len(names)
     return (b"\x7fELF\1\1\1" + bytes(9) + struct.pack(
-        "<HHIIIIIHHHHHH", 2, 40, 1, 0x08000041, 52, end, 0x05000200, 52, 32, 1, 40, 4, 3)
-        + struct.pack("<IIIIIIII", 1, head, 0x08000000, 0x08000000, len(code), len(code), 5, 4)
+        "<HHIIIIIHHHHHH", 2, 40, 1, base + 0x41, 52, end, 0x05000200, 52, 32, 1, 40, 4, 3)
+        + struct.pack("<IIIIIIII", 1, head, base, base, len(code), len(code), 5, 4)
         + code + symbols + names + sections)
 
 
+def make_riscv_program() -> bytes:
+    """The same for RISC-V: main calls a function of ten turns and ends."""
+    program = bytearray(make_program(base := 0x3FC7C000))
+    struct.pack_into("<H", program, 18, 243)
+    struct.pack_into("<I", program, 24, base + 0x40)
+    struct.pack_into("<I", program, 36, 0)
+    code = struct.pack("<6I", 0x008000EF, 0x0000006F,  # start: jal main; j .
+                       0x00A00513, 0xFFF50513, 0xFE051EE3, 0x00008067)
+    program[84 + 0x40:84 + 0x58] = code
+    for number, (place, size) in enumerate(((0x40, 8), (0x48, 16), (0x4C, 12)), 1):
+        struct.pack_into("<II", program, 84 + 0x58 + 16 * number + 4, base + place, size)
+    return bytes(program)
+
+
+def _options(path: Path) -> None:
+    """Take the lines of a file for words of a command: values people type."""
+    words = path.read_bytes().decode("utf-8", "replace").replace("\0", "").split("\n")
+    with scratch() as folder:
+        run_command("sweep", "ad", "-b", "nucleo_l4r5zi", *(
+            word for word in words if "/" not in word and not word.startswith("-o")),
+            "-o", str(folder / "rows.csv"))
+
+
+OPTIONS = tuple("\n".join(words).encode() for words in (
+    ("--set", "caches.art_d.size_bytes=1KiB..4KiB:3", "--max-ms", "0.2s"),
+    ("--set", "clocks.cpu.frequency_hz=40MHz,80MHz", "--max-ram", "64KiB", "--price", "ad=3.5"),
+    ("--sample", "sobol:4", "--set", "clocks.cpu.frequency_hz=40MHz..80MHz"),
+    ("--clock", "40MHz,own", "--over", "time,ram", "--max-usd", "12")))
+
+
 FILES: Mapping[str, Door] = {
-    "study-table": Door(seeds=_tables, enter=_table, suffix=".parquet"),
-    "study-part": Door(seeds=_parts, enter=_part, suffix=".parquet"),
+    "study-table": Door(seeds=_tables, enter=_table, suffix=".parquet", reshape=damage_table),
+    "study-part": Door(seeds=_parts, enter=_part, suffix=".parquet", reshape=damage_table),
     "study-head": Door(seeds=lambda: [SPLIT.join((_study()["session.json"],
-                                                  _study()["study.yaml"]))], enter=_study_head),
+                                                  _study()["study.yaml"]))], enter=_study_head,
+                       reshape=damage_documents),
     "study-file": Door(seeds=lambda: [STUDY, *(path.read_bytes() for path in sorted(
         (ROOT / "twin" / "studies" / "study" / "files").glob("[ab]_*.yaml")))],
-        enter=_study_file, suffix=".yaml"),
-    "scenario": Door(seeds=lambda: [SCENARIO], enter=_scenario, suffix=".yaml"),
+        enter=_study_file, suffix=".yaml", reshape=damage_documents),
+    "scenario": Door(seeds=lambda: [SCENARIO], enter=_scenario, suffix=".yaml",
+                     reshape=damage_documents),
     "runtime": Door(seeds=lambda: [(ROOT / "twin" / "runtimes" / f"{name}.yaml").read_bytes()
                                    for name in ("tflm-cmsis-nn", "cmsis-nn", "neural-art")],
-                    enter=_runtime, suffix=".yaml"),
-    "session": Door(seeds=_kept_run, enter=_session),
+                    enter=_runtime, suffix=".yaml", reshape=damage_documents),
+    "session": Door(seeds=_kept_run, enter=_session, reshape=damage_documents),
     "bundle": Door(seeds=_bundles, enter=_bundle, suffix=".zip"),
-    "probe": Door(seeds=_probe_logs, enter=_probe, suffix=".log"),
-    "series": Door(seeds=_measurements, enter=_series),
+    "probe": Door(seeds=make_probe_logs, enter=_probe, suffix=".log", reshape=damage_numbers),
+    "series": Door(seeds=_measurements, enter=_series, reshape=damage_documents),
     "labelled": Door(seeds=_arrays, enter=_labelled, suffix=".npz"),
-    "compiled": Door(seeds=_compiler_outputs, enter=_compiled, suffix=".json"),
-    "program": Door(seeds=_programs, enter=_program, suffix=".elf"),
+    "compiled": Door(seeds=_compiler_outputs, enter=_compiled, suffix=".json",
+                     reshape=damage_documents),
+    "learn": Door(seeds=lambda: [_lessons()["results.parquet"]], enter=_learn, suffix=".parquet",
+                  reshape=damage_table),
+    "program-run": Door(seeds=_programs, enter=_run_program, suffix=".elf",
+                        reshape=damage_integers),
+    "options": Door(seeds=lambda: list(OPTIONS), enter=_options, reshape=damage_numbers),
+    "program": Door(seeds=_programs, enter=_program, suffix=".elf", reshape=damage_integers),
 }

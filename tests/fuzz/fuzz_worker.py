@@ -12,11 +12,14 @@ import json
 import random
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from fuzz_doors import DOORS, WORDS, tell_fault
+from fuzz_door import Answer
+from fuzz_doors import DOORS, WORDS, try_door
 from fuzz_mutator import mutate
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -66,23 +69,44 @@ def list_corpus(door: str) -> list[bytes]:
     return [path.read_bytes() for path in sorted((CORPUS / door).glob("*"))]
 
 
-def run(door: str, first: int, count: int, folder: Path) -> list[dict[str, str]]:
-    """Try the corpus, whole seeds and so many damaged ones; return what failed."""
+def peak_bytes() -> int:
+    """Return the most this process ever held, where the system can say so."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def damage(door: str, number: int, seeds: Sequence[bytes], kept: Sequence[bytes]) -> bytes:
+    """Return a damaged input by its number: of any bytes, or of a form its readers take."""
+    dice, reshape = random.Random(f"{door} {number}"), DOORS[door].reshape
+    if reshape is not None and number % 2:
+        return reshape(dice, dice.choice(seeds))
+    return mutate(dice, [*seeds, *kept], WORDS)
+
+
+def run(door: str, first: int, count: int, folder: Path) -> dict[str, Any]:
+    """Try the corpus, whole seeds and so many damaged ones; return what came of them."""
     seeds, kept = DOORS[door].seeds(), list_corpus(door)
-    damaged = (mutate(random.Random(f"{door} {number}"), [*seeds, *kept], WORDS)
-               for number in range(first, first + count))
-    failures = []
-    for place, data in enumerate((*seeds, *kept, *damaged)):
+    damaged = (damage(door, number, seeds, kept) for number in range(first, first + count))
+    failures, refused, worst_s, before_bytes, place = [], 0, 0.0, peak_bytes(), 0
+    for place, data in enumerate((*seeds, *kept, *damaged), 1):
         (folder / "current").write_bytes(door.encode() + b"\n" + data)
+        begun_s = time.process_time()
         try:
             with limited_time():
-                fault = tell_fault(door, data, folder)
+                answer = try_door(door, data, folder)
         except TooLongError as error:
-            fault = str(error)
-        if fault is not None:
-            assert place >= len(seeds), f"{door}: a whole input: {fault}"
-            failures.append({"door": door, "fault": fault, "input": data.hex()})
-    return failures
+            answer = Answer(fault=str(error))
+        worst_s = max(worst_s, time.process_time() - begun_s)
+        refused += answer.refused
+        if answer.fault is not None:
+            assert place > len(seeds), f"{door}: a whole input: {answer.fault}"
+            failures.append({"door": door, "fault": answer.fault, "input": data.hex()})
+    return {"door": door, "failures": failures, "inputs": place, "refused": refused,
+            "accepted": place - refused - len(failures), "worst_s": worst_s,
+            "worst_mib": (peak_bytes() - before_bytes) / 2**20}
 
 
 if __name__ == "__main__":
@@ -90,7 +114,6 @@ if __name__ == "__main__":
     asked = dict(one.split(":") for one in sys.argv[1].split(","))
     for name in asked:  # What is made once is there before memory is limited.
         for whole in DOORS[name].seeds():
-            tell_fault(name, whole, where)
+            try_door(name, whole, where)
     limit_memory()
-    print(json.dumps([failure for name, count in asked.items()
-                      for failure in run(name, number, int(count), where)]))
+    print(json.dumps([run(name, number, int(count), where) for name, count in asked.items()]))

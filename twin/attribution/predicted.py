@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.counts import apportion
-from hwmodels.files import DocumentError, read_json
+from hwmodels.files import MISSHAPEN, DocumentError, read_json
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs
@@ -131,8 +131,7 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
     except KeyError as error:
         raise UsageError(f"{where}: not a whole prediction: key {error.args[0]!r} is missing"
                          ) from error
-    except (TypeError, ValueError, AttributeError, IndexError,
-            OverflowError) as error:
+    except MISSHAPEN as error:
         raise UsageError(f"{where}: not a prediction as `twin predict --json` writes it: {error}"
                          ) from error
 

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 
 from hwmodels.files import read_regular
@@ -217,7 +218,7 @@ def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int]]:
         raise ProgramError("no symbols; accepted: a program that is not stripped")
     functions = []
     order = sorted(starts)
-    for start, following in zip(order, [*order[1:], None], strict=True):
+    for start, following in zip_longest(order, order[1:]):
         symbol, size = starts[start]
         # Functions of assembly files often state no size: they go on to the next.
         end = start + size if size else min(following or start + 4096, start + 4096)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
+from hwmodels.files import MISSHAPEN
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.targets import CORE, check_target
 
@@ -23,9 +24,16 @@ def read_learnt(path: Path, told: Any) -> Learnt | None:
 
     try:
         return from_plain(told, str(told["sha256"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except MISSHAPEN as error:
         raise RuntimeRefusedError(f"{path}:learnt: {type(error).__name__} {error}; accepted: as "
                                   "`twin runtimes learn` wrote it") from error
+
+
+def read_mapping(path: Path, key: str, told: Any) -> dict[str, Any]:
+    """Return a copy of a mapping of the file, empty where it says nothing."""
+    if not isinstance(told, dict | None):
+        raise RuntimeRefusedError(f"{path}:{key}: a mapping is expected")
+    return dict(told or {})
 
 
 def read_counted(path: Path, told: Any) -> tuple[str, str] | None:
@@ -82,3 +90,13 @@ def read_number(path: Path, document: dict[str, Any], key: str, leaf: Any,
     facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
                       rel_sd=leaf[3] if len(leaf) == 4 else None))
     return float(value)
+
+
+def read_passes(path: Path, document: dict[str, Any], leaf: Any, facts: list[Fact]) -> int | None:
+    """Return how often weights are read; None where the file does not say."""
+    if leaf is None:
+        return None
+    passes = int(read_number(path, document, "weight_passes", leaf, facts))
+    if passes < 1:
+        raise RuntimeRefusedError(f"{path}:weight_passes: {passes}; accepted: from 1 on")
+    return passes

@@ -14,16 +14,11 @@ from typing import TYPE_CHECKING, Any
 from hwmodels.board.facts import Fact
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_folders
-from hwmodels.files import DocumentError
+from hwmodels.files import MISSHAPEN, DocumentError
 from hwmodels.kept import read_yaml_once
 from twin.errors import RuntimeRefusedError
-from twin.runtimes.leaves import (
-    check_choices,
-    choose_version,
-    read_counted,
-    read_learnt,
-    read_number,
-)
+from twin.runtimes import leaves
+from twin.runtimes.leaves import read_mapping, read_number
 from twin.runtimes.library import find_assumed, find_lowering, find_own
 from twin.runtimes.lowering import Lowering, assume
 from twin.runtimes.targets import CORE
@@ -268,7 +263,8 @@ _STEM = re.compile(r"\w[\w. +-]{0,79}")
 
 def is_file(name: str) -> bool:
     """Whether a runtime is named by a file: by how it ends, or for it leads into a folder."""
-    return name.lower().endswith(FILES) or "/" in name or os.sep in name
+    ends = name.lower().endswith(FILES) or "/" in name or os.sep in name
+    return ends and "\0" not in name
 
 
 def load_runtime(name: str) -> Runtime:
@@ -328,12 +324,20 @@ _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel"
 
 @lru_cache(maxsize=64)
 def _load(path: Path, version: str) -> Runtime:
-    document = _read(path)
-    chosen = choose_version(path, document, version)
+    try:
+        return _build(path, version, _read(path))
+    except MISSHAPEN as error:
+        raise RuntimeRefusedError(f"{path}: not a runtime's file, see `twin runtimes NAME` for one:"
+                                  f" {type(error).__name__} {error}") from error
+
+
+def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
+    chosen = leaves.choose_version(path, document, version)
     merged = {key: value for key, value in document.items()
               if key not in ("versions", "default_version", "schema", "sources")}
-    changes = dict(document["versions"][chosen] or {})
-    offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
+    changes = read_mapping(path, f"versions.{chosen}", document["versions"][chosen])
+    offload_leaves = {**read_mapping(path, "offload", merged.pop("offload", None)),
+                      **read_mapping(path, "offload", changes.pop("offload", None))}
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted", "weight_passes",
              "scalar_on_helium", "vectors_on_helium", "learnt", "base")
@@ -345,20 +349,16 @@ def _load(path: Path, version: str) -> Runtime:
     missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
     if missing:
         raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
-    check_choices(path, merged)
+    leaves.check_choices(path, merged)
     facts: list[Fact] = []
     numbers = {key: read_number(path, document, key, merged[key], facts) for key in _NUMBERS}
     efficiency = {}
-    for family, leaf in (merged.get("efficiency") or {}).items():
+    for family, leaf in read_mapping(path, "efficiency", merged.get("efficiency")).items():
         if family not in FAMILIES:
             raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
                                       + did_you_mean(family, FAMILIES))
         efficiency[family] = read_number(path, document, f"efficiency.{family}", leaf, facts)
-    passes = None
-    if "weight_passes" in merged:
-        passes = int(read_number(path, document, "weight_passes", merged["weight_passes"], facts))
-        if passes < 1:
-            raise RuntimeRefusedError(f"{path}:weight_passes: {passes}; accepted: from 1 on")
+    passes = leaves.read_passes(path, document, merged.get("weight_passes"), facts)
     offload = None
     if offload_leaves:
         from twin.runtimes.offload import read_offload
@@ -382,10 +382,10 @@ def _load(path: Path, version: str) -> Runtime:
         copies_shapes=bool(merged.get("copies_shapes", False)),
         scalar_on_helium=tuple(merged.get("scalar_on_helium", ())),
         vectors_on_helium=tuple(merged.get("vectors_on_helium", ())),
-        counted=read_counted(path, merged.get("counted")),
+        counted=leaves.read_counted(path, merged.get("counted")),
         weight_passes=passes, splits_memories=bool(merged.get("splits_memories", False)),
         unpacks_weights=bool(merged.get("unpacks_weights", False)),
-        learnt=read_learnt(path, merged.get("learnt")),
+        learnt=leaves.read_learnt(path, merged.get("learnt")),
     )
 
 

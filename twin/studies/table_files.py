@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from hwmodels.files import DocumentError, open_regular, parse_json
+from hwmodels.files import MISSHAPEN, DocumentError, open_regular, parse_json
 from twin.errors import UsageError
 from twin.studies.limits import Limits
 from twin.studies.results import Table, check_file, import_arrow, read_row, type_of
@@ -46,8 +46,7 @@ def read_table(path: str | Path) -> Table:
         return Table(rows=rows, limits=Limits(**head.get("limits", {})),
                      objectives=tuple(head.get("objectives", ("time_us", "energy_uj"))),
                      axes=tuple(head.get("axes", ())))
-    except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError,
-            DocumentError) as error:
+    except (OSError, arrow.ArrowException, *MISSHAPEN, DocumentError) as error:
         raise UsageError(f"{path}: is no table of a study: {error}") from error
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from hwmodels.board.facts import Board
-from hwmodels.files import DocumentError, read_yaml, write_whole
+from hwmodels.files import MISSHAPEN, DocumentError, read_yaml, write_whole
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
 from twin.learning.library.blocks import Run
@@ -148,7 +148,7 @@ def _take_former(path: Path, former: Mapping[str, Any] | None
         seen, runs = from_observed(learnt["observed"])
         return (list(seen), runs, dict(learnt["observed"]["code_bytes"]),
                 [str(one) for one in learnt["sources"]])
-    except (KeyError, TypeError, ValueError) as error:
+    except MISSHAPEN as error:
         raise RuntimeRefusedError(f"{path}:learnt: {type(error).__name__} {error}; accepted: as "
                                   "`twin runtimes learn` wrote it") from error
 

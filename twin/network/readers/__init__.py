@@ -5,6 +5,7 @@ read_model("kws.tflite")    read_model("net.onnx")    read_model("kws")    read_
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hwmodels.errors import did_you_mean
@@ -69,8 +70,8 @@ def _build_zoo(text: str) -> Graph:
     name = text.removeprefix(_ZOO_PREFIX)
     if zoo.is_known(name):
         return zoo.build(name)
-    if not text.startswith(_ZOO_PREFIX) and (Path(text).exists() or "/" in text):
-        what = "a directory" if Path(text).is_dir() else "not a kind of model file this reads"
+    if not text.startswith(_ZOO_PREFIX) and (os.path.exists(text) or "/" in text):
+        what = "a directory" if os.path.isdir(text) else "not a kind of model file this reads"
         raise ModelError(f"{text}: {what}; accepted: files ending {', '.join(SUFFIXES)}, "
                          f"or a zoo name ({', '.join(zoo.NAMES)})")
     raise ModelError(f"{text}: no zoo network has that name and no model file ends so; "

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.files import DocumentError, parse_json
+from hwmodels.files import MISSHAPEN, DocumentError, parse_json
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
@@ -94,7 +94,7 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
     except KeyError as error:
         place = "" if reader is None else reader.place
         raise ModelError(f"{path}: not a layer list: {place}{error} is missing") from None
-    except (IndexError, TypeError, AttributeError, OverflowError) as error:
+    except MISSHAPEN as error:
         place = "" if reader is None else reader.place
         raise ModelError(f"{path}: not a layer list: {place}{type(error).__name__} {error}") \
             from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hwmodels.files import MISSHAPEN
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.readers.extended import find_converter
@@ -54,8 +55,7 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Gra
         graph = _convert(model, assume_unsupported)
     except (ModelError, UnsupportedError):
         raise
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
-            ValueError) as error:
+    except (*MISSHAPEN, AssertionError) as error:
         raise ModelError(f"{model.path}: malformed: {error!r}"[:400]) from None
     return verify_graph(graph)
 

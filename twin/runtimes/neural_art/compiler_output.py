@@ -16,7 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwmodels.files import LARGEST_JSON_BYTES, DocumentError, parse_json, read_regular_text
+from hwmodels.files import (
+    LARGEST_JSON_BYTES,
+    MISSHAPEN,
+    DocumentError,
+    parse_json,
+    read_regular_text,
+)
 from twin.errors import ModelError
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw", "SW": "sw",
@@ -132,7 +138,7 @@ def read_compiled(path: str | Path) -> CompiledNetwork:
     document = _parse(path, text)
     try:
         return _read_info(path, document)
-    except (KeyError, TypeError, IndexError, ValueError, OverflowError) as error:
+    except MISSHAPEN as error:
         raise ModelError(f"{path}: not a c_info.json of the Neural-ART compiler: {_tell(error)} is "
                          "missing or of another form; accepted: what `stedgeai generate` writes, "
                          "with memory_pools, buffers and graphs") from error
@@ -195,14 +201,14 @@ def _info_epoch(node: Mapping[str, Any], kind: str, estimate: Mapping[str, Any],
 
     def streamed(places: Iterable[int]) -> tuple[CompiledBuffer, ...]:
         return tuple(CompiledBuffer(
-            name=buffers[i]["name"], pool=pools[buffers[i]["mpool_id"]].name,
+            name=_text(buffers[i]["name"]), pool=pools[buffers[i]["mpool_id"]].name,
             size_bytes=int(buffers[i]["size_bytes"]), weights=i in weights)
             for i in dict.fromkeys(places) if not buffers[i]["is_param"] or i in weights)
 
     units = [unit for part in inner if (unit := _unit(part)) is not None]
     names = [str(part.get("type") or part["name"]) for part in inner]
     return CompiledEpoch(
-        name=node["name"], kind=kind, operations=_tally(names), units=_tally(units),
+        name=_text(node["name"]), kind=kind, operations=_tally(names), units=_tally(units),
         ops=int(estimate["ops"]), compute_cycles=int(estimate["compute_cycles"]),
         max_cycles=int(estimate["max_cycles"]), accesses=accesses,
         inputs=streamed(node["inputs"]), outputs=streamed(node["outputs"]))
@@ -220,16 +226,27 @@ def _unit(part: Mapping[str, Any]) -> str | None:
 
 
 def _tally(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    return _add_up((name, 1) for name in names)
+
+
+def _add_up(counted: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
-    for name in names:
-        counts[name] = counts.get(name, 0) + 1
+    for name, count in counted:
+        counts[name] = counts.get(name, 0) + count
     return tuple(counts.items())
+
+
+def _text(value: Any) -> str:
+    """Return a name; what is none is another form."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no name")
+    return value
 
 
 def _read_info_pool(pool: Mapping[str, Any]) -> CompiledPool:
     attributes = pool["attributes"]
     return CompiledPool(
-        name=pool["name"], address=int(pool["address"]), size_bytes=int(pool["size_bytes"]),
+        name=_text(pool["name"]), address=int(pool["address"]), size_bytes=int(pool["size_bytes"]),
         byte_width_bytes=int(attributes["byte_width"]),
         frequency_ratio=float(attributes["freq_ratio"]),
         cacheable=pool.get("cacheable") == "CACHEABLE_ON")
@@ -252,7 +269,7 @@ def _read_table(path: Path, text: str) -> CompiledNetwork:
         try:
             if kind is not None:
                 epochs.append(_row_epoch(row, kind))
-        except (DocumentError, ValueError, TypeError, AttributeError, OverflowError) as error:
+        except (DocumentError, *MISSHAPEN) as error:
             raise ModelError(f"{path}:{line}: {error}") from error
     kept = tuple(epoch for epoch in epochs if epoch.kind != "hw" or epoch.accesses)
     return CompiledNetwork(name=models[0], tool=str(rows[0].get("source") or path), epochs=kept)
@@ -271,13 +288,12 @@ def _row_epoch(row: Mapping[str, str], kind: str) -> CompiledEpoch:
         for pool in dict.fromkeys(pools)]
     operations = tuple((str(name), int(count)) for name, count in parse_json(
         row.get("op_kinds") or "{}").items() if not str(name).startswith("NODE_"))
-    units = [unit for name, count in operations
-             for unit in [_UNIT_OF_TYPE.get(name)] * count if unit]
+    units = [(unit, count) for name, count in operations if (unit := _UNIT_OF_TYPE.get(name))]
     compute = int(row["compute_cycles"])
     if not units and compute and kind == "hw":
-        units = ["CONV_ACC" if any(a.pool == "octoFlash" and a.read_bytes for a in accesses)
-                 else "ARITH_ACC"]
+        units = [("CONV_ACC" if any(a.pool == "octoFlash" and a.read_bytes for a in accesses)
+                  else "ARITH_ACC", 1)]
     return CompiledEpoch(
-        name=row["epoch"], kind=kind, operations=operations, units=_tally(units),
+        name=row["epoch"], kind=kind, operations=operations, units=_add_up(units),
         ops=int(row["ops"]), compute_cycles=compute, max_cycles=int(row["max_cycles"]),
         accesses=tuple(a for a in accesses if a.read_bytes or a.write_bytes))

@@ -22,7 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import extra_missing
-from hwmodels.files import DocumentError, open_regular, parse_json, read_regular_text, write_whole
+from hwmodels.files import (
+    MISSHAPEN,
+    DocumentError,
+    open_regular,
+    parse_json,
+    read_regular_text,
+    write_whole,
+)
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Row, Table, read_row, to_arrow
 from twin.studies.study.file import find_study, load_study
@@ -70,7 +77,7 @@ class Session:
             if tuple(record["address"] for record in found) != task.addresses:
                 return None
             return tuple(map(read_row, found))
-        except (OSError, ArrowException, KeyError, ValueError, TypeError, OverflowError):
+        except (OSError, ArrowException, *MISSHAPEN):
             return None  # Damaged: predicted again, and replaced.
 
     def save_rows(self, task: Task, rows: Sequence[Row]) -> None:
