@@ -9,11 +9,14 @@ import hashlib
 import hmac
 import os
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 SEAL_BYTES = SECRET_BYTES = 32
 LARGEST_ENTRY_BYTES = 64 << 20
+DRAFT_S = 3600.0
+"""Age at which what was to become an entry is nobody's: writing one takes milliseconds."""
 
 
 def user_folder(variable: str = "TWIN_KERNELS", name: str = "kernels") -> Path:
@@ -54,21 +57,21 @@ class Store:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.swept = folder, False
 
     @functools.cached_property
     def key(self) -> bytes | None:
         """Secret of the folder; None where nothing can be kept safely."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not _is_own(os.stat(self.folder)):
+            if not is_own(os.stat(self.folder)):
                 return None
             path = self.folder / "key"
             if not path.exists():
                 with self.hold():
                     if not path.exists():  # nor did another process make it
                         write_private(path, os.urandom(SECRET_BYTES), awaited=True)
-            found = read_private(path) if _is_own(os.lstat(path)) else b""
+            found = read_private(path) if is_own(os.lstat(path)) else b""
             if len(found) != SECRET_BYTES:  # damaged; what it guarded is of no more use
                 path.unlink()
                 return None
@@ -98,12 +101,22 @@ class Store:
         function, sources, _ = name.rsplit(".", 2)
         if not self.key:
             return
+        self.sweep()
         with contextlib.suppress(OSError):
             for path in self.folder.glob(f"{glob.escape(function)}.*.*"):
                 if path.name.count(".") == name.count(".") and \
                         path.name.rsplit(".", 2)[1] != sources:
                     path.unlink()
             write_private(self.folder / name, self._seal(name, entry) + entry)
+
+    def sweep(self) -> None:
+        """Remove, once a process, drafts of processes that were killed as they wrote."""
+        if not self.swept:
+            self.swept, now_s = True, time.time()
+            for path in self.folder.glob(".*.tmp"):
+                with contextlib.suppress(OSError):
+                    if now_s - path.lstat().st_mtime > DRAFT_S:
+                        path.unlink()
 
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
@@ -112,7 +125,7 @@ class Store:
             with contextlib.suppress(ImportError, OSError):
                 import fcntl
 
-                if _is_own(os.stat(self.folder)):
+                if is_own(os.stat(self.folder)):
                     # A pipe in its place is opened without waiting, and locks nobody out.
                     lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK
                                    | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -157,7 +170,7 @@ def write_private(path: Path, content: bytes, *, awaited: bool = False) -> None:
     write_whole(path, content, mode=0o600, awaited=awaited)
 
 
-def _is_own(found: os.stat_result) -> bool:
+def is_own(found: os.stat_result) -> bool:
     """Whether it is this user's, and nobody else writes it."""
     return not hasattr(os, "getuid") or (
         found.st_uid == os.getuid() and not found.st_mode & 0o022)

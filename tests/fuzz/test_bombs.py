@@ -76,6 +76,8 @@ def write_bombs(folder: Path) -> None:
         "hex-board.yaml": BOARD.replace("schema: 1", "schema: 0x_"),
         "long-board.yaml": BOARD.replace("schema: 1", f"schema: {'9' * 5000}"),
         "mark.csv": "Timestamp(ms),Current(uA),D0\n0,1,0\n1,1,x\n2,1,0\n",
+        "wide.csv": "Timestamp(ms),Current(uA),D0\n" + "".join(
+            f"{row},1,{row // 9 % 2}\n" for row in range(20_000)) + f"20000,1,{'x' * 400_000}\n",
         "ticks.log": f"CONV_2D took {'9' * 5000} ticks (1 ms).\n",
     }
     for name, text in texts.items():
@@ -102,6 +104,7 @@ def commands() -> dict[str, list[str]]:
     more |= {f"diff {name}": ["diff", name, "deep.json"] for name in (
         "pipe", "/dev/zero", "large", "deep.json")}
     more |= {"trace mark": ["energy", "m", "mark.csv", "--meter", "ppk2", "--supply", "3"],
+             "trace wide": ["energy", "m", "wide.csv", "--meter", "ppk2", "--supply", "3"],
              "trace large": ["energy", "m", "large", "--meter", "ppk2", "--supply", "3"],
              "log large": ["import", "tflm", "large"], "log pipe": ["import", "tflm", "pipe"],
              "log ticks": ["import", "tflm", "ticks.log"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from hwmodels.core.file import list_cores, load_core
 from hwmodels.errors import BoardError
 from hwmodels.files import DocumentError
 from hwmodels.kept import UnpackableError, make_once, pack, read_yaml_once, unpack
+from hwmodels.kernels import store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,18 @@ def test_what_is_damaged_is_made_again(folder, damage):
     made: list[bytes] = []
     assert make(made=made) == NOUN and made == [b"content"]
     assert make(made=made) == NOUN and made == [b"content"]
+
+
+def test_drafts_of_killed_processes_go(folder):
+    folder.mkdir(mode=0o700)
+    for name, age_s in ((".old.tmp", 1e6), (".new.tmp", 0), ("old.tmp", 1e6)):
+        (folder / name).touch()
+        now_s = (folder / name).stat().st_mtime
+        os.utime(folder / name, (now_s - age_s, now_s - age_s))
+    open_store = store.Store(folder)
+    open_store.save("noun-x.0.json", b"{}")
+    assert {".new.tmp", "old.tmp"} == {path.name for path in folder.glob("*.tmp")} | {
+        path.name for path in folder.glob(".*.tmp")}
 
 
 def test_nothing_is_kept_where_that_is_not_wanted_or_not_possible(folder, monkeypatch):

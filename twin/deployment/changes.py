@@ -88,6 +88,9 @@ class Choose:
 NEAREST = 8
 """Paths an error names where one is not known."""
 
+SAME_BRANCH = 0.35
+"""How much more alike two paths count whose first word is the same."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeNetwork:
@@ -212,15 +215,17 @@ def name_near_paths(path: str, board: Board) -> str:
 
     Notes
     -----
-    The more alike of whole paths, and of their last words.
+    The more alike of whole paths, and of their last words; those of the same first word, which is
+    what somebody knew, before others that are little more alike.
     """
     def rank(known: str) -> float:
         whole = difflib.SequenceMatcher(None, path, known).ratio()
         last = difflib.SequenceMatcher(
             None, path.rpartition(".")[2], known.rpartition(".")[2]).ratio()
-        return -max(whole, 0.9 * last)
+        return -max(whole, 0.9 * last) - SAME_BRANCH * (known.split(".")[0] == branch)
 
     path = path[:LONGEST_WORD]
+    branch = path.split(".")[0]
     known = dict.fromkeys(name for name, _, _ in list_paths_of(board))
     near = sorted(known, key=rank)[:NEAREST]
     meant = f"did you mean {near[0]}? " * bool(difflib.get_close_matches(path, near[:1]))

@@ -47,6 +47,7 @@ class CountStore(Store):
         """Keep an entry."""
         if not self.key:
             return
+        self.sweep()
         with contextlib.suppress(OSError):
             write_private(self.folder / name, self._seal(name, entry) + entry)
             if self.saves % SAVES_BETWEEN_LOOKS == 0:

@@ -206,6 +206,11 @@ def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
 
 
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
+_NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "probability", *(
+    f"{name}_{part}" for name, unit in (("time", "us"), ("energy", "uj"))
+    for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
+LARGEST = 1e18
+"""Of any figure of a row: 30,000 years in microseconds."""
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front")
@@ -229,11 +234,14 @@ def list_columns(row: Row) -> dict[str, Any]:
 
 def read_row(record: dict[str, Any]) -> Row:
     """Return the row of a flat record of `list_columns`; raises `ValueError` for what is none."""
+    for name, value in record.items():
+        _check_value(name, value)
+
     def interval(name: str, unit: str) -> Interval | None:
         low, high = record[f"{name}_low_{unit}"], record[f"{name}_high_{unit}"]
         if low is None:
             return None
-        if not low <= high:
+        if high is None or not low <= high or not 0 < (record[f"{name}_level"] or 0) < 1:
             raise ValueError(f"{name}: from {low} to {high} is no interval")
         return Interval(low=low, high=high, level=record[f"{name}_level"])
 
@@ -252,6 +260,20 @@ def read_row(record: dict[str, Any]) -> Row:
                overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),
                price_usd=record["price_usd"], probability=record["probability"],
                violations=tuple((record["violations"] or "").split()))
+
+
+def _check_value(name: str, value: Any) -> None:
+    """Refuse what a column cannot hold: a file of another's making may hold anything."""
+    if value is None or name.startswith("in."):
+        return
+    if name in _WORDS or name == "violations":
+        if not isinstance(value, str):
+            raise ValueError(f"{name}: {value!r} is no text")
+        if name == "violations" and not {*value.split()} <= {*QUANTITIES}:
+            raise ValueError(f"{name}: {value!r}; accepted: {' '.join(QUANTITIES)}")
+    elif name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)
+                               or not 0 <= value < LARGEST):
+        raise ValueError(f"{name}: {value!r} is no number from 0 on")
 
 
 def to_arrow(table: Table) -> pyarrow.Table:
@@ -313,7 +335,7 @@ def read_objectives(names: Iterable[str]) -> tuple[str, ...]:
     """Return quantities by the names people give them: "time", "energy", "ram", ..."""
     found = []
     for name in names:
-        quantity = OBJECTIVE_OF.get(name.strip().lower(), name.strip())
+        quantity = OBJECTIVE_OF.get(str(name).strip().lower(), str(name).strip())
         if quantity not in QUANTITIES:
             raise UsageError(f"objective {name!r}; accepted: {', '.join(OBJECTIVE_OF)}")
         found.append(quantity)

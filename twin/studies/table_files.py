@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hwmodels.files import MISSHAPEN, DocumentError, open_regular, parse_json
 from twin.errors import UsageError
 from twin.studies.limits import Limits
-from twin.studies.results import Table, check_file, import_arrow, read_row, type_of
+from twin.studies.results import (
+    LARGEST,
+    Table,
+    check_file,
+    import_arrow,
+    read_objectives,
+    read_row,
+    type_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -43,11 +52,25 @@ def read_table(path: str | Path) -> Table:
             found = (_read_csv if suffix == ".csv" else read_parquet)(stream)
         rows = tuple(map(read_row, found.to_pylist()))
         head = parse_json((found.schema.metadata or {}).get(b"twin", b"{}").decode())
-        return Table(rows=rows, limits=Limits(**head.get("limits", {})),
-                     objectives=tuple(head.get("objectives", ("time_us", "energy_uj"))),
-                     axes=tuple(head.get("axes", ())))
+        return Table(rows=rows, limits=_read_limits(head.get("limits", {})),
+                     objectives=read_objectives(head.get("objectives", ("time_us", "energy_uj"))),
+                     axes=_read_axes(head.get("axes", ())))
     except (OSError, arrow.ArrowException, *MISSHAPEN, DocumentError) as error:
         raise UsageError(f"{path}: is no table of a study: {error}") from error
+
+
+def _read_limits(told: dict[str, Any]) -> Limits:
+    for name, limit in told.items():
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)
+                                  or not 0 < limit < LARGEST):
+            raise ValueError(f"limits: {name} of {limit!r}")
+    return Limits(**told)
+
+
+def _read_axes(told: Sequence[Any]) -> tuple[str, ...]:
+    if isinstance(told, str) or not all(isinstance(axis, str) for axis in told):
+        raise ValueError(f"axes: {told!r} are no names")
+    return tuple(told)
 
 
 def _read_csv(stream: BinaryIO) -> pyarrow.Table:

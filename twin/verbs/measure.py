@@ -76,7 +76,8 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     graph = read_model(fspath(model))
     name = machine.name if machine is not None else HOST
     folder = Path(options.output) if options.output else _default_folder(graph.name, name)
-    _check_folder(folder, options.resume)
+    if not _has_begun(folder, options.resume) and options.resume:
+        watcher.remark(f"{folder}: nothing was kept to go on with; begun anew")
     data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
     if options.probe:
         from twin.verbs.listening import listen_to_probe
@@ -97,15 +98,13 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     return Measured(folder=folder, networks=networks, graph=graph, virtual=options.virtual)
 
 
-def _check_folder(folder: Path, resume: bool) -> None:
-    """Refuse to write over a measurement, or to go on with none."""
+def _has_begun(folder: Path, resume: bool) -> bool:
+    """Whether a folder holds a measurement; one that is not to be gone on with is refused."""
     begun = any((folder / part / "header.json").exists() for part in ("cold", "warm"))
     if begun and not resume:
         raise UsageError(f"{folder} holds a measurement, and none is written over; give another "
                          "-o, or --resume to go on with it")
-    if resume and not begun and not (folder / "firmware").is_dir():  # ended before its first run
-        raise UsageError(f"{folder}: holds no measurement to go on with; accepted: the folder of "
-                         "one that was interrupted, or no --resume to begin one")
+    return begun
 
 
 def _read_input(path: Path, graph: Graph) -> bytes:

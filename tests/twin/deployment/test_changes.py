@@ -128,7 +128,7 @@ def test_a_board_without_the_accelerator_is_refused_wherever_memories_are_asked(
 
 @pytest.mark.parametrize(("path", "meant"), [
     ("runtme", "runtime"), ("offload.hst", "offload.host"),
-    ("load.dma1.bytes_per_secnd", "load.dma1.bytes_per_second"),
+    ("load.dma1.bytes_per_secnd", "load.dma1.bytes_per_second"), ("load.foo", "load.dma1.memory"),
     ("memories.flash.wait_state", "memories.flash.wait_states"),
     ("placement.weight", "placement.weights")])
 def test_a_path_there_is_not_is_answered_with_the_eight_nearest(path, meant):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 
 import pytest
@@ -13,6 +14,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
+from twin.image.compile import store
 from twin.image.compile.store import keep_image, port_of
 from twin.image.read import network
 from twin.learning.observations import name_runtime
@@ -87,6 +89,31 @@ def test_a_damaged_or_swapped_image_is_built_again(images, damage):
     assert again == kept and len(again.read_bytes()) == len(content) != other.stat().st_size
     assert not (images / "victim").exists()
     assert seal.read_text().startswith(hashlib.sha256(again.read_bytes()).hexdigest())
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="the system has no modes of files")
+def test_an_image_others_can_write_is_not_believed(monkeypatch, tmp_path):
+    built = []
+
+    def build(into):
+        built.append(into)
+        (into / "firmware.elf").write_bytes(b"made %d" % len(built))
+
+    def keep():
+        return store._keep("0" * 64, build)
+
+    monkeypatch.setenv("TWIN_IMAGES", str(tmp_path / "named"))
+    first = keep()
+    assert keep() == first and first.read_bytes() == b"made 1"
+    first.chmod(0o666)
+    assert keep() == first and first.read_bytes() == b"made 2"
+    (tmp_path / "named").chmod(0o777)
+    aside = keep()
+    assert tmp_path not in aside.parents and aside.read_bytes() == b"made 3" and keep() == aside
+    monkeypatch.delenv("TWIN_IMAGES")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert keep() == aside and len(built) == 3
 
 
 @needs_compiler

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("unicorn", reason="needs the boards extra")
 pytest.importorskip("capstone", reason="needs the boards extra")
 
-from made_program import SOURCE, build_program
+from made_program import SOURCE, build_program, make_few
 
 import twin
 from benchmarks.exactness.binary import random_layers
@@ -348,3 +348,17 @@ def _sum_refills(prediction):
             if line.event == "dcache_read_refill":
                 found[line.place] = found.get(line.place, 0) + line.occurred
     return found
+
+
+def test_a_main_that_returns_to_a_branch_to_itself_has_ended(tmp_path):
+    """What stands behind it is the end asked for, not a program that hangs."""
+    (tmp_path / "few.elf").write_bytes(make_few())
+    made = predict(twin.deploy_elf(tmp_path / "few.elf", BOARD, begin="main"))
+    assert sum(layer.instructions for layer in made.layers) == 25
+
+
+def test_a_program_without_functions_is_read(tmp_path):
+    whole = make_few()
+    none = whole.replace(bytes.fromhex("08000000120001 00"), bytes.fromhex("0800000011000100"))
+    (tmp_path / "none.elf").write_bytes(none)
+    assert none != whole and read_elf(tmp_path / "none.elf").functions == ()

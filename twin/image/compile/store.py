@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.board.facts import Board
+from hwmodels.drafts import draft_folder
 from hwmodels.files import read_regular, write_whole
+from hwmodels.kernels.store import is_own
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.image.compile.build import (
@@ -107,28 +110,53 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     defines = PORTABLE if deployment.board.core.isa != port.isa else ()
     key = fingerprint(source, port, described, (*tile_macros(tile), *defines),
                       memory_map.encode()).hex()
-    folder = store_folder() / key[:32]
+
+    def build(into: Path) -> None:
+        build_firmware(graph, port, into, compiler=chosen, optimisation=level, tile=tile,
+                       deployment=None if port.fixed_map else deployment, defines=defines)
+
+    return KeptImage(path=_keep(key, build), source=source)
+
+
+def _keep(key: str, build: Callable[[Path], None]) -> Path:
+    """Return a kept image; where none can be kept safely, one that goes with this process."""
+    named = os.environ.get("TWIN_IMAGES")
+    try:
+        folder = store_folder()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not named and hasattr(os, "getuid") \
+                and folder.stat().st_uid == os.getuid():
+            folder.chmod(0o700)  # as umasks of some systems left it for the user's group
+        if is_own(folder.stat()):
+            return _keep_in(folder, key, build)
+    except OSError as error:
+        if named:
+            raise UsageError(f"{store_folder()}: images cannot be kept there ({error.strerror}); "
+                             "set TWIN_IMAGES to a folder that can be written") from error
+    return _keep_in(Path(_aside().name), key, build)
+
+
+@functools.cache
+def _aside() -> tempfile.TemporaryDirectory[str]:
+    """Folder of this process's images: the user's own is of others too, read-only or full."""
+    return tempfile.TemporaryDirectory(prefix="twin-images-")
+
+
+def _keep_in(root: Path, key: str, build: Callable[[Path], None]) -> Path:
+    folder = root / key[:32]
     image = folder / "firmware.elf"
     if _is_whole(image, key):
-        return KeptImage(path=image, source=source)
-    try:
-        store_folder().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=store_folder(), prefix="new-") as made:
-            build_firmware(graph, port, made, compiler=chosen, optimisation=level, tile=tile,
-                           deployment=None if port.fixed_map else deployment,
-                           defines=defines)
-            content = (Path(made) / "firmware.elf").read_bytes()
-        _clear(folder, stat.S_ISDIR)
-        folder.mkdir(exist_ok=True)
-        # Two that build the same at a time leave the same files.
-        for path, kept in ((image, content), (image.with_suffix(SEAL),
-                                              _seal(content, key).encode())):
-            _clear(path, stat.S_ISREG)
-            write_whole(path, kept, awaited=False)  # the seal is checked when it is read
-    except OSError as error:
-        raise UsageError(f"{store_folder()}: images cannot be kept there ({error.strerror}); set "
-                         "TWIN_IMAGES to a folder that can be written") from error
-    return KeptImage(path=image, source=source)
+        return image
+    with draft_folder(root, "new-") as made:
+        build(made)
+        content = (made / "firmware.elf").read_bytes()
+    _clear(folder, lambda mode: stat.S_ISDIR(mode) and is_own(folder.lstat()))
+    folder.mkdir(exist_ok=True, mode=0o700)
+    # Two that build the same at a time leave the same files.
+    for path, kept in ((image, content), (image.with_suffix(SEAL), _seal(content, key).encode())):
+        _clear(path, stat.S_ISREG)
+        write_whole(path, kept, awaited=False)  # the seal is checked when it is read
+    return image
 
 
 def _clear(path: Path, is_right: Callable[[int], bool]) -> None:
@@ -142,8 +170,13 @@ def _clear(path: Path, is_right: Callable[[int], bool]) -> None:
 
 
 def _is_whole(image: Path, key: str) -> bool:
-    """Whether an image is there as it was built; a damaged one, or another's, is built again."""
+    """Whether an image is there as it was built; a damaged one, or another's, is built again.
+
+    What others can write, they can seal: the seal tells damage, the owner whose it is.
+    """
     try:
+        if not all(is_own(path.lstat()) for path in (image.parent, image, image.with_suffix(SEAL))):
+            return False
         return read_regular(image.with_suffix(SEAL), 1000).decode("ascii", "replace") == _seal(
             read_regular(image), key)
     except OSError:

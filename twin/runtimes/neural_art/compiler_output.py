@@ -29,6 +29,9 @@ MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw
             "HYBRID": "hybrid"}
 """Kind of epoch by the compiler's word; others (NODE_NO_X) run nothing."""
 
+MOST = 1 << 53
+"""Of anything a compiler counts: whole numbers up to here are exact."""
+
 _UNIT_OF_TYPE = {"Conv": "CONV_ACC", "Gemm": "CONV_ACC", "Add": "ARITH_ACC", "Sub": "ARITH_ACC",
                  "Mul": "ARITH_ACC", "AveragePool": "POOL_ACC", "MaxPool": "POOL_ACC",
                  "Sigmoid": "ACTIV_ACC", "Relu": "ACTIV_ACC", "Identity": "NULL"}
@@ -164,8 +167,8 @@ def _read_info(path: Path, document: Mapping[str, Any]) -> CompiledNetwork:
     for entry in _access_entries(document):
         if entry["reads"] or entry["writes"]:
             accesses.setdefault(entry["node_id"], []).append(PoolAccess(
-                pool=pools[entry["mpool_id"]].name, read_bytes=int(entry["reads"]),
-                read_cycles=float(entry["read_cycles"]), write_bytes=int(entry["writes"]),
+                pool=pools[entry["mpool_id"]].name, read_bytes=_amount(entry["reads"]),
+                read_cycles=float(entry["read_cycles"]), write_bytes=_amount(entry["writes"]),
                 write_cycles=float(entry["write_cycles"])))
     epochs = []
     for estimate in document["power_estimates"]:
@@ -202,15 +205,15 @@ def _info_epoch(node: Mapping[str, Any], kind: str, estimate: Mapping[str, Any],
     def streamed(places: Iterable[int]) -> tuple[CompiledBuffer, ...]:
         return tuple(CompiledBuffer(
             name=_text(buffers[i]["name"]), pool=pools[buffers[i]["mpool_id"]].name,
-            size_bytes=int(buffers[i]["size_bytes"]), weights=i in weights)
+            size_bytes=_amount(buffers[i]["size_bytes"]), weights=i in weights)
             for i in dict.fromkeys(places) if not buffers[i]["is_param"] or i in weights)
 
     units = [unit for part in inner if (unit := _unit(part)) is not None]
     names = [str(part.get("type") or part["name"]) for part in inner]
     return CompiledEpoch(
         name=_text(node["name"]), kind=kind, operations=_tally(names), units=_tally(units),
-        ops=int(estimate["ops"]), compute_cycles=int(estimate["compute_cycles"]),
-        max_cycles=int(estimate["max_cycles"]), accesses=accesses,
+        ops=_amount(estimate["ops"]), compute_cycles=_amount(estimate["compute_cycles"]),
+        max_cycles=_amount(estimate["max_cycles"]), accesses=accesses,
         inputs=streamed(node["inputs"]), outputs=streamed(node["outputs"]))
 
 
@@ -236,6 +239,14 @@ def _add_up(counted: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
     return tuple(counts.items())
 
 
+def _amount(value: Any) -> int:
+    """Return how many; more than a float tells apart, or fewer than none, is another form."""
+    number = int(value)
+    if not 0 <= number <= MOST:
+        raise ValueError(f"{value!r} is no amount up to {MOST:,}")
+    return number
+
+
 def _text(value: Any) -> str:
     """Return a name; what is none is another form."""
     if not isinstance(value, str):
@@ -246,8 +257,9 @@ def _text(value: Any) -> str:
 def _read_info_pool(pool: Mapping[str, Any]) -> CompiledPool:
     attributes = pool["attributes"]
     return CompiledPool(
-        name=_text(pool["name"]), address=int(pool["address"]), size_bytes=int(pool["size_bytes"]),
-        byte_width_bytes=int(attributes["byte_width"]),
+        name=_text(pool["name"]), address=_amount(pool["address"]),
+        size_bytes=_amount(pool["size_bytes"]),
+        byte_width_bytes=_amount(attributes["byte_width"]),
         frequency_ratio=float(attributes["freq_ratio"]),
         cacheable=pool.get("cacheable") == "CACHEABLE_ON")
 
@@ -283,17 +295,18 @@ def _row_epoch(row: Mapping[str, str], kind: str) -> CompiledEpoch:
         return float(moved.get(f"{pool}_{what}") or 0)
 
     accesses = [PoolAccess(
-        pool=pool, read_bytes=int(amount(pool, "reads")), read_cycles=amount(pool, "read_cycles"),
-        write_bytes=int(amount(pool, "writes")), write_cycles=amount(pool, "write_cycles"))
+        pool=pool, read_bytes=_amount(amount(pool, "reads")),
+        read_cycles=amount(pool, "read_cycles"),
+        write_bytes=_amount(amount(pool, "writes")), write_cycles=amount(pool, "write_cycles"))
         for pool in dict.fromkeys(pools)]
-    operations = tuple((str(name), int(count)) for name, count in parse_json(
+    operations = tuple((str(name), _amount(count)) for name, count in parse_json(
         row.get("op_kinds") or "{}").items() if not str(name).startswith("NODE_"))
     units = [(unit, count) for name, count in operations if (unit := _UNIT_OF_TYPE.get(name))]
-    compute = int(row["compute_cycles"])
+    compute = _amount(row["compute_cycles"])
     if not units and compute and kind == "hw":
         units = [("CONV_ACC" if any(a.pool == "octoFlash" and a.read_bytes for a in accesses)
                   else "ARITH_ACC", 1)]
     return CompiledEpoch(
         name=row["epoch"], kind=kind, operations=operations, units=_add_up(units),
-        ops=int(row["ops"]), compute_cycles=compute, max_cycles=int(row["max_cycles"]),
+        ops=_amount(row["ops"]), compute_cycles=compute, max_cycles=_amount(row["max_cycles"]),
         accesses=tuple(a for a in accesses if a.read_bytes or a.write_bytes))
