@@ -9,6 +9,7 @@ from hwmodels.kernels.cache_words import (
     ADDRESS,
     ALLOWED,
     CHANGED,
+    CHUNK,
     COUNTERS,
     ENTRY,
     FEW,
@@ -227,10 +228,11 @@ def run_passes(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Int
     if m[OWNERS] > OWNER_ROOM:
         m[loop + ALLOWED], m[loop + OWN] = np.int64(allowed), own
     else:
-        chosen = 0
-        while turn < extent and not chosen:
+        chosen, left_out = 0, 1
+        while turn < extent and left_out:
             chosen = choose_sets(m, turn, at, end, depth, allowed, own)
-            turn += 0 if chosen else 1
+            left_out = 0 if chosen or m[op + CHUNK] else 1
+            turn += left_out
         m[loop + ALLOWED], m[loop + OWN] = np.int64(clash_of(m, depth)), m[STAMP]
         m[SPARSE] = turn < extent and FEW * chosen <= m[SETS]
         if turn >= extent:

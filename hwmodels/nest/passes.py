@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import POLICIES
 from hwmodels.nest.blocks import walk_extents
 from hwmodels.nest.rewrite import estimate_cost, line_unit
 from hwmodels.nest.stream import Repeat, Stream, Tree
@@ -156,10 +155,7 @@ def _join(spans: set[tuple[int, int]], apart: bool, line_bytes: int) -> list[lis
 def _pays(repeat: Repeat, cache: Cache, depth: int) -> bool:
     """Whether an iteration leaves most sets as the one before did, and costs enough."""
     inner = [part for part in repeat.body if isinstance(part, Repeat)]
-    nested = any(isinstance(part, Repeat) for loop in inner for part in loop.body)
-    if repeat.extent < MIN_EXTENT or not inner or (
-            nested and POLICIES[cache.replacement].stack):
-        # Under LRU the phases of an inner loop save more.
+    if repeat.extent < MIN_EXTENT or not inner:
         return False
     movers = find_movers(repeat.body, depth, cache.line_bytes)
     if movers is None:

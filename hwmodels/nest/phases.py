@@ -16,6 +16,7 @@ import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Operand
+from hwmodels.nest.passes import mark_passes
 from hwmodels.nest.rewrite import (
     class_of_lines,
     compact_tree,
@@ -42,7 +43,7 @@ Span = tuple[int, int, int, tuple[int, ...]]
 
 
 def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
-             around: tuple[int, ...] = ()) -> Tree:
+             around: tuple[int, ...] = (), skips: bool = True) -> Tree:
     """Run loops phase by phase wherever that is exact and cheaper.
 
     Parameters
@@ -55,6 +56,8 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
         What the streams touch.
     around : tuple of int
         Extents of the loops around the tree.
+    skips : bool
+        Whether phases may be left out (`hwmodels.nest.skipping`).
 
     Returns
     -------
@@ -67,19 +70,37 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
             parts.append(part)
             continue
         if all(isinstance(inner, Stream) for inner in part.body):
-            parts.append(_thin_leaf(part, cache, operands, around))
+            parts.append(_thin_leaf(part, cache, operands, around) if skips else part)
             continue
-        cut = _cut_loop(part, cache, operands, around)
-        if cut is None:
-            body = cut_tree(part.body, cache, operands, (*around, part.extent))
-            if not part.passes or _leaves_most_out(body, int(np.prod((*around, part.extent)))):
-                cut = replace(part, body=body, passes=False)
-        parts.append(cut or part)
+        cut = _cut_loop(part, cache, operands, around, skips)
+        parts.append(cut or _cut_body(part, cache, operands, around, skips))
     return tuple(parts)
 
 
+def _cut_body(part: Repeat, cache: Cache, operands: Sequence[Operand],
+              around: tuple[int, ...], skips: bool) -> Repeat:
+    """Cut what is inside of a loop, which is run as passes where that saves more."""
+    inside = (*around, part.extent)
+    if not part.passes:
+        return replace(part, body=cut_tree(part.body, cache, operands, inside, skips))
+    entries = int(np.prod(inside))
+    body = cut_tree(part.body, cache, operands, inside, skips)
+    if _leaves_most_out(body, entries):
+        return replace(part, body=body, passes=False)
+    if any(inner.skipped for inner in body if isinstance(inner, Repeat)):
+        # What phases leave out is counted for all sets, and passes do not see all.
+        body = cut_tree(part.body, cache, operands, inside, skips=False)
+    if any(inner.rows is not None for inner in body if isinstance(inner, Repeat)):
+        return replace(part, body=body)
+    if all(isinstance(leaf, Stream) for inner in part.body if isinstance(inner, Repeat)
+           for leaf in inner.body):
+        return part
+    body = mark_passes(part.body, cache, len(inside))
+    return replace(part, body=cut_tree(body, cache, operands, inside, skips), passes=False)
+
+
 def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
-              around: tuple[int, ...]) -> Repeat | None:
+              around: tuple[int, ...], skips: bool) -> Repeat | None:
     """Cut one loop into phases; None where it does not fit or does not pay."""
     depth = len(around)
     spans = find_spans(repeat.body, depth, cache.line_bytes)
@@ -96,7 +117,7 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
     # Rows of the table beyond which cutting costs more than it saves, if none is left out.
     room = int(min((plain_cost - middle_cost) * iterations / (full_cost - middle_cost + 8),
                    2 * iterations))
-    streaming = find_streaming(repeat.body, cache, extents)
+    streaming = find_streaming(repeat.body, cache, extents) if skips else None
     if streaming:
         room = min(2 * iterations, MOST_ROWS)
     rows = _cut(spans, cache, operands, extents, room) if room >= 1 else None
@@ -110,9 +131,10 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
 
 
 def _leaves_most_out(body: Tree, entries: int) -> bool:
-    """Whether two of three iterations of some leaf are left out: then no passes save more."""
-    return any(isinstance(part, Repeat) and part.rows is not None and not part.body
-               and 3 * part.rows[:, 2].sum() < entries * part.extent for part in body)
+    """Whether two of three iterations of some loop are left out: then no passes save more."""
+    return any(isinstance(part, Repeat) and part.rows is not None and bool(part.skipped)
+               and 3 * (part.rows[:, 2].sum() + bool(part.body) * len(part.rows))
+               < entries * part.extent for part in body)
 
 
 def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],

@@ -291,7 +291,7 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat,
     # Lines that phases left out fill are counted for all sets: a loop around them leaves none out.
     blocks = find_blocks(body, depth, flat.geometry) if flat.grouped and not (
         passes or _leaves_out(body)) else []
-    chunk = choose_chunk(blocks, flat.geometry)
+    chunk = _has_phases(body) if passes else choose_chunk(blocks, flat.geometry)
     places = _place_movers(body, depth, flat) if passes else _place_blocks(blocks, depth, flat)
     start, first = len(flat.code), len(flat.places)
     flat.code.append([])
@@ -300,6 +300,12 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat,
     enter, close = (PASSES, PASSES_END) if passes else (LOOP, END)
     flat.code[start] = [enter, extent, depth, first, last, end, *places, chunk]
     flat.code.append([close, extent, depth, first, last, start, *places, chunk])
+
+
+def _has_phases(body: Tree) -> int:
+    """One where a loop's body takes rows of a table, and none of it may be left out; else zero."""
+    return int(any(part.rows is not None or _has_phases(part.body)
+                   for part in body if isinstance(part, Repeat)))
 
 
 def _leaves_out(body: Tree) -> bool:

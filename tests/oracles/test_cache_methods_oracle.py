@@ -145,6 +145,22 @@ def test_passes_repeat(policy):
     assert found[0].simulated_touches < wanted[0].simulated_touches / 2
 
 
+def test_passes_are_cut_into_phases():
+    """Passes over what a cache nearly holds, each of them phase by phase: a quarter of the work."""
+    from hwmodels.nest.plan import plan_nests
+
+    cache = Cache(name="l1d", size_bytes=16384, line_bytes=32, ways=4)
+    nests, operands = make_pointwise(124, 64, 64)
+    state = new_state(cache)
+    for _ in range(2):
+        wanted = simulate_nests(cache, nests, operands, state, method="runs")
+        found = simulate_nests(cache, nests, operands, state)
+        assert found == wanted
+        state = found[1]
+    assert plan_nests(nests, operands, (True,) * 4, cache, "phases").program.passes
+    assert 4 * found[0].simulated_touches < wanted[0].simulated_touches
+
+
 def test_passes_with_many_owners():
     """More owners than passes keep counters for: simulated without them, to the same end."""
     cache = Cache(name="l1d", size_bytes=4096, line_bytes=32, ways=4, replacement="plru")
