@@ -165,14 +165,16 @@ def test_every_clock_of_an_accelerator_is_a_column(case, monkeypatch) -> None:
         paths |= {f"learnt.{kind}.{price}": [rng.uniform(0.3, 3) for _ in range(rows)]
                   for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES))
                   for price in rng.sample(prices, 3)}
-    batch = twin.predict_many(base, vary=paths, layers=True, errors="keep")
+    calibration = "none" if case == 3 else "auto"
+    batch = twin.predict_many(base, vary=paths, layers=True, errors="keep",
+                              calibration=calibration)
     refused = {one.row: str(one.error) for one in batch.failures}
     for row in range(rows):
         try:
-            made = predict_row(base, paths, row, "auto", "warm")
+            made = predict_row(base, paths, row, calibration, "warm")
         except twin.TwinError as error:
             assert refused.pop(row) == str(error)
             continue
-        assert made.certainty is not None
+        assert (made.certainty is None) == (calibration == "none")
         check_row(batch, row, made)
     assert not refused

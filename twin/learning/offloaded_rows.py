@@ -145,7 +145,8 @@ class _Sums:
         for number, spent in enumerate(self._spend(passed, hertz, board, time, power)):
             energy = energy + spent
             cause_pj[:, _POWERED_CAUSES[number]] += spent.sum(axis=1)
-            unsure = unsure + spent * lines.powered_unsure[number]
+            if self.spread is not None:
+                unsure = unsure + spent * lines.powered_unsure[number]
         batch.energy_uj[at], batch.cause_pj[at] = energy.sum(axis=1) * 1e-6, cause_pj
         if batch.layers is not None:
             batch.layers.time_us[at, :layers] = passed.sum(axis=1)
