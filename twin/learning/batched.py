@@ -8,7 +8,8 @@ one placement are columns, whatever their clocks (`spans`, `offloaded`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,10 +110,7 @@ class _Maker:
         if group.deployment.target.offloads:
             self._offload(group)
             return
-        try:
-            self._multiply(group)
-        except TwinError as error:
-            self.failures += [Failure(row=row, error=error) for row in group.rows.tolist()]
+        self._keep(group.rows.tolist(), partial(self._multiply, group))
 
     def _multiply(self, group: Group) -> None:
         deployment, rows, chosen = group.deployment, group.rows, self._choose(group.deployment)
@@ -145,21 +143,29 @@ class _Maker:
 
     def _offload(self, group: Group) -> None:
         """Fill rows on an accelerator: spans of clocks and voltages as columns."""
-        base = self.base or group.deployment
-        shared = any(name.startswith("load.") for name in self.variation.paths)
+        base, varied = self.base or group.deployment, self.variation
+        shared = any(name.startswith("load.") for name in varied.paths)
+        plain = not (varied.time or varied.energy)
         for span in list_spans(base, self.variation, group.rows):
             if isinstance(span, Failure):
                 self.failures.append(span)
-            elif self.failures and self.stops:
+            if isinstance(span, Failure) or (self.failures and self.stops):
                 continue
-            elif shared or _runs_by_time(span.deployment):
-                for row in span.rows.tolist():
-                    self._predict_row(base, row)
+            rows = span.rows.tolist()
+            if shared or _runs_by_time(span.deployment):
+                for row in rows:
+                    self._keep([row], partial(self._change_one, base, row))
+            elif plain and len(rows) == 1:
+                self._keep(rows, partial(self._predict, span.deployment, rows[0]))
             else:
-                try:
-                    self._fill_span(span)
-                except TwinError as error:
-                    self.failures += [Failure(row=row, error=error) for row in span.rows.tolist()]
+                self._keep(rows, partial(self._fill_span, span))
+
+    def _keep(self, rows: Sequence[int], fill: Callable[[], None]) -> None:
+        """Fill rows, or keep what refuses them."""
+        try:
+            fill()
+        except TwinError as error:
+            self.failures += [Failure(row=row, error=error) for row in rows]
 
     def _fill_span(self, span: Span) -> None:
         from twin.learning.offloaded import Offloaded
@@ -176,20 +182,20 @@ class _Maker:
         if unsure:
             self.level = LEVEL
 
-    def _predict_row(self, base: Deployment, row: int) -> None:
-        """Predict one configuration by itself."""
-        variation = self.variation
-        try:
-            changed = base.replace({name: values[row] for name, values in variation.paths.items()})
-            time, energy = ({name: float(values[row]) for name, values in varied.items()}
-                            for varied in (variation.time, variation.energy))
-            if time or energy:
-                changed = apply_factors(changed, time, energy)
-            made = predict_calibrated(dataclasses.replace(changed, own_scale=None),
-                                      temperature=self.temperature, calibration=self.calibration)
-        except TwinError as error:
-            self.failures.append(Failure(row=row, error=error))
-            return
+    def _change_one(self, base: Deployment, row: int) -> None:
+        """Predict one configuration of what is varied by itself."""
+        paths, varied = self.variation.paths, (self.variation.time, self.variation.energy)
+        changed = base.replace({name: values[row] for name, values in paths.items()})
+        time, energy = ({name: float(values[row]) for name, values in one.items()}
+                        for one in varied)
+        self._predict(apply_factors(changed, time, energy) if time or energy else changed, row)
+
+    def _predict(self, deployment: Deployment, row: int) -> None:
+        """Predict a configuration; what another voltage scale would save is not asked."""
+        if deployment.own_scale is not None:
+            deployment = dataclasses.replace(deployment, own_scale=None)
+        made = predict_calibrated(deployment, temperature=self.temperature,
+                                  calibration=self.calibration)
         fill_row(self.batch, row, made)
         if made.certainty is not None:
             self.level = made.certainty.time_us.level

@@ -134,8 +134,10 @@ class _Spans:
 
     def _place(self, row: int, board: Board) -> Deployment:
         """Return the deployment of a row on a board like its own; the first is placed anew."""
+        paths = self.variation.paths
+        if not paths:
+            return self.base
         if self.placed is None:
-            paths = self.variation.paths
             self.placed = replace(self.base.replace({name: values[row] for name, values
                                                      in paths.items()}), own_scale=None)
         return self.placed.repriced(board=board, runtime=self.placed.runtime)
