@@ -22,7 +22,7 @@
  *
  * While the core sleeps (LL_ATON_OSAL_WFE) its counter may stand still: have the loop poll. Settings:
  *
- *     TWIN_PROBE_NPU_EPOCHS   blocks kept of an inference, 160 by default: 124 bytes each
+ *     TWIN_PROBE_NPU_EPOCHS   blocks kept of an inference, 160 by default: 120 bytes each
  *     TWIN_PROBE_NPU_CACHE    address of the NPU cache's registers, (uintptr_t)CACHEAXI: its hits and
  *                             misses in every inference */
 #ifndef TWIN_PROBE_NPU_H
