@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +86,9 @@ def read_number(path: Path, document: dict[str, Any], key: str, leaf: Any,
         raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
     if source not in sources:
         raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
-    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
-        raise RuntimeRefusedError(f"{path}:{key}: a number >= 0 is expected, not {value!r}")
+    for told, what in ((value, "a number"), *((one, "a relative deviation") for one in leaf[3:])):
+        if not isinstance(told, int | float) or isinstance(told, bool) or not 0 <= told < math.inf:
+            raise RuntimeRefusedError(f"{path}:{key}: {what} >= 0 is expected, not {told!r}")
     facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
                       rel_sd=leaf[3] if len(leaf) == 4 else None))
     return float(value)
@@ -96,7 +98,7 @@ def read_passes(path: Path, document: dict[str, Any], leaf: Any, facts: list[Fac
     """Return how often weights are read; None where the file does not say."""
     if leaf is None:
         return None
-    passes = int(read_number(path, document, "weight_passes", leaf, facts))
-    if passes < 1:
-        raise RuntimeRefusedError(f"{path}:weight_passes: {passes}; accepted: from 1 on")
-    return passes
+    told = read_number(path, document, "weight_passes", leaf, facts)
+    if told < 1 or told != int(told):
+        raise RuntimeRefusedError(f"{path}:weight_passes: {told:g}; accepted: from 1 on, whole")
+    return int(told)

@@ -80,7 +80,7 @@ class Runtime:
     offload : Offload or None
         What it hands to an accelerator; None: everything runs on the core.
     target : str
-        How its kernels get onto hardware: a name of `twin.runtimes.runtime`.
+        How its kernels get onto hardware: a name of `twin.runtimes.targets`.
     counted : (str, str) or None
         Kernels and compiler level whose instructions were counted; None: as lowered from source.
     copies_shapes : bool

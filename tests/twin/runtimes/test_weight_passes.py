@@ -89,11 +89,26 @@ def test_closed_libraries_say_so_and_open_ones_do_as_their_loops_do() -> None:
     assert load_runtime("tflm-cmsis-nn").weight_passes is None
 
 
-def test_a_file_that_says_no_pass_is_refused(tmp_path: Path,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("passes", "said"), [
+    ("0", "weight_passes: 0; accepted: from 1 on"), ("2.5", "weight_passes: 2.5; accepted: from 1"),
+    (".inf", "weight_passes: a number >= 0 is expected, not inf"),
+    (".nan", "weight_passes: a number >= 0 is expected, not nan")])
+def test_a_file_that_says_no_pass_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             passes: str, said: str) -> None:
     shipped = Path(twin.__file__).parent / "runtimes" / "x-cube-ai.yaml"
     (tmp_path / "mine.yaml").write_text(shipped.read_text().replace(
-        "weight_passes: [1,", "weight_passes: [0,"))
+        "weight_passes: [1,", f"weight_passes: [{passes},"))
     monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
-    with pytest.raises(RuntimeRefusedError, match="weight_passes: 0; accepted: from 1 on"):
+    with pytest.raises(RuntimeRefusedError, match=said):
+        load_runtime("mine")
+
+
+def test_a_deviation_that_is_none_is_refused(tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = (Path(twin.__file__).parent / "runtimes" / "x-cube-ai.yaml").read_text()
+    line = next(one for one in shipped.splitlines() if one.strip().startswith("weight_passes: ["))
+    head, kind, source = line.split("]")[0].split(",")[:3]
+    (tmp_path / "mine.yaml").write_text(shipped.replace(line, f"{head},{kind},{source}, wide]"))
+    monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
+    with pytest.raises(RuntimeRefusedError, match="a relative deviation >= 0 is expected, not 'wi"):
         load_runtime("mine")
