@@ -13,9 +13,6 @@ from hwmodels.errors import KernelError, extra_missing
 if TYPE_CHECKING:
     from capstone import Cs
 
-M_CLASS = 1 << 5
-THUMB = 1 << 4
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCost:

@@ -25,7 +25,6 @@ from twin.attribution.idealisation import Split, split_time
 from twin.attribution.known_right import read_healthy
 from twin.attribution.measured import (
     read_folder,
-    read_side,
     side_of_measurement,
     side_of_published,
 )
@@ -324,11 +323,6 @@ def diff(before: Side, after: Side, *, anyway: bool = False) -> Difference:
                          f"are set side by side by: twin attribute {prediction.label} "
                          f"{other.label}")
     return compare_sides(before, after, anyway=anyway)
-
-
-def diff_files(before: str, after: str, *, anyway: bool = False) -> Difference:
-    """Compare what two commands wrote: predictions' JSON, or measurement folders."""
-    return diff(read_side(before), read_side(after), anyway=anyway)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,6 @@ from twin.learning.batch import Batch, empty_batch, fill_row
 from twin.prediction.ledger import bill_energy_uj, bill_time_us, explain_time
 from twin.prediction.prediction import LayerPrediction, Prediction
 
-Document = Mapping[str, Any]
-
 
 def tell_batch(batch: Batch, board: Board, clocks_hz: Mapping[str, float]) -> dict[str, Any]:
     """Return time, energy, causes and layers of the one row of a batch.

@@ -25,11 +25,6 @@ def _shipped() -> Any:
     return read_yaml(Path(__file__).with_name("patterns.yaml"))
 
 
-def list_sets() -> tuple[str, ...]:
-    """Return the names of the shipped sets."""
-    return tuple(_shipped()["sets"])
-
-
 def _matches(function: Function, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(function.name, one) or fnmatchcase(function.symbol, one)
                for one in patterns)

@@ -26,7 +26,6 @@ ENVIRONMENT_CALL, ILLEGAL = 11, 2
 TRAP_CYCLES = 4
 """Into a handler: the pipeline flushed and refilled; assumed."""
 _ECALLS, _MSTATUS_MIE, _MPP = (8, 9, 10, 11), 1 << 3, 3 << 11
-_CODE_HOOK = 4
 _STACKS = ("stack_top", "__stack_top", "_stack_top", "__stack", "_stack", "_sp", "__stack_end",
            "z_interrupt_stacks")
 

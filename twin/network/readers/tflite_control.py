@@ -21,9 +21,6 @@ MAX_TURNS = 2**20
 MAX_DEPTH = 16
 """Subgraphs in subgraphs."""
 
-INLINED = ("WHILE", "IF", "CALL")
-"""Operators whose subgraphs this puts in line; CALL_ONCE only fills variables before the start."""
-
 RESOURCE = "resource"
 """Type of what names a variable."""
 
@@ -104,7 +101,7 @@ class Inliner:
                 made += self._loop(graph, stored, node, turns, depth)
             elif node.builtin in ("IF", "CALL"):
                 made += self._call(graph, stored, node, turns, depth)
-            elif node.builtin != "CALL_ONCE":
+            elif node.builtin != "CALL_ONCE":  # it only fills variables before the start
                 made.append(node)
         return made
 

@@ -11,9 +11,6 @@ KIND_STYLES = {"predicted": (BLUE, ""), "simulated": (PURPLE, "x"), "measured": 
                "published": (GREEN, ".")}
 """(colour, hatch) by what a figure is."""
 
-KIND_SYMBOLS = {"predicted": "circle-open", "simulated": "triangle-up", "measured": "circle",
-                "published": "square"}
-
 INK, PAGE = "ink", "page"
 """Colours the page puts in: of text and of its ground, which differ in the dark and on paper."""
 

@@ -38,12 +38,6 @@ def count_inside(window: Window, source: tuple[int, ...],
                           window.dilation[1], window.padding[2])
 
 
-def count_taps(window: Window, source: tuple[int, ...], target: tuple[int, ...]) -> int:
-    """Return the window positions inside the image, over all output pixels."""
-    rows, columns = count_inside(window, source, target)
-    return rows * columns
-
-
 def describe_pool(graph: Graph, layer: Layer) -> Work:
     """Return the work of pooling."""
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
