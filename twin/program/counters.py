@@ -134,7 +134,8 @@ class Counters:
             address, len(code), 0, 0, 0, self._number_function(address), address in self.marked,
             self.code.count_instructions(code), round(cost.single_cycles * names.SCALE),
             round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
-            self._fetch_region(address), self.code.ends_in_call(code), 0)
+            self._fetch_region(address), self.code.ends_in_call(code), 0,
+            self._stays(address, len(code)))
         for place in range(len(self.elf.code)):
             low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
             if low <= address < high:
@@ -195,6 +196,16 @@ class Counters:
             if region.start <= address < region.end:
                 return place if self.recorder.code[place] is not None else -1
         return -1
+
+    def _stays(self, address: int, size: int) -> bool:
+        """Whether a block that follows itself evicts none of its lines, and nothing else does."""
+        place = self._fetch_region(address)
+        if place < 0 or not self.words[self.names.FETCH_KEEPS]:
+            return False
+        cache = self.recorder.code[place]
+        assert cache is not None, "a region that is fetched through one"
+        lines = (address + size - 1) // cache.line_bytes - address // cache.line_bytes + 1
+        return lines <= (cache.sets * cache.ways if cache.replacement == "lru" else cache.sets)
 
     def drain(self) -> None:
         """Give the caches what was written down."""

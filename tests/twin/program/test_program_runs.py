@@ -27,10 +27,13 @@ from twin.image.compile.image_sizes import read_sizes
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
 from twin.program import finding
+from twin.program.counters import Counters
 from twin.program.counting import EXCEPTIONS
 from twin.program.elf import Function, demangle, read_elf
 from twin.program.patterns import choose_layers, name_kind
 from twin.program.peripherals import Peripherals
+from twin.program.recorder import Recorder
+from twin.program.session import Wanted, run_program
 from twin.program.thumb import count_instructions, find_target, without_target
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.memory_map import draw_memory_figure
@@ -159,6 +162,21 @@ def test_a_program_that_hangs_is_told_from_where(tmp_path):
     with pytest.raises(ProgramError, match=r"stays in hang for ever, come from main"):
         twin.deploy_elf(build_program(tmp_path, source=source, options=("-fno-inline",)), BOARD,
                         begin="infer")
+
+
+@pytest.mark.parametrize("board", [BOARD, "nucleo_h7a3zi_q"])
+def test_a_loop_is_looked_up_once_where_every_turn_finds_the_same(program, monkeypatch, board):
+    wanted = Wanted(begin="infer", end=None, call=None, nth=2, layers="layer_*", registers={},
+                    files={}, limit=10**6)
+    looked_up, meet = [], Recorder.meet
+    monkeypatch.setattr(Recorder, "meet", lambda self, rows: (
+        looked_up.append(len(rows)), meet(self, rows))[1])
+    found = run_program(read_elf(program), load_board(board), wanted)
+    fewer = sum(looked_up)
+    looked_up.clear()
+    monkeypatch.setattr(Counters, "_stays", lambda *block: False)
+    assert run_program(read_elf(program), load_board(board), wanted) == found
+    assert 0 < fewer < sum(looked_up)
 
 
 def test_accesses_that_are_not_aligned_cost_what_they_are_made_of(tmp_path):

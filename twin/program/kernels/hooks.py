@@ -31,9 +31,10 @@ MOST_CALLS = 4096
 
 SPAN = 3
 SPAN_BASE, SPAN_END, SPAN_INDEX = range(SPAN)
-BLOCK = 14
+BLOCK = 15
 (ADDRESS, BYTES, COUNT, AGAIN, TAKEN, FUNCTION, MARKED, LENGTH, ONCE, MORE, BRANCHED,
- FETCH_REGION, CALLING, STRETCHES_AT) = range(BLOCK)
+ FETCH_REGION, CALLING, STRETCHES_AT, STAYS) = range(BLOCK)
+"""STAYS: fetched again at once it finds its lines as it left them, so nothing is written down."""
 STRETCH = 3
 BEGINS, STEPS_AT, STEPS = range(STRETCH)
 """At STRETCHES_AT of a block, 0 before they are known: how many stretches, then each."""
@@ -146,7 +147,7 @@ def step_block(words: Words, block: Integer, address: Integer, size: Integer) ->
     words[LAST_BLOCK] = block
     words[LAST_END] = address + size
     words[OWN_FUNCTION] = words[block + FUNCTION]
-    if words[RECORDING]:
+    if words[RECORDING] and (last != block or not words[block + STAYS]):
         fetch(words, block, address, size)
     return 1
 
