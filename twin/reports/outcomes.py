@@ -275,7 +275,9 @@ def _build(build: Build) -> dict[str, Any]:
                           "weights_bytes": placement.weights_bytes,
                           "flash_bytes": build.predicted_flash_bytes,
                           "arena_bytes": placement.arena_bytes,
-                          "ram_bytes": build.predicted_ram_bytes}}
+                          "ram_bytes": build.predicted_ram_bytes},
+            "memories": [{"name": one.name, "used_bytes": one.used_bytes,
+                          "size_bytes": one.size_bytes} for one in build.sizes.memories]}
 
 
 def _run(run: BoardRun) -> dict[str, Any]:

@@ -52,7 +52,9 @@ def _key_of(deployment: Deployment) -> _Key:
     if port.arch != "arm" or port.core in UNREAD:
         raise RuntimeRefusedError("runtime firmware: the machine code of a "
                                   f"{port.core or port.arch} is not read; accepted: Cortex-M3, "
-                                  "M4, M7, M33 and M55")
+                                  "M4, M7, M33 and M55; of any other the program itself: `twin "
+                                  "firmware build`, then `twin predict --elf firmware.elf --call "
+                                  "infer_once`")
     return _Key(deployment, port)
 
 

@@ -19,14 +19,23 @@ class ImageSizes(TypedDict):
     ram_bytes: Count
 
 
+class MemoryTaken(TypedDict):
+    """What an image takes of one memory of the board."""
+
+    name: str
+    used_bytes: Count
+    size_bytes: Count
+
+
 class ImageBuilt(TypedDict):
-    """An image with its sizes beside the predicted ones."""
+    """An image with its sizes beside the predicted ones; no memories where it is of another map."""
 
     image: str
     port: str
     compiler: str
     sizes: ImageSizes
     predicted: ImageSizes
+    memories: list[MemoryTaken]
 
 
 class Built(ImageBuilt):
