@@ -34,6 +34,12 @@ checksum of the output come between them, and the clock may be an RC oscillator.
 LEAST_CORRELATION = 0.5
 """Of an inference found by its shape: noise comes to sqrt(2 ln N / n) with a shape of n samples at
 N places, 0.44 for 96 at 10,000."""
+EDGE_PART, LEAST_SAMPLES = 1 / 20, 3
+"""Which part of a window is looked at for a late mark, and the fewest samples there."""
+IDLE_PERCENTILE, NEAR_IDLE, LEAST_STEP = 10, 0.1, 2.0
+"""Assumed of a board that waits: of all samples outside of windows these are it, whatever else it
+did; a piece is idle that is nearer to it than a tenth of the step to the power of work; a smaller
+step than to twice of it tells nothing."""
 PLAUSIBLE_PJ = (2.0, 50_000.0)
 """Energy of a core's cycle, assumed: current microcontrollers take 10 to 2,000 pJ with everything
 on; a unit wrong by a thousand is outside."""
@@ -125,23 +131,54 @@ def idle_power(trace: PowerTrace) -> float | None:
     return float(np.mean(np.asarray(trace.power_mw)[outside])) if outside.any() else None
 
 
-def judge_window(trace: PowerTrace) -> str | None:
-    """Return at which end a window holds a board that waits, by its power; None: at neither."""
-    if len(trace.marks_us) != 2:
-        return None
-    begin, end = trace.marks_us
+def find_windows(trace: PowerTrace, layers: Sequence[int], runs: int | None,
+                 ) -> tuple[tuple[float, float], ...]:
+    """Return beginning and end of all the marks say was done, in us: windows, or inferences."""
+    marks = trace.marks_us
+    step = 2 if runs is not None or len(marks) == 2 else len(layers) + 1
+    return tuple((marks[place], marks[place + step - 1])
+                 for place in range(0, len(marks) - step + 1, step))
+
+
+def judge_windows(trace: PowerTrace, windows: Sequence[tuple[float, float]]) -> str | None:
+    """Return at which end of windows a board waits, by its power; None: at neither of any.
+
+    Parameters
+    ----------
+    trace : PowerTrace
+        The recording.
+    windows : sequence of (float, float)
+        As `find_windows` returns them, in us.
+
+    Notes
+    -----
+    What waiting takes is read outside of all windows. A window of too few samples, or in which a
+    board takes little more than it does waiting, is not judged.
+    """
     time_us, power = np.asarray(trace.time_us), np.asarray(trace.power_mw)
-    inside = power[(time_us > begin) & (time_us <= end)]
-    outside = power[(time_us < begin) | (time_us > end)]
-    part = len(inside) // 20
-    if part < 3 or len(outside) < 3:
+    bounds = np.asarray(windows, dtype=np.float64).reshape(-1, 2)
+    # Windows are in order: how many begun and not ended tells whether a sample is within one.
+    begun = np.searchsorted(bounds[:, 0], time_us, side="left")
+    outside = power[begun == np.searchsorted(bounds[:, 1], time_us, side="left")]
+    if len(outside) < LEAST_SAMPLES:
         return None
-    idle_mw, work_mw = float(np.percentile(outside, 10)), float(np.median(inside))
-    for name, piece in (("first", inside[:part]), ("last", inside[-part:])):
-        if work_mw > 2 * idle_mw and np.median(piece) < idle_mw + 0.1 * (work_mw - idle_mw):
-            return (f"the window's {name} twentieth is at idle power ({np.median(piece):.3g} mW, "
-                    f"{work_mw:.3g} within): do its marks bound the work, or are they late?")
-    return None
+    idle_mw = float(np.percentile(outside, IDLE_PERCENTILE))
+    late: list[str] = []
+    for place, (begin, end) in enumerate(windows, 1):
+        inside = power[slice(*np.searchsorted(time_us, (begin, end), side="right"))]
+        part = int(len(inside) * EDGE_PART)
+        if part < LEAST_SAMPLES:
+            continue
+        work_mw = float(np.median(inside))
+        limit_mw = idle_mw + NEAR_IDLE * (work_mw - idle_mw)
+        for name, piece in (("first", inside[:part]), ("last", inside[-part:])):
+            if work_mw > LEAST_STEP * idle_mw and np.median(piece) < limit_mw:
+                late.append(f"window {place}'s {name} twentieth is at idle power "
+                            f"({np.median(piece):.3g} mW, {work_mw:.3g} within)")
+    if not late:
+        return None
+    more = f", and {len(late) - 1} ends more" if len(late) > 1 else ""
+    return f"{late[0]}{more}: do its marks bound the work, or are they late?"
 
 
 def _describe_marks(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[float],

@@ -86,7 +86,8 @@ DAMAGE: Mapping[str, Callable[[Path, Path], object]] = {
 
 def tell(name: str, damage: str, answer: tuple[int, str, str], wanted: str, victim: Path) -> None:
     code, told, errors = answer
-    odd = [line for line in errors.splitlines() if not line.startswith(("warning", "note"))]
+    odd = [line for line in errors.splitlines() if not line.startswith((
+        "warning", "note", "compiling"))]
     said = "same" if (code, told) == (0, wanted) and not odd else f"EXIT {code}: {odd[-1:]}"
     if victim.read_bytes() != b"victim" or victim.with_name("absent").exists():
         said += ", THE LINK WAS FOLLOWED"

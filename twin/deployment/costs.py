@@ -111,6 +111,11 @@ class EpochPrediction:
         return self.run.epoch.name
 
     @property
+    def number(self) -> str:
+        """Of its name, from 1: what tables and pictures call it."""
+        return self.name.rpartition("_")[2]
+
+    @property
     def kind(self) -> str:
         """Of `hwmodels.npu.EPOCH_KINDS`."""
         return self.run.epoch.kind

@@ -16,9 +16,10 @@ from calibration.microbench.probes import PowerStep, is_microbench, read_power
 from calibration.power_trace import energy_samples, read_meter_file
 from calibration.power_trace.board_energy import (
     describe_merged,
+    find_windows,
     idle_power,
     judge_power,
-    judge_window,
+    judge_windows,
 )
 from calibration.power_trace.excerpt import cut_excerpt, write_excerpt
 from twin.errors import UsageError
@@ -110,7 +111,8 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     layers, times_us = _layer_times(measured)
     samples = energy_samples(recording, layers, times_us, runs=runs, by_shape=by_shape)
     merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
-    late = None if by_shape else judge_window(recording)
+    late = None if by_shape else judge_windows(
+        recording, find_windows(recording, layers, runs))
     environment = {**dict(measured.header.environment), "meter": meter, "trace": trace,
                    "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
     remarks = (*merged, *([late] if late else []))

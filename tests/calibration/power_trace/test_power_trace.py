@@ -24,7 +24,7 @@ from calibration.power_trace import (
     step_profile,
     summarise_power,
 )
-from calibration.power_trace.board_energy import judge_power
+from calibration.power_trace.board_energy import find_windows, judge_power, judge_windows
 from calibration.power_trace.ina226 import SlowMeterWarning
 
 LAYERS_US = (713.0, 2291.7, 1507.3, 423.9, 3088.1)
@@ -187,6 +187,20 @@ def test_marks_become_samples_per_layer_or_window():
     assert shape[-5].value == pytest.approx(sum(truth), rel=0.05)
     with pytest.raises(MeasurementError, match=r"no inference of 0\.8024 ms"):
         energy_samples(_noise(random), layers, [t / 10 for t in LAYERS_US], by_shape=True)
+
+
+@pytest.mark.parametrize(("marks", "layers", "runs", "doubted"), [
+    ((100, 300, 500, 700), [0], 4, ""), ((100, 300, 500, 740), [0], 4, "window 2's last"),
+    ((60, 300, 500, 740), [0], 4, "window 1's first twentieth is at idle power"),
+    ((100, 200, 300, 500, 600, 700), [0, 1], None, ""),
+    ((100, 200, 330, 500, 600, 730), [0, 1], None, "and 1 ends more")])
+def test_each_window_and_inference_is_looked_at_for_late_marks(marks, layers, runs, doubted):
+    time_us = np.arange(1000.0)
+    working = ((time_us > 100) & (time_us <= 300)) | ((time_us > 500) & (time_us <= 700))
+    trace = PowerTrace(time_us=time_us, power_mw=np.where(working, 50.0, 5.0),
+                       meter=Meter(name="made"), marks_us=tuple(map(float, marks)))
+    said = judge_windows(trace, find_windows(trace, layers, runs)) or ""
+    assert doubted in said and bool(said) is bool(doubted)
 
 
 def _noise(random) -> PowerTrace:

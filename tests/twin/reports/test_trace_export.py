@@ -13,12 +13,28 @@ from twin.prediction.accelerator.timeline import list_spans, sample_bandwidth
 from twin.prediction.prediction import predict
 from twin.reports.figures.canvas import save_figure
 from twin.reports.figures.epoch_timeline import draw_timeline_figure
+from twin.reports.page.accelerated import draw_epoch_bills, list_epochs
 from twin.reports.trace import check_trace, make_trace, write_trace
 
 
 @pytest.fixture(scope="module")
 def prediction():
     return predict(deploy("kws", "stm32n6570_dk", runtime="neural-art"))
+
+
+def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction):
+    """Twelve of them, from 1 as the compiler counts, whatever place they have in a list."""
+    numbers = [epoch.name.rpartition("_")[2] for epoch in prediction.epochs]
+    assert numbers == [str(place) for place in range(1, 13)]
+    plot = draw_epoch_bills(prediction)
+    assert plot.traces and all(list(trace["x"]) == numbers for trace in plot.traces)
+    assert plot.layout["xaxis"]["type"] == "category"
+    ticks = {text.get_text().rstrip("sh") for axes in draw_timeline_figure(prediction).axes
+             if axes.get_title() == "bill by epoch" or "epoch" in axes.get_xlabel()
+             for text in axes.get_xticklabels()}
+    assert ticks == {*numbers}
+    assert [row.cells[0].text for row in list_epochs(prediction).rows] == [
+        epoch.name for epoch in prediction.epochs]
 
 
 def test_spans_lie_inside_their_epoch_and_phases_do_not_overlap(prediction):

@@ -111,8 +111,7 @@ def draw_epoch_bills(prediction: Prediction, axes: Axes) -> None:
     axes.set_ylabel("time, us")
     marks = {"sw": "s", "hybrid": "h"}
     step = max(1, len(prediction.epochs) // 60)
-    labels = [f"{epoch.name.rpartition('_')[2]}{marks.get(epoch.kind, '')}"
-              for epoch in prediction.epochs]
+    labels = [f"{epoch.number}{marks.get(epoch.kind, '')}" for epoch in prediction.epochs]
     axes.set_xticks(list(places)[::step], labels[::step])
     axes.set_xlim(-0.8, len(prediction.epochs) - 0.2)
     axes.set_title("bill by epoch")

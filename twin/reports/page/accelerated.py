@@ -83,7 +83,7 @@ def draw_epoch_bills(prediction: Prediction) -> Plot:
         if any(heights):
             traces.append({
                 "type": "bar", "name": cause, "y": heights,
-                "x": [epoch.index for epoch in epochs],
+                "x": [epoch.number for epoch in epochs],
                 "marker": cause_marker(cause) | {"line": {"width": 0}}, "hoverinfo": "text",
                 "hovertext": [f"{plain(epoch.name)}<br>{cause} {format_time(1e3 * height)}"
                               for epoch, height in zip(epochs, heights, strict=True)]})
@@ -91,7 +91,7 @@ def draw_epoch_bills(prediction: Prediction) -> Plot:
     return Plot(name="epoch-bills", title="Bill of each epoch", traces=tuple(traces),
                 told=f"{longest.name} is the longest: {format_time(longest.time_us)}.",
                 height_px=340, layout={"barmode": "stack",
-                                       "xaxis": {"title": {"text": "epoch"}},
+                                       "xaxis": {"title": {"text": "epoch"}, "type": "category"},
                                        "yaxis": {"title": {"text": "time, ms"}}})
 
 
