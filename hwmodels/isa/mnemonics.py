@@ -120,6 +120,9 @@ SCALAR = _table(
 )
 """Scalar integer mnemonics."""
 
+_CONVERT = "vcvt vcvta vcvtn vcvtm vcvtp vcvtb vcvtt vrinta vrintn vrintm vrintp vrintx vrintz"
+"""Conversions and roundings both of floats and of vectors of them."""
+
 FLOAT = _table(
     ("alu", "f_add", "binary", 0, "vadd vsub vmaxnm vminnm fadd.s fsub.s fmin.s fmax.s"
      " vseleq vselge vselgt vselvs"),
@@ -127,8 +130,8 @@ FLOAT = _table(
     ("alu", "f_move", "binary", 0, "fsgnj.s fsgnjn.s fsgnjx.s"),
     ("alu", "f_move", "vmov", 0, "vmov"),
     ("alu", "f_move", "unary", 0, "vmrs vmsr"),
-    ("alu", "f_convert", "unary", 0, "vcvt vcvta vcvtn vcvtm vcvtp vcvtr vcvtb vcvtt vrinta vrintn"
-     " vrintm vrintp vrintr vrintx vrintz fcvt.w.s fcvt.wu.s fcvt.s.w fcvt.s.wu fclass.s"),
+    ("alu", "f_convert", "unary", 0, _CONVERT + " vcvtr vrintr fcvt.w.s fcvt.wu.s fcvt.s.w"
+     " fcvt.s.wu fclass.s"),
     ("alu", "f_compare", "f_compare", 0, "vcmp vcmpe"),
     ("alu", "f_compare", "binary", 0, "feq.s flt.s fle.s"),
     ("mul", "f_mul", "binary", 0, "vmul vnmul fmul.s"),
@@ -172,8 +175,7 @@ VECTOR = _table(
     ("alu", "v_sum", "long_accumulate", 0, "vaddlva"),
     ("alu", "v_reduce", "merge", 0, _REDUCE),
     ("alu", "v_compare", "v_compare", 0, "vcmp vpt"),
-    ("alu", "v_convert", "unary", 0, "vcvt vcvta vcvtn vcvtm vcvtp vcvtb vcvtt vrinta vrintn"
-     " vrintm vrintp vrintx vrintz"),
+    ("alu", "v_convert", "unary", 0, _CONVERT),
     ("alu", "v_move", "vmov", 0, "vmov"),
     ("alu", "v_predicate", "predicate", 0, "vctp vpst vpnot"),
     ("mac", "v_mac", "read", 16, "ee.vmulas.s8.accx ee.vmulas.s8.qacc"),

@@ -178,6 +178,9 @@ def test_what_cannot_be_leaves_the_figures_before_it_dimmed(visit) -> None:
     assert "the arena cannot be in flash" in page.inner_text("#problem")
     assert page.inner_text("#strip-time") == before and page.locator(".stale").count() == 1
     assert page.locator("#changed button").count() == 0  # what is refused is no change
+    page.click("#pin")  # Nor does it keep what stands from being pinned.
+    page.wait_for_selector("#variants-part:visible")
+    assert not page.is_visible("#problem") and page.locator(".stale").count() == 0
     page.fill("#path", "clocks.cpu.frequency_hz")
     page.fill("#value", "80MHz")
     page.keyboard.press("Enter")

@@ -218,11 +218,13 @@ const predict = async (fresh = false, back = null) => {
   const found = await ask("/api/predict", { state, controls: wanted }).catch(() => ({ error: "the server does not answer; is it still running?" }));
   if (mine !== asked || moved !== moves) return;
   if (found.controls) known = { for: `${state.model} ${state.board} ${state.runtime}`, controls: found.controls, paths: found.paths };
-  failed = Boolean(found.error);
+  // What was refused and taken back leaves the state the figures are of.
+  const kept = Boolean(found.error && back && answer && !failed && !answer.repriced);
+  failed = Boolean(found.error) && !kept;
   for (const [key, file] of Object.entries(found.files ?? {})) nameFile(key, file);
   if (found.error) {
     if (back) state = { ...state, set: back };
-    complain(answer ? `${found.error}. The figures below are of the state before.` : found.error);
+    complain(kept ? `${found.error}. It is taken back, and the figures below stand.` : answer ? `${found.error}. The figures below are of the state before.` : found.error);
     tell("refused", "refused");
   } else {
     answer = { ...found, repriced: false };
@@ -233,6 +235,7 @@ const predict = async (fresh = false, back = null) => {
   }
   if (known) drawControls(known, state, turn, drag);
   if (answer && !failed) drawAll();
+  at("pin").disabled = failed;
   document.documentElement.dataset.ready = failed ? "refused" : "yes";
   exportAll();
   if (!failed) prime();
@@ -360,6 +363,7 @@ const connect = () => {
     if (pins.length >= catalogue.most_variants - 1) { complain(`at most ${catalogue.most_variants - 1} variants are pinned; unpin one`); return; }
     pins.push({ label: at("label").value.trim() || named(state), state: structuredClone(state), answer });
     at("label").value = "";
+    complain(null);
     remember();
     drawAll();
     exportAll();

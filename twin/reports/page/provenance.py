@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from importlib.metadata import PackageNotFoundError, version
 
 from calibration.fitting.intervals import describe_basis
 from hwmodels.quantities import NOT_KNOWN, format_time, significant
@@ -17,6 +16,7 @@ from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Pairs, Plot, Row, Section, Table
 from twin.reports.page.styles import INK
 from twin.reports.tables.report import calibration_pairs, interval_pairs
+from twin.studies.study.tasks import find_versions
 
 PACKAGES = ("embedded-twin", "numpy", "llvmlite", "plotly", "jinja2")
 """Whose versions a page names."""
@@ -121,13 +121,7 @@ def made_by(command: str, *inputs: tuple[str, str]) -> Section:
 
 def list_versions() -> list[str]:
     """Return the packages that made the figures, with their versions."""
-    found = []
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:  # an extra that is not installed made nothing
-            continue
-    return found
+    return [f"{name} {number}" for name, number in find_versions(PACKAGES).items()]
 
 
 def _write(value: object) -> str:

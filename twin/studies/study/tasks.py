@@ -12,7 +12,7 @@ import functools
 import hashlib
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -55,12 +55,17 @@ def identify() -> str:
 
 def made_with() -> dict[str, Any]:
     """Return versions of the twin, Python and packages, as folders of results note them."""
-    packages = {}
-    for name in _NOTED:
-        with contextlib.suppress(PackageNotFoundError):
-            packages[name] = version(name)
     return {"twin": identify(), "python": platform.python_version(),
-            "machine": platform.machine(), "packages": packages}
+            "machine": platform.machine(), "packages": find_versions(_NOTED)}
+
+
+def find_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those packages that are installed."""
+    found = {}
+    for name in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
