@@ -176,6 +176,7 @@ def test_what_cannot_be_leaves_the_figures_before_it_dimmed(visit) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("#problem:visible")
     assert "the arena cannot be in flash" in page.inner_text("#problem")
+    assert "the arena cannot be in flash" in page.inner_text("#path-help")
     assert page.inner_text("#strip-time") == before and page.locator(".stale").count() == 1
     assert page.locator("#changed button").count() == 0  # what is refused is no change
     page.click("#pin")  # Nor does it keep what stands from being pinned.

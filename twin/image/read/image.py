@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import ToolMissingError, extra_missing
 from twin.errors import FirmwareError
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(\S+)\s*([^@<]*)")
@@ -133,8 +133,7 @@ def read_built_image(path: str | Path) -> BuiltImage:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile
     except ImportError as error:
-        raise ToolMissingError("reading images needs pyelftools: pip install "
-                               "embedded-twin[boards]") from error
+        raise extra_missing("images", "pyelftools", "boards") from error
     try:
         with open(path, "rb") as stream:
             elf = ELFFile(stream)

@@ -223,7 +223,10 @@ const predict = async (fresh = false, back = null) => {
   failed = Boolean(found.error) && !kept;
   for (const [key, file] of Object.entries(found.files ?? {})) nameFile(key, file);
   if (found.error) {
-    if (back) state = { ...state, set: back };
+    if (back) {
+      state = { ...state, set: back };
+      at("path-help").textContent = found.error;  // Where one typed: the top may be out of sight.
+    }
     complain(kept ? `${found.error}. It is taken back, and the figures below stand.` : answer ? `${found.error}. The figures below are of the state before.` : found.error);
     tell("refused", "refused");
   } else {
