@@ -54,6 +54,10 @@ LOG_SERVED, LOG_LOADED, LOG_UNCOUNTED = math.log(0.2), math.log(0.02), math.log(
 and none where they are the fault: assumed."""
 
 
+UNCHECKED = (": stated, and set against no other: cycles are the same at another clock but for "
+             "what waits; time by the host tells (twin measure on a board)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """What the runs and the clock show besides; None is not known.
@@ -66,6 +70,8 @@ class Marks:
         Counted, a run.
     least_share : float
         Of a run's cycles, what these take at least.
+    by_host : bool
+        The clock was set against another, not only stated.
     """
 
     clock_log: float | None
@@ -73,6 +79,7 @@ class Marks:
     scatter: float | None
     interrupts: float | None = None
     least_share: float = 0.0
+    by_host: bool = False
 
 
 def clock_hz_of(deployment: Deployment) -> float:
@@ -101,7 +108,9 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
     match = re.match(r"([0-9.]+)", told.get("clock_by_host", ""))
     clock_log = None
-    if hertz is not None and not is_clock_own(measurement):
+    checked = match is not None or bool(measurement.count("cpu_cycles"))
+    if hertz is not None and not is_clock_own(measurement) and checked:
+        # a time by a clock that is only claimed is what a wrong clock shows in
         real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
         clock_log = math.log(real / clock_hz_of(deployment))
     values = _whole_runs(measurement)
@@ -110,7 +119,7 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     share = counted * SERVICE_CYCLES / cycles if counted and cycles else 0.0
     if values is None:
         return Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
-                     least_share=share)
+                     least_share=share, by_host=match is not None)
     runs = np.arange(len(values))
     slope = float(np.polyfit(runs, values, 1)[0]) if np.ptp(values) else 0.0
     middle = float(np.median(values))
@@ -118,7 +127,7 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     drift = slope * (len(values) - 1) / middle if drifting else 0.0
     return Marks(clock_log=clock_log, drift=drift if len(values) >= FEWEST_RUNS else None,
                  scatter=_scatter(measurement, values, slope / middle if drifting else 0.0),
-                 interrupts=counted, least_share=share)
+                 interrupts=counted, least_share=share, by_host=match is not None)
 
 
 def _count_interrupts(measurement: Measurement) -> float | None:
@@ -216,7 +225,10 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
     """Return what the marks tell, a phrase each."""
     found = []
     if marks.clock_log is not None:
-        found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for")
+        found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for"
+                     + ("" if marks.by_host else UNCHECKED))
+    else:
+        found.append("clock not checked" + UNCHECKED)
     if marks.drift is not None:
         found.append(f"drift over the runs {100 * marks.drift:+.1f} %")
     if marks.scatter is not None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from calibration.measurement.measurement import Measurement
+from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from twin.attribution.marks import is_clock_own
+from twin.attribution.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.observations import name_runtime
@@ -86,6 +87,28 @@ def unread_build(deployment: Deployment, measurement: Measurement) -> str:
     return "" if named != "firmware" else (
         f"the header says it was built by {told}, which cannot be predicted: "
         f"{deployment.runtime.identity} is what it is set beside")
+
+
+def other_clock(deployment: Deployment, measurement: Measurement, board: str | None) -> str:
+    """Return a remark where an emulator ran at another clock than the board's file declares.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As measured: at the emulator's clock.
+    measurement : Measurement
+        Its header says it.
+    board : str or None
+        Name or file that was asked for; None is the header's.
+    """
+    if not is_clock_own(measurement):
+        return ""
+    declared = load_board(board or measurement.header.board)
+    asked = declared.clock(declared.core.clock).frequency_hz
+    ran = clock_hz_of(deployment)
+    return "" if abs(ran / asked - 1) < CLOCK_SD else (
+        f"the header says {ran / 1e6:g} MHz, the board's file declares {asked / 1e6:g} MHz: it is "
+        "set beside a prediction at what the header says (--clock for another)")
 
 
 def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[str]:

@@ -90,9 +90,18 @@ def find_extrapolation(prediction: Prediction, entry: Entry, temperature: str) -
     if support.cycles is not None:
         low, high = support.cycles
         if not low / FAR <= prediction.cycles <= high * FAR:
-            reasons.append(f"{prediction.cycles:,.0f} cycles; networks measured took "
-                           f"{low:,.0f} to {high:,.0f}")
+            reasons.append(f"{prediction.cycles:,.0f} cycles; {_say_measured(support)}")
     return tuple(reasons)
+
+
+def _say_measured(support: Support) -> str:
+    """Say how many cycles what was measured took: networks, or layers where no whole one was."""
+    assert support.cycles is not None
+    low, high = support.cycles
+    if not support.networks:
+        return f"no whole network was measured, and layers that were add up to {high:,.0f}"
+    return (f"networks measured took {low:,.0f} to {high:,.0f}" if low < high else
+            f"the one measured took {high:,.0f}")
 
 
 def note_missing(deployment: Deployment) -> tuple[str, ...]:

@@ -12,7 +12,12 @@ from twin.attribution.marks import clock_hz_of, notes_of
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
-from twin.attribution.setup import deploy_measured, is_stand_in, unread_build
+from twin.attribution.setup import (
+    deploy_measured,
+    is_stand_in,
+    other_clock,
+    unread_build,
+)
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, choose_calibration
 from twin.learning.least import find_impossible
@@ -72,10 +77,12 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)
+    clock = "" if clock_hz is not None else other_clock(deployment, measurement, board)
     impossible = None if stands_in else find_impossible(
         deployment, list_cycles(measurement, clock_hz_of(deployment)))
     return replace(found, remarks=(
         *([stand_in] if stand_in else []), *([other] if other else []),
         *([other_image] if other_image else []), *([str(impossible)] if impossible else []),
+        *([clock] if clock else []),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
         *map(str, findings)))

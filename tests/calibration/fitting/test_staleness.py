@@ -43,6 +43,8 @@ def test_a_total_outside_its_interval_makes_an_overlay_stale():
     found = judge_interval("made", (90.0, 110.0), 130.0)
     assert found is not None and found.name == "stale" and "made gives 90 to 110" in found.evidence
     assert judge_interval("made", (90.0, 110.0), 70.0) is not None
+    told = judge_interval("made", (90.0, 110.0), 130.0, unit="us")
+    assert told is not None and "90 to 110 us, measured is 130 us:" in told.evidence
     with pytest.raises(FitError):
         judge_interval("made", (0.0, 1.0), 1.0)
 

@@ -26,6 +26,7 @@ from twin.attribution.faults import (
     join_faults,
     prior_of,
 )
+from twin.attribution.finding import say_ratio
 from twin.attribution.likelihood import (
     FREEDOM,
     log_direction,
@@ -34,6 +35,7 @@ from twin.attribution.likelihood import (
     log_student,
     log_total,
 )
+from twin.attribution.marks import read_marks
 from twin.attribution.setup import (
     deploy_measured,
     find_model,
@@ -124,6 +126,26 @@ def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
     else:  # prices may be off by as much
         assert any(one.fault.kind == kind for one in found.findings)
         assert found.remedy != "none needed"
+
+
+@pytest.mark.parametrize(("ratio", "said"), [
+    (1.0046, "1.005"), (0.1, "0.100"), (0.0999, "0.0999"), (0.00001234, "1.23e-05")])
+def test_a_ratio_is_said_so_that_it_is_never_nought(ratio, said):
+    assert say_ratio(ratio) == said
+
+
+def test_time_by_a_clock_nobody_checked_may_be_of_another_clock(deployment):
+    """Every layer twice as long in time, the clock of 280 MHz only stated."""
+    declared = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1))
+    hertz = dict(declared.header.clocks_hz)["cpu"]
+    timed = dataclasses.replace(declared, samples=tuple(dataclasses.replace(
+        one, counter="latency", unit="us", clock=None, value=2.0 * one.value / hertz * 1e6)
+        for one in declared.samples))
+    assert read_marks(timed, deployment).clock_log is None
+    found = diagnose(deployment, timed)
+    assert found.kinds["clock"] > 0.1 > found.kinds["placement"]  # one of some; none before
+    assert any("not checked" in text for text in found.observations)
+    assert "stated, and set against no other" in diagnose(deployment, declared).observations[0]
 
 
 def only_cycles(measurement):

@@ -67,7 +67,7 @@ def test_one_image_rules_out_what_is_built_in(deployment, measured):
 
 def test_one_run_does_not_tell_how_well_runs_repeat(deployment, measured):
     fast = dataclasses.replace(measured, samples=tuple(
-        dataclasses.replace(one, value=round(one.value * 1.02)) for one in measured.samples))
+        dataclasses.replace(one, value=round(one.value * 1.005)) for one in measured.samples))
     found = diagnose(deployment, fast, healthy=measured, calibration="none")
     assert found.repeats is None
     assert "within 0.01 %" not in found.remedy

@@ -66,6 +66,13 @@ def test_float_networks_say_that_no_interval_stands_behind_them(calibration, sai
                for text in prediction.warnings) is said
 
 
+def test_layers_that_were_measured_are_not_called_networks() -> None:
+    prediction = predict_calibrated(deploy(convolution(4), "apollo510_evb",
+                                           runtime="tflm-cmsis-nn@2023"))
+    said = [text for text in prediction.certainty.extrapolating if " cycles; " in text]
+    assert said and "no whole network was measured, and layers that were add up to" in said[0]
+
+
 def test_boards_lie_apart_with_their_clocks() -> None:
     deployment, prediction = at_clock(25)
     support = choose_calibration(deployment).entry.support
