@@ -19,12 +19,14 @@ from twin.deployment.deployment import deploy
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.observations import Observation
 from twin.learning.own import learn_own
+from twin.learning.repricing import waits_on_memory
 from twin.learning.tally import Tally, make_tally
 from twin.prediction.prediction import predict
 
 BOARD, RUNTIME, HERTZ = "nucleo_l4r5zi", "tflm-cmsis-nn@2026", 120e6
 OTHERS = ("ic", "vww", "ad")
 BOARDS = 12
+CLOCK_BOARDS = 8
 EVENT_SD = 0.3
 """Of the logarithm of what an event costs on a made board."""
 
@@ -32,13 +34,15 @@ EVENT_SD = 0.3
 def observe(deployment, cycles, *, layers: bool) -> list[Observation]:
     """What a calibration reads of one measured network: its layers, or its total."""
     tally, network = make_tally(deployment), deployment.graph.architecture_id
+    board = deployment.board
     parts = [(f" layer {place}", slice(place, place + 1), one)
              for place, one in enumerate(cycles) if one] if layers else [
                  ("", slice(None), sum(cycles))]
     return [Observation(
         label=f"made{name}", source="made", network=network + name, runtime=RUNTIME,
-        cell=locate(BOARD, "cortex-m4", RUNTIME), cycles=measured, energy_pj=None,
-        clock_hz=HERTZ, supply_v=None, arena=deployment.arena, whole=not layers, kind="measured",
+        cell=locate(board.name, board.core.model, RUNTIME), cycles=measured, energy_pj=None,
+        clock_hz=board.clock(board.core.clock).frequency_hz, supply_v=None,
+        arena=deployment.arena, whole=not layers, kind="measured",
         tally=Tally(cycles=tally.cycles[part], energy_pj=tally.energy_pj[part],
                     clock_tree_pj=tally.clock_tree_pj, leakage_pj=tally.leakage_pj,
                     operators=tally.operators[part], external=tally.external[part],
@@ -85,3 +89,32 @@ def test_one_network_is_not_taken_for_all(networks, tmp_path, layers: bool) -> N
     batch = twin.predict_many([networks[name][0] for name in ("kws", "vww")], calibration=path)
     assert batch.time_high_us == pytest.approx([own.high, other.high], rel=1e-9)
     assert batch.time_low_us == pytest.approx([own.low, other.low], rel=1e-9)
+
+
+def test_another_clock_is_known_less_well_and_its_intervals_hold(tmp_path) -> None:
+    """What a wait costs at another clock is another figure: part of it is time, part is cycles."""
+    rng, held, narrower = np.random.default_rng(11), [], []
+    clocks = (280e6, 64e6)
+    made = {hertz: deploy("ad", "nucleo_h7a3zi_q", runtime=RUNTIME, clock_hz=hertz)
+            for hertz in clocks}
+    bills = {hertz: predict(one).layers for hertz, one in made.items()}
+    for _ in range(CLOCK_BOARDS):
+        costs = defaultdict(lambda: math.exp(rng.normal(0, EVENT_SD)))
+        by_time = rng.uniform(-0.5, 0.5)
+        waits = {hertz: (hertz / clocks[0]) ** by_time for hertz in clocks}
+        measured = {hertz: [sum(
+            line.cycles * costs[line.event] * (waits[hertz] if waits_on_memory(line.event) else 1)
+            for line in layer.bill.lines) for layer in layers] for hertz, layers in bills.items()}
+        for here, there in (clocks, clocks[::-1]):
+            path = str(write_overlay(tmp_path / "own.yaml", learn_own(
+                observe(made[here], measured[here], layers=True), made[here].board)))
+            sure, own = (predict_calibrated(made[hertz], calibration=path).certainty.time_us
+                         for hertz in (there, here))
+            truth = sum(measured[there]) / there * 1e6
+            held.append(sure.holds(truth))
+            assert sure.high / sure.low > own.high / own.low
+            off = math.log(truth / math.sqrt(sure.low * sure.high))
+            narrower.append(abs(off) < math.log(own.high / own.low) / 2)
+    # nominal 90 %: of 16 made ones 12 or more hold in 98 of 100 trials (binomial); as wide as at
+    # the clock measured at, they would not
+    assert sum(held) >= 12 > sum(narrower)
