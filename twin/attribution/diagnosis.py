@@ -31,7 +31,7 @@ from twin.attribution.error_model import (
 from twin.attribution.evidence import Evidence
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
-from twin.attribution.faults import DECLARED, UNKNOWN, Fault, join_faults, prior_of
+from twin.attribution.faults import COUNTER, DECLARED, UNKNOWN, Fault, join_faults, prior_of
 from twin.attribution.finding import NONE_NEEDED, Diagnosis, Finding
 from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.likelihood import kernel_errors, price_errors
@@ -217,7 +217,7 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
     variant is joined with each, and the pair nearest to what was measured stands for its kinds.
     """
     movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
-              if fault.kind not in (DECLARED, UNKNOWN)
+              if fault.kind not in (DECLARED, UNKNOWN, COUNTER)
               and float(np.abs(one.moved).max()) >= NO_EFFECT]
     metric = _metric(evidence)
     best: dict[tuple[str, str], tuple[float, Fault, Effect, tuple[Effect, Effect]]] = {}
