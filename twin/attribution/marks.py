@@ -70,8 +70,8 @@ class Marks:
         Counted, a run.
     least_share : float
         Of a run's cycles, what these take at least.
-    by_host : bool
-        The clock was set against another, not only stated.
+    unchecked : bool
+        The clock was stated, and set against no other.
     """
 
     clock_log: float | None
@@ -79,7 +79,7 @@ class Marks:
     scatter: float | None
     interrupts: float | None = None
     least_share: float = 0.0
-    by_host: bool = False
+    unchecked: bool = False
 
 
 def clock_hz_of(deployment: Deployment) -> float:
@@ -113,13 +113,14 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
         # a time by a clock that is only claimed is what a wrong clock shows in
         real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
         clock_log = math.log(real / clock_hz_of(deployment))
+    unchecked = hertz is not None and match is None and not is_clock_own(measurement)
     values = _whole_runs(measurement)
     counted = _count_interrupts(measurement)
     cycles = measurement.count("cpu_cycles") and measurement.percentile("cpu_cycles", 50)
     share = counted * SERVICE_CYCLES / cycles if counted and cycles else 0.0
     if values is None:
         return Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
-                     least_share=share, by_host=match is not None)
+                     least_share=share, unchecked=unchecked)
     runs = np.arange(len(values))
     slope = float(np.polyfit(runs, values, 1)[0]) if np.ptp(values) else 0.0
     middle = float(np.median(values))
@@ -127,7 +128,7 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     drift = slope * (len(values) - 1) / middle if drifting else 0.0
     return Marks(clock_log=clock_log, drift=drift if len(values) >= FEWEST_RUNS else None,
                  scatter=_scatter(measurement, values, slope / middle if drifting else 0.0),
-                 interrupts=counted, least_share=share, by_host=match is not None)
+                 interrupts=counted, least_share=share, unchecked=unchecked)
 
 
 def _count_interrupts(measurement: Measurement) -> float | None:
@@ -226,8 +227,8 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
     found = []
     if marks.clock_log is not None:
         found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for"
-                     + ("" if marks.by_host else UNCHECKED))
-    else:
+                     + UNCHECKED * marks.unchecked)
+    elif marks.unchecked:
         found.append("clock not checked" + UNCHECKED)
     if marks.drift is not None:
         found.append(f"drift over the runs {100 * marks.drift:+.1f} %")
