@@ -189,7 +189,10 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None:
-        total += _weigh_scatter(fault, marks.scatter, right.scatter if right else None)
+        told = [_weigh_scatter(fault.scatters, marks.scatter, right.scatter if right else None)]
+        if fault.scatters and marks.interrupts:  # a tick comes as often in each run
+            told.append(_weigh_scatter(False, marks.scatter, right.scatter if right else None))
+        total += max(told)
     return total + _weigh_interrupts(fault, marks, right)
 
 
@@ -208,10 +211,10 @@ def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
     return LOG_LOADED if known is not None or marks.least_share > NOTABLE_SHARE else LOG_SERVED
 
 
-def _weigh_scatter(fault: Fault, scatter: float, right: float | None) -> float:
+def _weigh_scatter(scatters: bool, scatter: float, right: float | None) -> float:
     """Log likelihood of how far runs scatter."""
-    middle, sd = LOUD_SCATTER if fault.scatters else QUIET_SCATTER
-    if right is not None and not fault.scatters:
+    middle, sd = LOUD_SCATTER if scatters else QUIET_SCATTER
+    if right is not None and not scatters:
         middle, sd = right, SAME_SCATTER_SD
     return _log_normal(math.log(max(scatter, LEAST_SCATTER) / max(middle, LEAST_SCATTER)), sd)
 
