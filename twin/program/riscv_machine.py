@@ -14,13 +14,14 @@ from twin.program import riscv
 from twin.program.machine import Machine
 from twin.program.semihosting import Semihosting
 
-CYCLES, INSTRUCTIONS = "cycles", "instructions"
+CYCLES, INSTRUCTIONS, TIME, EVENTS = "cycles", "instructions", "time", "events"
 COUNTERS = {0xB00: (CYCLES, 0), 0xB80: (CYCLES, 32), 0xC00: (CYCLES, 0), 0xC80: (CYCLES, 32),
-            0xC01: (CYCLES, 0), 0xC81: (CYCLES, 32), 0xB02: (INSTRUCTIONS, 0),
+            0xC01: (TIME, 0), 0xC81: (TIME, 32), 0xB02: (INSTRUCTIONS, 0),
             0xB82: (INSTRUCTIONS, 32), 0xC02: (INSTRUCTIONS, 0), 0xC82: (INSTRUCTIONS, 32),
-            0x7E2: (CYCLES, 0)}
-"""Control registers that count, and the first bit of what they show (The RISC-V Instruction Set
-Manual, Volume II; 0x7e2: Espressif's mpccr, of whose events cycles are taken)."""
+            0x7E2: (EVENTS, 0)}
+"""Control registers that show a counter, and its first bit there (The RISC-V Instruction Set
+Manual, Volume II; 0x7e2: Espressif's mpccr). Time and mpccr's events are taken for cycles."""
+LOW_WORD = 0xFFFFFFFF
 ENVIRONMENT_CALL, ILLEGAL = 11, 2
 """Causes of traps from machine mode."""
 TRAP_CYCLES = 4
@@ -104,6 +105,7 @@ class RiscvMachine(Machine):
         self.semihosting = Semihosting(self.machine, self.constants.UC_RISCV_REG_A0,
                                        self.constants.UC_RISCV_REG_A1)
         self.controls: dict[int, int] = {}
+        self.set_ahead: dict[str, int] = {}
 
     def _hook(self) -> None:
         super()._hook()
@@ -155,21 +157,25 @@ class RiscvMachine(Machine):
             self.set(f"X{target}", old)
         return True
 
-    def _so_far(self, what: str) -> int:
-        return self.cycles() if what == CYCLES else int(self.words[self.names.INSTRUCTIONS])
+    def _read_counter(self, counter: str) -> int:
+        so_far = (int(self.words[self.names.INSTRUCTIONS]) if counter == INSTRUCTIONS
+                  else self.cycles())
+        return so_far + self.set_ahead.get(counter, 0)
 
     def _read_control(self, number: int) -> int:
-        held = self.controls.get(number, 0)
         if number not in COUNTERS:
-            return held
-        what, first = COUNTERS[number]
-        return (self._so_far(what) - held) >> first & 0xFFFFFFFF
+            return self.controls.get(number, 0)
+        counter, first = COUNTERS[number]
+        return self._read_counter(counter) >> first & LOW_WORD
 
     def _write_control(self, number: int, value: int) -> None:
-        if number in COUNTERS:
-            what, first = COUNTERS[number]
-            value = self._so_far(what) - (value << first)
-        self.controls[number] = value
+        if number not in COUNTERS:
+            self.controls[number] = value
+            return
+        counter, first = COUNTERS[number]
+        now = self._read_counter(counter)
+        wanted = now & ~(LOW_WORD << first) | value << first
+        self.set_ahead[counter] = self.set_ahead.get(counter, 0) + wanted - now
 
     # ---- where the emulator stops ----
 

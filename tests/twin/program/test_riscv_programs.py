@@ -86,7 +86,7 @@ def test_counters_count_what_is_modelled_and_traps_return(program, board):
     assert 0 < read["ran"] - alone.found.instructions < 24
     cycles = sum(run.traffic.core_cycles for _, runs in alone.found.warm for run in runs)
     assert read["elapsed"] == pytest.approx(cycles, abs=40)
-    assert read["kept"] == 5 + 1 and read["served"] == 1 and read["cause"] == 11
+    assert read["kept"] == 5 + 1 + 10 + 100 and read["served"] == 1 and read["cause"] == 11
 
 
 def _word(program, board, name):
