@@ -43,11 +43,13 @@ def check_places(output: str | None, plot: str | None) -> None:
         from twin.verbs.sweep import check_output
 
         check_output(output)
-    check_outputs(output, plot)
+    check_outputs(output)
     if plot is not None:
-        from twin.reports.figures.sheet import check_target
+        from twin.reports.figures.sheet import check_target, is_folder
 
         check_target(plot)
+        check_outputs(*([] if is_folder(plot) else [plot]),
+                      folder=plot if is_folder(plot) else None)
 
 
 def show_table(table: Table, *, output: str | None = None, plot: str | None = None,

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 import twin
 from twin.cli import GROUPS, VERBS, app
+from twin.cli.studying import check_places
+from twin.errors import UsageError
 
 BOARDS = ("-b", "nucleo_l4r5zi", "-b", "rpi_pico")
 STATED = ("--calibration", "none")
@@ -144,3 +146,10 @@ def test_a_place_nothing_can_be_written_to_is_refused_before_anything_is_predict
     ended = run("sweep", "ad", *BOARDS, place, str(tmp_path / "folder.csv" / f"x.{suffix}"))
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert "cannot be written" in ended.stderr
+
+
+def test_pictures_go_into_a_folder_that_is_there(tmp_path) -> None:
+    check_places(None, f"{tmp_path}/")
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="is a file"):
+        check_places(None, f"{tmp_path}/file/")

@@ -83,7 +83,8 @@ def draw_radar_figure(table: Table) -> Figure:
             values = [least[name] / getattr(row, name) for name in spokes]
             axes.plot([*angles, angles[0]], [*values, values[0]], linewidth=1.5, markersize=5,
                       label=label, **line_series(number))
-        axes.set_xticks(angles, [PANELS[name][0].split(",")[0] for name in spokes])
+        axes.set_xticks(angles, [PANELS[name][0].split(",")[0].split(" of ")[0]
+                                 for name in spokes])
         axes.tick_params(axis="x", pad=14)
         axes.set_ylim(0, 1)
         write_legend(figure)
