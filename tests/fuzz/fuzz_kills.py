@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -110,8 +111,10 @@ def prepare(folder: Path) -> None:
     from calibration.measurement.measurement import write_measurement
 
     (folder / "kills.yaml").write_bytes(STUDY)
-    write_measurement(folder / "cal", measure(twin.predict(twin.deploy(
-        "ad", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2023")), runtime="tflm-cmsis-nn@2023"))
+    deployment = twin.deploy("ad", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2023")
+    made = measure(twin.predict(deployment), runtime="tflm-cmsis-nn@2023")
+    write_measurement(folder / "cal", replace(made, header=replace(
+        made.header, model="ad", model_sha256=deployment.graph.sha256)))
 
 
 if __name__ == "__main__":
