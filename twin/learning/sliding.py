@@ -78,6 +78,7 @@ class Slide:
     -----
     Scale and wait states follow a clock in one direction, so what is the same at both ends of a
     span is the same inside (`configurations`); ratios between clocks must be the same to the bit.
+    The board's own clock is in no span: there it keeps the scale it states, if a lower would do.
     """
 
     def __init__(self, base: Deployment, clock: str, *, temperature: str,
@@ -133,7 +134,8 @@ class Slide:
 
     def _find(self, hertz: float) -> tuple[_Timing, Mapping[str, float]] | None:
         """Return what is known of a frequency, and all clocks'; None where nothing is."""
-        near = [one for one in self._timings if one.low_hz <= hertz <= one.high_hz]
+        near = [] if hertz == self._own_hz else [
+            one for one in self._timings if one.low_hz <= hertz <= one.high_hz]
         if not near:
             return None
         spread = self._spread(near[0].board, hertz)
@@ -144,18 +146,23 @@ class Slide:
         """Work out the timing of a board, or find that it is that of a span beside it."""
         sign, spread = sign_board(board), _list_clocks(board)
         ratios = _list_ratios(spread)
+        low_hz, high_hz = (np.inf, -np.inf) if hertz == self._own_hz else (hertz, hertz)
         for one in self._timings:
             if one.sign == sign and one.ratios == ratios:
-                one.low_hz, one.high_hz = min(one.low_hz, hertz), max(one.high_hz, hertz)
+                one.low_hz, one.high_hz = min(one.low_hz, low_hz), max(one.high_hz, high_hz)
                 return one, spread
         deployment = self.base.repriced(board, self.base.runtime)  # placing reads no clock
         chosen = choose_calibration(deployment, self.calibration)
         timing = _Timing(
-            low_hz=hertz, high_hz=hertz, sign=sign, ratios=ratios, board=board,
+            low_hz=low_hz, high_hz=high_hz, sign=sign, ratios=ratios, board=board,
             calibration=chosen, item=itemise(deployment, cold=self.temperature == "cold",
                                              unsure=chosen is not None))
         self._timings = [*self._timings[-MOST_TIMINGS + 1:], timing]
         return timing, spread
+
+    @cached_property
+    def _own_hz(self) -> float:
+        return self.base.board.clock(self.clock).frequency_hz
 
     @cached_property
     def _board_at(self) -> Callable[[Mapping[str, object]], Board]:

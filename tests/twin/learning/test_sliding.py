@@ -34,6 +34,22 @@ def test_a_slide_is_a_prediction_at_each_clock(board, clock, runtime, calibratio
             one.wait_states for one in made.deployment.board.memories]
 
 
+def test_the_own_clock_keeps_its_voltage_scale() -> None:
+    """Also where a lower scale would do, which clocks beside it take."""
+    kws = twin.deploy("kws", "nucleo_l4r5zi")
+    board = kws.replace({"clocks.cpu.frequency_hz": 20e6, "supply.voltage_scale": "range1"}).board
+    base = twin.deploy("kws", board)
+    slide = Slide(base, "cpu", temperature="cold", calibration="none")
+    scales = []
+    for hertz in (18e6, 20e6, 60e6, 24e6, 20e6):
+        slid = slide.price(hertz)
+        made = predict_calibrated(base.replace({"clocks.cpu.frequency_hz": hertz}),
+                                  temperature="cold", calibration="none")
+        assert slid.batch.energy_uj[0] == pytest.approx(made.energy_uj, rel=1e-12)
+        scales.append(slid.board.power.voltage_scale)
+    assert scales == ["range2", "range1", "range1", "range2", "range1"]
+
+
 def test_a_timing_is_worked_out_once(monkeypatch) -> None:
     base, made = twin.deploy("ad", "nucleo_l4r5zi"), []
     itemise = sliding.itemise
