@@ -62,12 +62,14 @@ def compare(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder
 
 @app.command("clean")
 def clean(root: Root,
-          newest: Annotated[int, typer.Option("--keep", min=0, metavar="N",
+          newest: Annotated[int, typer.Option("--keep", metavar="N",
                                               help="How many of the newest stay.")] = 0,
           really: Annotated[bool, typer.Option("--yes", help="Delete them; without it they are "
                                                              "only named.")] = False,
           as_json: AsJson = False) -> None:
     """Delete kept runs but the newest; nothing else in the folder is touched."""
+    if newest < 0:
+        raise UsageError(f"--keep {newest}: accepted: 0 and more")
     gone = twin.clean_sessions(root, keep_newest=newest, really=really)
     if as_json:
         from twin.reports.outcomes import Removed

@@ -153,23 +153,43 @@ def open_session(folder: str | Path) -> Session:
 
 
 def find_sessions(root: str | Path) -> Iterator[Path]:
-    """Yield the folders below a root that hold a kept run, oldest first; links are not followed."""
+    """Yield the folders below a root that hold a kept run, oldest first; links are not followed.
+
+    Notes
+    -----
+    A study has a `session.json` of its own, and is passed over; a head that cannot be read is not,
+    so that `open_session` names it.
+    """
     try:
         found = sorted(Path(root).iterdir())
     except OSError as error:
         raise SessionError(f"{root}: cannot be listed: {error.strerror}") from error
     for folder in found:
-        if not folder.is_symlink() and (folder / HEAD).is_file():
+        if not folder.is_symlink() and (folder / HEAD).is_file() and not _is_other(folder / HEAD):
             yield folder
 
 
-def remove_session(folder: Path) -> None:
-    """Delete the folder of a kept run, its head last; refuse one with what no run leaves there."""
+def _is_other(path: Path) -> bool:
+    """Whether a head can be read and is of something else than a kept run."""
+    try:
+        head = parse_json(read_regular_text(path, 1 << 24))
+    except (DocumentError, OSError, UnicodeDecodeError):
+        return False
+    return not isinstance(head, dict) or head.get("kind") != "session"
+
+
+def check_removal(folder: Path) -> None:
+    """Refuse a folder that is of no kept run, or holds what no run leaves there."""
+    open_session(folder)
     odd = [entry.name for entry in folder.iterdir()
            if entry.name not in LEFT and not entry.name.endswith(".tmp")]
     if odd:
         raise SessionError(f"{folder}: holds {min(odd)[:80]!r}, which no run leaves there; nothing "
-                           "of it was removed")
+                           "was removed")
+
+
+def remove_session(folder: Path) -> None:
+    """Delete the folder of a kept run, its head last; it was checked by `check_removal`."""
     for entry in sorted(folder.iterdir(), key=lambda one: one.name == HEAD):
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

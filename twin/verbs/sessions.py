@@ -28,6 +28,7 @@ from twin.sessions.request import make_request
 from twin.sessions.session import (
     Session,
     begin_session,
+    check_removal,
     end_session,
     find_sessions,
     open_session,
@@ -132,13 +133,19 @@ def clean_sessions(root: str | PathLike[str], *, keep_newest: int,
     -------
     tuple of Path
         Folders that went, or would go.
+
+    Raises
+    ------
+    SessionError
+        Before anything is removed, where one of them holds what no run leaves there.
     """
     if keep_newest < 0:
         raise UsageError(f"keep_newest {keep_newest}: accepted: 0 and more")
     found = [*find_sessions(fspath(root))]
     old = found[:max(len(found) - keep_newest, 0)]
+    for folder in old:  # All of them before any goes.
+        check_removal(folder)
     for folder in old if really else ():
-        open_session(folder)  # Refused where it is not ours.
         try:
             remove_session(folder)
         except OSError as error:

@@ -138,16 +138,23 @@ def test_cleaning_leaves_the_newest_and_what_is_not_ours(root, tmp_path) -> None
     shutil.copytree(root / "runs", tmp_path / "runs")
     (tmp_path / "runs" / "notes.txt").write_text("mine")
     (tmp_path / "runs" / "linked").symlink_to(root / "runs")
+    shutil.copytree(root / "study", tmp_path / "runs" / "study")  # Last by name; no kept run.
     before = [*find_sessions(tmp_path / "runs")]
+    assert [one.folder for one in twin.list_sessions(tmp_path / "runs")] == before
+    assert len(before) == 3
     assert twin.clean_sessions(tmp_path / "runs", keep_newest=1) == tuple(before[:2])
     assert [*find_sessions(tmp_path / "runs")] == before
     twin.clean_sessions(tmp_path / "runs", keep_newest=1, really=True)
     assert {one.name for one in (tmp_path / "runs").iterdir()} == {
-        before[2].name, "notes.txt", "linked"}
+        before[2].name, "notes.txt", "linked", "study"}
+    shutil.copytree(root / "runs" / before[0].name, before[0])  # Older, and not to go alone.
     (before[2] / "thesis.tex").write_text("mine")
     with pytest.raises(SessionError, match="thesis"):
         twin.clean_sessions(tmp_path / "runs", keep_newest=0, really=True)
     assert (before[2] / "thesis.tex").is_file() and (before[2] / "result.json").is_file()
+    assert (before[0] / "result.json").is_file()
+    with pytest.raises(twin.TwinError, match="keep_newest -1: accepted: 0 and more"):
+        twin.clean_sessions(tmp_path / "runs", keep_newest=-1)
 
 
 def test_a_refused_run_leaves_its_trail_without_a_result(tmp_path) -> None:
