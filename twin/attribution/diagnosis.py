@@ -32,7 +32,7 @@ from twin.attribution.evidence import Evidence
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import COUNTER, DECLARED, UNKNOWN, Fault, join_faults, prior_of
-from twin.attribution.finding import NONE_NEEDED, Diagnosis, Finding
+from twin.attribution.finding import Diagnosis, Finding
 from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.likelihood import kernel_errors, price_errors
 from twin.attribution.marks import (
@@ -50,7 +50,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network
 from twin.attribution.setup import read_build
 from twin.attribution.side import Side
-from twin.attribution.telling import choose_rivals, tell_apart
+from twin.attribution.telling import choose_rivals, tell_apart, tell_otherwise
 from twin.attribution.temper import choose_temper
 from twin.attribution.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.deployment.deployment import Deployment
@@ -62,7 +62,7 @@ LEAST = 0.0
 """Percentile of the runs the pattern is of."""
 
 SETTLED = 0.95
-"""A verdict this probable needs no further measurement."""
+"""A kind of fault this probable needs no further measurement."""
 
 Progress = Callable[[int, int, str], None]
 
@@ -132,10 +132,10 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
                   repeats_within(measurement))
     if one_image:
         found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
-    if found.healthy or found.remedy == NONE_NEEDED or found.verdict.probability > SETTLED:
+    if found.stated >= SETTLED:
         return found
-    return dataclasses.replace(found, telling=tell_apart(
-        choose_rivals(found), deployment, forecasts, prices, base, pattern))
+    by_clock = tell_apart(choose_rivals(found), deployment, forecasts, prices, base, pattern)
+    return dataclasses.replace(found, telling=by_clock or tell_otherwise(found))
 
 
 def _list(deployment: Deployment, measurement: Measurement, marks: Marks,

@@ -96,6 +96,11 @@ class Diagnosis:
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
     @property
+    def stated(self) -> float:
+        """Probability of the verdict's kind: what a report states."""
+        return next(iter(self.kinds.values()))
+
+    @property
     def verdict(self) -> Finding:
         """The most probable fault of the most probable kind."""
         kind = next(iter(self.kinds))
@@ -114,7 +119,16 @@ class Diagnosis:
 
     @property
     def remedy(self) -> str:
-        """What to do next; "none needed" only where what was expected was measured."""
+        """What to do next; "none needed" only where what was expected was measured.
+
+        Below `SURE` it is said as a condition: the verdict is only the likeliest of several.
+        """
+        kind = self.verdict.fault.kind
+        if self.stated >= SURE or (kind == DECLARED and not self.repeats_as_declared):
+            return self._advise()
+        return f"if so: {self._advise()}"
+
+    def _advise(self) -> str:
         verdict = self.verdict
         if verdict.fault.kind == UNKNOWN:
             return _advise(self.declared_ratio)

@@ -17,7 +17,7 @@ import numpy as np
 from hwmodels.errors import TwinError
 from twin.attribution.error_model import REPEATED
 from twin.attribution.fault_effects import Effect, Forecasts
-from twin.attribution.faults import DECLARED, JOINED, UNKNOWN, Fault
+from twin.attribution.faults import COUNTER, DECLARED, JOINED, ONE_LAYER, UNKNOWN, Fault
 from twin.attribution.finding import Diagnosis
 from twin.attribution.likelihood import price_errors
 from twin.attribution.marks import clock_hz_of
@@ -36,14 +36,67 @@ LEAST = 0.03
 """Explanations less probable are not worth a measurement."""
 
 
+BUILD = ("read the image itself: its build log, or the functions linked and their instructions "
+         "(objdump)")
+REGISTER = "read the flash's access control register in a debugger"
+OTHERWISE = {
+    "clock": "time a run with a host's clock or a logic analyser beside its cycles: the ratio is "
+             "the core's clock",
+    COUNTER: "time one run with a host's clock or a logic analyser: a counter that counts "
+             "otherwise leaves the time as it was",
+    "throttling": "log more runs without a pause: cycles that grow with temperature drift",
+    "interrupts": "measure again with interrupts masked (twin measure --mask)",
+    "load": "measure again with the other core, DMA and debugger stopped",
+    "-O0": BUILD, "optimisation": BUILD, "SIMD": BUILD, "reference kernels": BUILD,
+    "placement": "look the sections up in the link map: cycles need not tell it",
+    "cache off": "count cache misses where the part can, or read the bits that enable the cache "
+                 "in a debugger",
+    "wait states": REGISTER, "prefetch": REGISTER,
+    "flash width": "read the option bytes",
+    ONE_LAYER: "measure again with that layer's data moved or its kernel exchanged"}
+"""By kind, what tells it from others where no clock does."""
+
+
 def choose_rivals(found: Diagnosis) -> list[Fault]:
-    """Return the two likeliest explanations that are predicted, each by its likeliest variant."""
+    """Return the two likeliest explanations that are predicted, each by its likeliest variant.
+
+    None, where the likeliest of all is not predicted: telling others apart would not tell it.
+    """
     told = [kind for kind, chance in found.kinds.items()
             if chance >= LEAST and kind != UNKNOWN and JOINED not in kind]
     best = [next(one.fault for one in found.findings if one.fault.kind == kind) for kind in told]
-    return [fault for fault in best if fault.kind == DECLARED or (
+    rivals = [fault for fault in best if fault.kind == DECLARED or (
         fault.deployment is not None and not fault.shifts_clock
         and fault.name not in found.indistinct)][:2]
+    return rivals if rivals and rivals[0] is found.verdict.fault else []
+
+
+def tell_otherwise(found: Diagnosis) -> str:
+    """Say what tells the two likeliest kinds apart where no clock does.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        Of which no other clock tells the likeliest two apart.
+
+    Returns
+    -------
+    str
+        A sentence; it says so where cycles alone cannot.
+    """
+    first, second = (*found.kinds, UNKNOWN)[:2]
+    said = f"no other clock tells {first} from {second}: "
+    pair = next((kind for kind in (first, second) if JOINED in kind), "")
+    ways = [OTHERWISE[part] for kind in (first, second) for part in kind.split(JOINED)
+            if part in OTHERWISE]
+    if pair:
+        ways.append(f"mend {pair.split(JOINED)[0]} alone and measure again: what is left is "
+                    "the other, or none")
+    if not found.healthy:
+        ways.insert(0, "measure the same image where it is known to be right (--healthy)")
+    return said + ("; or ".join(dict.fromkeys(ways[:2])) if ways else
+                   "no measurement of cycles does, as one of them is any other cause; count "
+                   "instructions and cache misses where a core can")
 
 
 def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forecasts,
@@ -68,7 +121,7 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
     Returns
     -------
     str
-        A sentence; "" where there are no two.
+        A sentence; "" where there are no two, or no clock tells them.
     """
     if len(rivals) < 2 or pattern.quantity != "cycles":
         return ""
@@ -89,9 +142,7 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
             best = (apart, f"measure again at {hertz / 1e6:g} MHz: {math.exp(first):.3f} x the "
                            f"cycles if {rivals[0].name}, {math.exp(second):.3f} x if "
                            f"{rivals[1].name}")
-    return best[1] or (f"no other clock tells {rivals[0].name} from {rivals[1].name}: measure the "
-                       "same image where it is known to be right (--healthy), or count "
-                       "instructions and cache misses where a core can")
+    return best[1]
 
 
 def _change(fault: Fault, deployment: Deployment, hertz: float, forecasts: Forecasts,

@@ -23,10 +23,11 @@ from twin.attribution.faults import (
     JOINED,
     ONE_LAYER,
     UNKNOWN,
+    Fault,
     join_faults,
     prior_of,
 )
-from twin.attribution.finding import say_ratio
+from twin.attribution.finding import Diagnosis, Finding, say_ratio
 from twin.attribution.likelihood import (
     FREEDOM,
     log_direction,
@@ -43,6 +44,7 @@ from twin.attribution.setup import (
     read_build,
     unread_build,
 )
+from twin.attribution.telling import tell_otherwise
 from twin.attribution.temper import Temper, choose_temper
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
@@ -441,3 +443,20 @@ def test_faults_planted_on_a_hidden_board_are_found(tmp_path):
         assert not found.counters  # cycles alone, as a Cortex-M4 sends
         confusion[plants[name].kind] = next(iter(found.kinds))
     assert confusion == {kind: kind for kind in confusion} and len(confusion) == 5
+
+
+@pytest.mark.parametrize("kinds", [
+    ((DECLARED, 0.6), (UNKNOWN, 0.4)), (("clock", 0.4), (COUNTER, 0.35), (DECLARED, 0.25)),
+    (("placement and load", 0.4), ("load", 0.3), (DECLARED, 0.3)), ((UNKNOWN, 0.9), ("SIMD", 0.1))])
+@pytest.mark.parametrize("healthy", [False, True])
+def test_below_what_is_settled_a_measurement_is_named_or_none_can(kinds, healthy):
+    found = Diagnosis(
+        findings=tuple(Finding(
+            fault=Fault(kind=kind, name=kind, remedy="mend it"), prior=0.1, probability=chance,
+            evidence=(), predicted={1: 10.0}) for kind, chance in (*kinds, (DECLARED, 0.0))),
+        quantity="cycles", layers=(1,), errors=BINARY, measured=10.0, repeats=0.0, counters=(),
+        observations=(), indistinct=(), healthy=healthy)
+    said = tell_otherwise(found)
+    assert kinds[0][0] in said and kinds[1][0] in said
+    assert ("--healthy" in said) is not healthy
+    assert found.remedy.startswith("if so: ") is (kinds[0][1] < 0.5)

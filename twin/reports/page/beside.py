@@ -189,7 +189,7 @@ def list_faults(diagnosis: Diagnosis) -> Table:
         f"; {left} more have less than {100 * LIKELY:g} % each" if left else "")
     return Table(name="faults", caption=caption, rows=tuple(rows), columns=(
         Column(header="fault"), Column(header="kind"), Column(header="probability", number=True),
-        Column(header="what to do")))
+        Column(header="what to do, if so")))
 
 
 def describe_published(view: PublishedView) -> Section:
