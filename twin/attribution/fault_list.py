@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from hwmodels.board.facts import Memory
 from hwmodels.errors import TwinError
 from twin.attribution.error_model import (
     COMPILED,
@@ -15,6 +14,13 @@ from twin.attribution.error_model import (
     RELINKED,
     SLOWED,
     ErrorModel,
+)
+from twin.attribution.fault_remedies import (
+    build_for,
+    enable_caches,
+    flash_register,
+    link_kernels,
+    look_at_waits,
 )
 from twin.attribution.faults import COUNTER, DECLARED, UNKNOWN, Fault
 from twin.deployment.deployment import Deployment
@@ -129,8 +135,8 @@ def _uncached(deployment: Deployment) -> Iterator[Fault]:
         yield from _change(
             deployment, {f"caches.{name}.enabled": False for name in those}, kind="cache off",
             name="all caches off" if len(those) > 1 else f"{those[0]} off",
-            remedy="enable it in the start-up code (SCB_EnableICache, SCB_EnableDCache, the "
-                   "flash's ACR, ICACHE_CR)")
+            remedy=enable_caches(board, [cache for cache in caches
+                                         if cache is not None and cache.name in those]))
 
 
 def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
@@ -142,23 +148,19 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
             states = memory.wait_states + more
             yield from _change(
                 deployment, {f"memories.{memory.name}.wait_states": states}, kind="wait states",
-                name=f"{memory.name} at {states} wait states", remedy=_waits_remedy(memory))
+                name=f"{memory.name} at {states} wait states",
+                remedy=look_at_waits(deployment.board, memory))
         if memory.prefetch:
             yield from _change(
                 deployment, {f"memories.{memory.name}.prefetch": False}, kind="prefetch",
                 unhides=True, name=f"prefetch of {memory.name} off",
-                remedy="enable prefetch in the flash's ACR")
+                remedy=f"enable prefetch in {flash_register(deployment.board)}")
         for width in (memory.read_bytes // 2, memory.read_bytes * 2):
             if 4 <= width <= 32:
                 yield from _change(
                     deployment, {f"memories.{memory.name}.read_bytes": width},
                     kind="flash width", name=f"{memory.name} read {width} bytes at a time",
                     remedy="look at the option bytes: one bank or two")
-
-
-def _waits_remedy(memory: Memory) -> str:
-    return (f"look at the latency in the flash's ACR: {memory.wait_states} wait states were asked "
-            "for; a lower voltage scale needs more")
 
 
 def _other_clocks(deployment: Deployment, observed_hz: float | None) -> Iterator[Fault]:
@@ -191,8 +193,7 @@ def _weaker(deployment: Deployment) -> Iterator[Fault]:
             yield Fault(kind="SIMD", name=f"kernels built for {isa}", deployment=changed,
                         rebuilds=True, errors=COMPILED if own else REBUILT,
                         versus=None if base is deployment else base,
-                        remedy="give the compiler the core's own flag (-mcpu), and the kernels "
-                               "their macro (ARM_MATH_DSP, ARM_MATH_MVEI)")
+                        remedy=build_for(deployment))
         if own:
             return
 
@@ -231,7 +232,7 @@ def _reference(deployment: Deployment) -> Iterator[Fault]:
     lowered = _lowered(deployment)
     if deployment.runtime.library == "reference" or lowered is None:
         return
-    remedy = "link the optimised kernels (OPTIMIZED_KERNEL_DIR=cmsis_nn)"
+    remedy = link_kernels(deployment)
     changed = _try(lowered, {"runtime": "tflm-reference"})
     if changed is not None:
         yield Fault(kind="reference kernels", name="reference kernels", deployment=changed,

@@ -445,6 +445,19 @@ def test_faults_planted_on_a_hidden_board_are_found(tmp_path):
     assert confusion == {kind: kind for kind in confusion} and len(confusion) == 5
 
 
+@pytest.mark.parametrize(("board", "runtime", "kind", "said", "unsaid"), [
+    ("nucleo_l4r5zi", "firmware", "cache off", "ICEN of FLASH_ACR", "SCB_"),
+    ("nucleo_l4r5zi", "firmware", "reference kernels", "firmware's own", "OPTIMIZED_KERNEL_DIR"),
+    ("nucleo_l4r5zi", "tflm-cmsis-nn", "reference kernels", "DIR=cmsis_nn", "firmware"),
+    ("nucleo_h7a3zi_q", "cmsis-nn", "cache off", "SCB_EnableICache", "FLASH_ACR"),
+    ("nucleo_u575zi_q", "cmsis-nn", "cache off", "ICACHE_CR", "SCB_"),
+    ("nrf52840dk", "cmsis-nn", "cache off", "NVMC_ICACHECNF", "FLASH_ACR")])
+def test_a_remedy_names_what_the_part_and_the_runtime_have(board, runtime, kind, said, unsaid):
+    remedies = " ".join(fault.remedy for fault in list_faults(
+        deploy("kws", board, runtime=runtime)) if fault.kind == kind)
+    assert said in remedies and unsaid not in remedies
+
+
 @pytest.mark.parametrize("kinds", [
     ((DECLARED, 0.6), (UNKNOWN, 0.4)), (("clock", 0.4), (COUNTER, 0.35), (DECLARED, 0.25)),
     (("placement and load", 0.4), ("load", 0.3), (DECLARED, 0.3)), ((UNKNOWN, 0.9), ("SIMD", 0.1))])

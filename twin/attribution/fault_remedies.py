@@ -1,0 +1,72 @@
+"""What to look at for a fault, by the part and the runtime it would be on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hwmodels.board.facts import Board, Cache, Memory
+from twin.deployment.deployment import Deployment
+
+OWN_CACHES = ("cortex-m7", "cortex-m55", "cortex-m85")
+"""Cores with caches of their own, which CMSIS enables by `SCB_Enable...`."""
+
+MACROS = {"armv7e-m": "ARM_MATH_DSP", "armv8-m-dsp": "ARM_MATH_DSP",
+          "armv8.1-m-mve": "ARM_MATH_MVEI"}
+
+
+def enable_caches(board: Board, caches: Sequence[Cache]) -> str:
+    """Return where caches that are off are enabled."""
+    named = " and ".join(dict.fromkeys(_enable(board, cache) for cache in caches))
+    return f"enable it in the start-up code: {named}"
+
+
+def _enable(board: Board, cache: Cache) -> str:
+    # a core's own cache serves whatever is cacheable, one in front of a memory names it
+    if board.core.model in OWN_CACHES and not cache.serves:
+        return "SCB_EnableICache()" if cache.name == board.core.icache else "SCB_EnableDCache()"
+    soc = board.soc.lower()
+    if cache.name.startswith("art_") and soc.startswith("stm32"):
+        return (f"{'ICEN' if cache.name == board.core.icache else 'DCEN'} of FLASH_ACR "
+                "(ART accelerator)")
+    if soc.startswith("stm32") and cache.name == "icache":
+        return "EN of ICACHE_CR"
+    if soc.startswith("nrf52"):
+        return "CACHEEN of NVMC_ICACHECNF"
+    return f"the bit that enables {cache.name}, by the manual of the {board.soc}"
+
+
+def flash_register(board: Board) -> str:
+    """Return where latency and prefetch of a flash are set."""
+    if board.soc.lower().startswith("stm32"):
+        return "FLASH_ACR"
+    return f"the set-up of the flash controller of the {board.soc}"
+
+
+def look_at_waits(board: Board, memory: Memory) -> str:
+    """Return where wait states that are too many are found."""
+    scale = ("; a lower voltage scale needs more"
+             if board.soc.lower().startswith("stm32") else "")
+    return (f"look at the latency in {flash_register(board)}: {memory.wait_states} wait states "
+            f"were asked for{scale}")
+
+
+def link_kernels(deployment: Deployment) -> str:
+    """Return how the optimised kernels are linked, by the runtime."""
+    runtime = deployment.runtime
+    if runtime.is_compiled:
+        return ("link the firmware's own kernels, and look in the link map which function each "
+                "layer has")
+    if runtime.name.startswith("tflm"):
+        library = "esp_nn" if "esp" in runtime.library else "cmsis_nn"
+        return f"link the optimised kernels (OPTIMIZED_KERNEL_DIR={library})"
+    return f"look in the link map which kernels are linked: those of {runtime.name} were asked for"
+
+
+def build_for(deployment: Deployment) -> str:
+    """Return which flags make a compiler use the core's own instructions."""
+    core = deployment.board.core
+    said = f"give the compiler the core's own flag (-mcpu={core.model})"
+    macro = MACROS.get(core.isa)
+    if deployment.runtime.is_compiled or macro is None:
+        return said
+    return f"{said}, and the kernels their macro ({macro})"
