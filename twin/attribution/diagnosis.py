@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
@@ -31,7 +32,15 @@ from twin.attribution.error_model import (
 from twin.attribution.evidence import Evidence
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
-from twin.attribution.faults import COUNTER, DECLARED, UNKNOWN, Fault, join_faults, prior_of
+from twin.attribution.faults import (
+    COUNTER,
+    DECLARED,
+    JOINED,
+    UNKNOWN,
+    Fault,
+    join_faults,
+    prior_of,
+)
 from twin.attribution.finding import Diagnosis, Finding
 from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.likelihood import kernel_errors, price_errors
@@ -63,6 +72,9 @@ LEAST = 0.0
 
 SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
+
+ADDED = "what each does alone, added up: not predicted together"
+"""Of two faults at once."""
 
 Progress = Callable[[int, int, str], None]
 
@@ -265,29 +277,45 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Eviden
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
-        evidence=(_describe_fit(one, total), *one.counted),
+        evidence=(fit, *((ADDED,) if JOINED in fault.kind else ()), *one.counted),
         predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
-        for fault, prior, chance, one in zip(faults, priors, chances, weighed, strict=True)]
+        for fault, prior, chance, one, fit in zip(
+            faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
     errors = evidence.errors if evidence.reference is None else dataclasses.replace(
         evidence.errors, source=HEALTHY_SOURCE)
     return Diagnosis(
         findings=tuple(sorted(found, key=lambda finding: -finding.probability)),
         quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
-        repeats=repeats, counters=pattern.counted, observations=describe_marks(evidence.marks),
+        repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
+        observations=describe_marks(evidence.marks),
         indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
                          if _is_indistinct(fault, one, weighed[0])),
         healthy=evidence.reference is not None)
 
 
 def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
-    """Whether neither the fault's effect nor the evidence tells it from what was declared."""
+    """Whether neither the fault's effect nor the evidence tells it from what was declared.
+
+    Never of two at once: each moves a layer alone, so their sum is small only where they undo each
+    other, and that was added up and not predicted (the second may do nothing beside the first).
+    """
+    if JOINED in fault.kind:
+        return False
     small = float(np.abs(weight.moved).max()) < NO_EFFECT
     apart = abs(weight.shape + weight.total + weight.marks
                 - declared.shape - declared.total - declared.marks)
     return fault.deployment is not None and not fault.shifts_clock and small and apart < 1.0
 
 
-def _describe_fit(weight: Weight, total: float) -> str:
+def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:
+    """Say how far each is off, with two more digits where several would read alike."""
+    said = [_describe_fit(one, total, 0) for one in weighed]
+    alike = Counter(said)
+    return [text if alike[text] == 1 else _describe_fit(one, total, 2)
+            for text, one in zip(said, weighed, strict=True)]
+
+
+def _describe_fit(weight: Weight, total: float, digits: int) -> str:
     spread = math.exp(float(np.std(weight.residual))) - 1
-    return (f"measured {total / float(weight.predicted.sum()):.2f} x what it predicts, layers "
-            f"apart by {100 * spread:.0f} %")
+    return (f"measured {total / float(weight.predicted.sum()):.{2 + digits}f} x what it predicts, "
+            f"layers apart by {100 * spread:.{digits}f} %")

@@ -69,6 +69,8 @@ class Diagnosis:
         What to warn of.
     healthy : bool
         Whether it was set against a measurement known to be right.
+    left_out : str
+        Which layers the pattern leaves out, and why.
     telling : str
         Which further measurement would tell the two likeliest explanations apart; "" without.
     """
@@ -85,6 +87,7 @@ class Diagnosis:
     remarks: tuple[str, ...] = ()
     healthy: bool = False
     telling: str = ""
+    left_out: str = ""
 
     @property
     def kinds(self) -> dict[str, float]:

@@ -32,6 +32,8 @@ class Pattern:
         Shape (layers,).
     instructions, misses : float or None
         Of the whole network, where they were counted.
+    left_out : str
+        Which layers are not in it, and why; "" where all are.
     """
 
     quantity: str
@@ -40,6 +42,7 @@ class Pattern:
     measured: np.ndarray
     instructions: float | None
     misses: float | None
+    left_out: str = ""
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -71,6 +74,8 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> Pattern:
             return Pattern(
                 quantity=quantity, layers=layers, measured=np.array(measured),
                 families=tuple(_family(deployment, index) for index in layers),
+                left_out=_tell_left_out(
+                    {part.index: part.amounts[quantity] for part in ours.parts}, found, layers),
                 instructions=_count("instructions", theirs),
                 misses=_count("misses", theirs))
     raise UsageError(f"{theirs.label}: has {', '.join(theirs.whole.amounts)}; a diagnosis needs "
@@ -87,6 +92,21 @@ def _largest(indices: Sequence[int | None],
         kept.add(index)
         so_far += amounts[index]
     return tuple(index for index in indices if index in kept)
+
+
+def _tell_left_out(ours: Mapping[int | None, int], found: Mapping[int | None, int],
+                   layers: Sequence[int | None]) -> str:
+    """Say which layers a pattern leaves out: of little, without cycles, and not measured."""
+    if tuple(layers) == (None,):
+        return ""
+    left: dict[str, list[str]] = {}
+    for index, amount in ours.items():
+        if index in layers:
+            continue
+        why = ("predicted to take none" if amount <= 0 else "not measured" if index not in found
+               else f"under {100 * (1 - PATTERN_SHARE):.0f} % together")
+        left.setdefault(why, []).append("what is outside layers" if index is None else str(index))
+    return "; ".join(f"without {', '.join(names)} ({why})" for why, names in left.items())
 
 
 def _family(deployment: Deployment, index: int | None) -> str:

@@ -218,6 +218,13 @@ def test_the_size_of_a_fault_is_chosen_beside_the_other():
     pair = next(one for one in found.findings if one.fault.kind == "SIMD and wait states")
     assert "9 wait states" in pair.fault.name
     assert pair.probability > 3 * pair.prior
+    assert not any(JOINED in name for name in found.indistinct)
+    assert weighing.ADDED in pair.evidence
+    fits = [one.evidence[0] for one in found.findings]
+    whole = [fit for fit in fits if "." not in fit.split("apart by ")[1]]
+    assert len(set(whole)) == len(whole) < len(fits)  # what ties has two more digits
+    missing = {layer.index for layer in predict(deployment).layers} - set(found.layers)
+    assert all(str(one) in found.left_out for one in missing)
     assert len({one.fault.kind for one in found.findings if JOINED in one.fault.kind}) == sum(
         JOINED in one.fault.kind for one in found.findings)  # one stands for each two kinds
 

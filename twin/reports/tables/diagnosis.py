@@ -9,6 +9,7 @@ from rich.text import Text
 
 from twin.attribution.difference import Account, Difference
 from twin.attribution.error_model import STAND_IN
+from twin.attribution.faults import JOINED
 from twin.attribution.finding import SURE, Diagnosis
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
@@ -35,10 +36,11 @@ def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
                         finding.fault.kind, "; ".join(finding.evidence)),
                 style="bold" if finding is verdict else "")
     kinds = list(diagnosis.kinds.items())
-    lines = [("verdict", f"{verdict.fault.name}, {100 * diagnosis.kinds[verdict.fault.kind]:.1f} % "
-                         "by kind"),
+    both = "two at once: " if JOINED in verdict.fault.kind else ""
+    lines = [("verdict", f"{both}{verdict.fault.name}, {100 * diagnosis.stated:.1f} % by kind"),
              ("remedy", diagnosis.remedy),
-             ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers; errors: "
+             ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers"
+                         f"{diagnosis.left_out and f' {diagnosis.left_out}'}; errors: "
                          f"{diagnosis.errors.source}"),
              ("counters", _describe_counters(diagnosis)),
              *(("observed", text) for text in diagnosis.observations)]
@@ -47,7 +49,8 @@ def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
                                  "small faults may be accused or missed; give --healthy DIR"))
     if diagnosis.telling:
         lines.insert(2, ("to tell", diagnosis.telling))
-    others = [f"{kind} {100 * chance:.0f} %" for kind, chance in kinds[1:4] if chance >= LEAST_OR]
+    others = [f"{kind}{' at once' if JOINED in kind else ''} {100 * chance:.0f} %"
+              for kind, chance in kinds[1:4] if chance >= LEAST_OR]
     if others and kinds[0][1] < SETTLED:
         lines.insert(1, ("or", ", ".join(others)))
     if diagnosis.indistinct:
