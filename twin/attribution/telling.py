@@ -72,12 +72,12 @@ def choose_rivals(found: Diagnosis) -> list[Fault]:
 
 
 def tell_otherwise(found: Diagnosis) -> str:
-    """Say what tells the two likeliest kinds apart where no clock does.
+    """Say what tells the two likeliest kinds apart where no clock is known to.
 
     Parameters
     ----------
     found : Diagnosis
-        Of which no other clock tells the likeliest two apart.
+        Of which no clock that was tried tells the likeliest two apart.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def tell_otherwise(found: Diagnosis) -> str:
         A sentence; it says so where cycles alone cannot.
     """
     first, second = (*found.kinds, UNKNOWN)[:2]
-    said = f"no other clock tells {first} from {second}: "
+    said = f"{first} or {second}: "
     pair = next((kind for kind in (first, second) if JOINED in kind), "")
     ways = [OTHERWISE[part] for kind in (first, second) for part in kind.split(JOINED)
             if part in OTHERWISE]
