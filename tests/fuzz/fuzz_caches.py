@@ -1,9 +1,10 @@
 """Everything the program keeps for itself, damaged and replaced: answers stay the same.
 
-    python tests/fuzz/fuzz_caches.py [PART ...]     one row for each kind of file and of damage
+    PYTHONPATH=tests/made python tests/fuzz/fuzz_caches.py [PART ...]
 
-Each row is a whole command whose output is that of an empty cache. A row that says anything but
-"same" is a fault. It takes minutes; tests/hwmodels has the short form.
+One row for each kind of file and of damage: a whole command whose output is that of an empty
+cache. A row that says anything but "same" is a fault. It takes minutes; tests/hwmodels has the
+short form.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from made_patience import HANG_S
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
@@ -39,7 +42,7 @@ def run(words: tuple[str, ...], cache: Path, home: Path, *before: str) -> tuple[
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TWIN_")}
     result = subprocess.run(
         [*before, sys.executable, "-m", "twin", *words], capture_output=True, text=True,
-        check=False, cwd=home, timeout=600, env=kept | {
+        check=False, cwd=home, timeout=HANG_S, env=kept | {
             "XDG_CACHE_HOME": str(cache), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"})
     return (result.returncode, hashlib.sha256(result.stdout.encode()).hexdigest()[:12],
             result.stderr)

@@ -1,6 +1,8 @@
 """Commands ended at random moments, and begun again: nothing is half written, nothing is lost.
 
-    python tests/fuzz/fuzz_kills.py TURNS [VERB ...]     one row for each verb and signal
+    PYTHONPATH=tests/made python tests/fuzz/fuzz_kills.py TURNS [VERB ...]
+
+One row for each verb and signal.
 """
 
 from __future__ import annotations
@@ -12,10 +14,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+
+from made_patience import HANG_S
 
 ROOT = Path(__file__).parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -38,17 +43,25 @@ def start(words: tuple[str, ...], folder: Path) -> subprocess.Popen[str]:
 def end(words: tuple[str, ...], folder: Path, after_s: float, how: signal.Signals) -> str:
     """Run a command and end it; return what is wrong with how it ended, or nothing."""
     child = start(words, folder)
+    sent: list[bool] = []
+
+    def send() -> None:
+        if child.poll() is None:
+            sent.append(True)
+            os.killpg(child.pid, how) if how == signal.SIGKILL else child.send_signal(how)
+
+    timer = threading.Timer(after_s, send)
+    timer.start()
     try:
-        _, errors = child.communicate(timeout=after_s)
-        return "" if child.returncode == 0 else f"ended by itself: {errors[-200:]}"
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, how) if how == signal.SIGKILL else child.send_signal(how)
-    try:
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=HANG_S)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        return "went on for a minute"
+        return "went on after it was ended"
+    finally:
+        timer.cancel()
+    if not sent:
+        return "" if child.returncode == 0 else f"ended by itself: {errors[-200:]}"
     if "Traceback" in errors or child.returncode == 70:
         return f"exit {child.returncode}: {errors[-300:]}"
     return ""
@@ -66,7 +79,7 @@ def check_measure(folder: Path) -> str:
 
 def finish(words: tuple[str, ...], folder: Path) -> tuple[int, str]:
     child = start(words, folder)
-    _, errors = child.communicate(timeout=600)
+    _, errors = child.communicate(timeout=HANG_S)
     return child.returncode, errors
 
 
