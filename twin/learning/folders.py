@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
-from calibration.measurement.measurement import HEADER_FILE
+from calibration.measurement.measurement import (
+    HEADER_FILE,
+    LARGEST_SAMPLES_BYTES,
+    SAMPLES_FILE,
+)
+from hwmodels.files import read_regular
 from twin.errors import UsageError
 
 
@@ -27,3 +34,29 @@ def find_folder(path: Path, temperature: str = "warm") -> Path:
         raise UsageError(f"{path}: no measurement: there is no {HEADER_FILE} in it; accepted: a "
                          "folder `twin measure` or `twin import` wrote")
     return path
+
+
+def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return folders of measurements, each once, and what to know of those left out.
+
+    Parameters
+    ----------
+    folders : iterable of str
+        Of one measurement each; a copy with the same samples is the same measurement.
+
+    Returns
+    -------
+    tuple of (list of str, list of str)
+        Folders as they were named, and a remark for each that is there already.
+    """
+    first: dict[str, str] = {}
+    remarks = []
+    for folder in folders:
+        samples = Path(folder) / SAMPLES_FILE
+        key = str(Path(folder).resolve())
+        if samples.is_file() and samples.stat().st_size:
+            key = hashlib.sha256(read_regular(samples, LARGEST_SAMPLES_BYTES)).hexdigest()
+        if key in first:
+            remarks.append(f"{folder}: has the samples of {first[key]}; they count once")
+        first.setdefault(key, folder)
+    return [*first.values()], remarks

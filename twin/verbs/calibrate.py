@@ -12,7 +12,7 @@ from calibration.fitting.overlay import Overlay, write_overlay
 from calibration.measurement.measurement import read_header
 from hwmodels.board.file import load_board
 from hwmodels.files import write_whole
-from twin.learning.folders import warm_of_campaign
+from twin.learning.folders import drop_repeated, warm_of_campaign
 from twin.learning.observations import observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place
@@ -42,7 +42,7 @@ def calibrate(folders: str | PathLike[str] | Sequence[str | PathLike[str]], boar
     cache : str or path, optional
         Folder to keep counts in, by content, for the next time.
     on_remark : callable
-        Told what to know of the micro-benchmarks.
+        Told what to know of the micro-benchmarks, and of folders that were named twice.
 
     Returns
     -------
@@ -60,7 +60,10 @@ def calibrate(folders: str | PathLike[str] | Sequence[str | PathLike[str]], boar
         check_place(fspath(output))
     machine = load_board(board)
     several = [folders] if isinstance(folders, str | PathLike) else folders
-    probes, networks = split_folders(warm_of_campaign(fspath(one)) for one in several)
+    once, repeated = drop_repeated(warm_of_campaign(fspath(one)) for one in several)
+    for remark in repeated:
+        on_remark(remark)
+    probes, networks = split_folders(once)
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
     observations = [one for folder in networks for one in observe_folder(
