@@ -97,8 +97,9 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
         program = deploy_from_options(
             elf, boards[0], begin=begin, end=end, call=call, nth=nth, layers=layers_by,
             memory=memory, registers=registers, limit=limit, clock=clock)
-        predict_program(change_program(program, settings), cold=cold, as_json=as_json,
-                        csv_folder=csv_folder, plot=plot, per_operand=per_operand, flames=flames)
+        predict_program(change_program(program, settings), calibration=calibration, cold=cold,
+                        as_json=as_json, csv_folder=csv_folder, plot=plot,
+                        per_operand=per_operand, flames=flames)
         return
     if not models:
         raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
@@ -198,8 +199,9 @@ def write_exports(prediction: Prediction, trace: str | None, exports: list[str])
         note_written(write_format(prediction, path))
 
 
-def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: str | None,
-                    plot: str | None, per_operand: bool, flames: str | None) -> None:
+def predict_program(program: Program, *, calibration: str, cold: bool, as_json: bool,
+                    csv_folder: str | None, plot: str | None, per_operand: bool,
+                    flames: str | None) -> None:
     """Report a program as a network is reported, and by function."""
     from twin.cli.program import show_functions, write_flames
 
@@ -208,7 +210,8 @@ def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: 
         from twin.reports.functions import check_flames
 
         check_flames(flames)
-    prediction = twin.predict(program, temperature="cold" if cold else "warm")
+    prediction = twin.predict(program, temperature="cold" if cold else "warm",
+                              calibration=calibration)
     if as_json:
         show_json(prediction, per_operand=per_operand)
     else:

@@ -26,8 +26,8 @@ from twin.cli.output import note_written, open_console, show, show_json, warn
 Name = Annotated[str | None, typer.Argument(
     metavar="[NAME]", help="A runtime to show in full, as name, name@version or its file.")]
 Elfs = Annotated[list[str], typer.Argument(
-    metavar="ELF...", help="Programs of an Arm Cortex-M with one build of a library, each run "
-                         "under emulation; RISC-V is not learnt from.")]
+    metavar="ELF...", help="Programs of a Cortex-M with one build of a library, each run "
+                         "under emulation; of a RISC-V core too.")]
 Networks = Annotated[list[str], typer.Option(
     "--model", metavar="MODEL", help="The network each program runs, in the order of the programs: "
                                      "a .tflite or .onnx file, or a network of `twin models`.")]
