@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 
 from calibration.collecting.board_samples import counter_name
@@ -14,6 +14,7 @@ from calibration.measurement.measurement import (
     HEADER_FILE,
     RUNS_ASKED,
     Measurement,
+    flatten_header,
     read_measurement,
 )
 from calibration.measurement.sample import Header
@@ -40,20 +41,31 @@ def read_interrupted(folder: Path, header: Header) -> Measurement | None:
     if not (folder / HEADER_FILE).exists():
         return None
     found = read_measurement(folder, growing=True)
-    differing = [f"{name} ({old} then, {new} now)"
-                 for (name, old), (_, new) in zip(_essence(found.header), _essence(header),
-                                                  strict=True) if old != new]
-    if differing:
-        raise MeasurementError(f"{folder}: cannot be gone on with, other runs would be mixed in; "
-                               f"differing: {', '.join(differing)}. Give another folder")
+    then, now = _essence(found.header), _essence(header)
+    for name in then | now:
+        old, new = then.get(name), now.get(name)
+        if old != new:
+            raise MeasurementError(f"{folder}: cannot be gone on with: {name} was {_say(old)}, now "
+                                   f"{_say(new)}; ask for what it was begun with, or give another "
+                                   "folder")
     return found
 
 
-def _essence(header: Header) -> list[tuple[str, object]]:
-    told = dict(header.environment)
-    return [*((one.name, getattr(header, one.name)) for one in fields(header)
-              if one.name not in ("environment", "source")),
-            *((name, told.get(name)) for name in SAME)]
+def _essence(header: Header) -> dict[str, object]:
+    """Return what must be the same by the name it is told by, most telling first."""
+    told = flatten_header(replace(header, environment=(), source=""))
+    environment = dict(header.environment)
+    return {name.replace("_", " "): value for name, value in
+            (*told.items(), *((name, environment.get(name)) for name in SAME))}
+
+
+def _say(value: object) -> str:
+    """Say a value shortly: of a hash its beginning."""
+    return "not told" if value is None else str(value)[:12 if _is_hash(value) else 60]
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 64
 
 
 def count_runs(there: Measurement | None, one: Pass, counters: Sequence[wire.Counter]) -> int:

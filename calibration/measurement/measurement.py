@@ -168,7 +168,7 @@ class Measurement:
 
 
 def _refuse_other_header(old: Header, new: Header, where: str) -> None:
-    first, second = _flatten(old), _flatten(new)
+    first, second = flatten_header(old), flatten_header(new)
     differing = [f"{name} ({first.get(name)!r} and {second.get(name)!r})"
                  for name in first | second if first.get(name) != second.get(name)]
     if differing:
@@ -176,7 +176,7 @@ def _refuse_other_header(old: Header, new: Header, where: str) -> None:
                                f"differing: {', '.join(differing)}. Use another folder.")
 
 
-def _flatten(header: Header) -> dict[str, object]:
+def flatten_header(header: Header) -> dict[str, object]:
     """Return what a header says by name, pairs one by one: clocks_hz cpu."""
     values = {one.name: getattr(header, one.name) for one in fields(header)}
     pairs = {f"{name} {key}": part for name in PAIRS for key, part in values.pop(name)}

@@ -13,11 +13,16 @@ from hwmodels.files import read_regular
 from twin.errors import UsageError
 from twin.network.readers import read_model
 from twin.verbs.campaign import Run
+from twin.verbs.claims import CLAIM, claim_folder
 from twin.verbs.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
 
 if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
     from twin.attribution.measured_layers import MeasuredNetwork
     from twin.network.graph import Graph
+
+SAME_CLOCK = 1e-3
+"""Share that a clock asked for may be off the one a board told, which rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,26 +81,63 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     graph = read_model(fspath(model))
     name = machine.name if machine is not None else HOST
     folder = Path(options.output) if options.output else _default_folder(graph.name, name)
-    if not _has_begun(folder, options.resume) and options.resume:
-        watcher.remark(f"{folder}: nothing was kept to go on with; begun anew")
-    data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
-    if options.probe:
-        from twin.verbs.listening import listen_to_probe
+    with claim_folder(folder):
+        if not _has_begun(folder, options.resume) and options.resume:
+            watcher.remark(f"{folder}: nothing was kept to go on with; begun anew")
+        if options.resume:
+            _check_resumed(folder, graph, machine, options)
+        data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
+        if options.probe:
+            from twin.verbs.listening import listen_to_probe
 
-        heard = listen_to_probe(fspath(model), graph, machine, options, folder, watcher)
-        return Measured(folder=folder, networks=(heard,), graph=graph, virtual=None)
-    fresh = not folder.exists()
-    run = Run(graph=graph, board=machine, options=options, folder=folder, data=data,
-              watcher=watcher)
+            heard = listen_to_probe(fspath(model), graph, machine, options, folder, watcher)
+            return Measured(folder=folder, networks=(heard,), graph=graph, virtual=None)
+        networks = _collect(Run(graph=graph, board=machine, options=options, folder=folder,
+                                data=data, watcher=watcher))
+    return Measured(folder=folder, networks=networks, graph=graph, virtual=options.virtual)
+
+
+def _collect(run: Run) -> tuple[MeasuredNetwork, ...]:
+    """Make the runs; where they end early, say what there is if any came."""
+    folder, before = run.folder, _count_bytes(run.folder)
+    fresh = {one.name for one in folder.iterdir()} <= {CLAIM}
     try:
-        networks = run.measure()
+        return run.measure()
     except BaseException:
-        if any(folder.glob("*/samples.jsonl")):
-            watcher.keep(folder, True)
+        if _count_bytes(folder) > before:
+            run.watcher.keep(folder, True)
         elif fresh:  # an image and no sample: the same command is to work again
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Measured(folder=folder, networks=networks, graph=graph, virtual=options.virtual)
+
+
+def _count_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*/samples.jsonl"))
+
+
+def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
+                   options: MeasureOptions) -> None:
+    """Refuse to go on with a measurement of something else, before anything is built."""
+    from calibration.measurement.measurement import read_header
+
+    board = machine.name if machine is not None else HOST
+    for part in ("cold", "warm"):
+        if not (folder / part / "header.json").exists():
+            continue
+        header = read_header(folder / part)
+        clocks = dict(header.clocks_hz)
+        then_hz, now_hz = clocks.get("cpu"), options.clock_hz  # Asked of a virtual board's alone.
+        if options.virtual is None or not then_hz or not now_hz or (
+                abs(then_hz / now_hz - 1) <= SAME_CLOCK):
+            then_hz = now_hz = 0.0
+        for name, then, now in (
+                ("model", header.model, graph.name),
+                ("model's content", str(header.model_sha256)[:12], str(graph.sha256)[:12]),
+                ("board", header.board, board),
+                ("core's clock", f"{then_hz * 1e-6:g} MHz", f"{now_hz * 1e-6:g} MHz")):
+            if then != now:
+                raise UsageError(f"{folder}: cannot be gone on with: the {name} was {then}, now "
+                                 f"{now}; ask for what it was begun with, or give another -o")
 
 
 def _has_begun(folder: Path, resume: bool) -> bool:

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from calibration.errors import IncompleteWarning
 from calibration.measurement.measurement import read_measurement
 from twin.cli import app
+from twin.verbs.claims import claim_folder
 
 needs_compiler = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None,
                                     reason="arm-none-eabi-gcc is not installed")
@@ -75,6 +76,18 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4", "-o",
                        folder)
     assert code == 2 and "none is written over" in err
+    before = {one: one.stat().st_mtime_ns for one in folder.rglob("*")}
+    code, _, err = run("measure", "kws", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4", "-o",
+                       folder, "--resume")
+    assert code == 2 and "the model was ad, now kws" in err and "as far as it came" not in err
+    code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4", "-o",
+                       folder, "--resume", "--clock", "80MHz")
+    assert code == 2 and "the core's clock was 120 MHz, now 80 MHz" in err
+    with claim_folder(folder):
+        code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
+                           "-o", folder, "--resume")
+    assert code == 2 and "another process measures into it" in err
+    assert before == {one: one.stat().st_mtime_ns for one in folder.rglob("*")}
     header = json.loads((folder / "cold" / "header.json").read_text())
     assert header["temperature"] == "cold" and header["architecture_id"]
 
