@@ -180,28 +180,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     """
     measurement = read_measurement(folder)
     header, where = measurement.header, str(folder)
-    if header.kind == "predicted" or header.temperature == "cold":
-        raise MeasurementError(f"{where}: is " + " ".join(filter(None, (
-            header.temperature, header.kind))) + "; accepted: warm measurements")
-    if dict(header.environment).get("use") == "test":
-        raise MeasurementError(f"{where}: a row of use 'test' is sealed")
-    clocks, placement = dict(header.clocks_hz), dict(header.placement)
-    told = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
-    runtime = without_tools(settle_runtime(told, runtime, where))
-    if hint := describe_open(runtime):
-        raise MeasurementError(f"{where}: its runtime {runtime!r} is none of ours; say which by "
-                               f"{hint}")
-    if header.model == UNKNOWN:
-        raise MeasurementError(f"{where}: does not say which network it is of; import it again "
-                               "with --model")
-    deployment = deploy(read_model(header.model), board, runtime=runtime,
-                        clock_hz=clocks.get("cpu"), weights=placement.get("weights"),
-                        arena=placement.get("arena"), follow_clock=False)
-    if header.board not in (deployment.board.name, board, UNKNOWN):
-        raise MeasurementError(f"{where}: measured on {header.board}, not on "
-                               f"{deployment.board.name}")
-    if header.architecture_id not in (None, deployment.graph.architecture_id):
-        raise MeasurementError(f"{where}: measured another network than {header.model} is now")
+    deployment, runtime = _deploy_measured(measurement, board, runtime, where)
     _check_units(measurement, where)
     tally = make_tally(deployment, cache=cache)
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
@@ -228,6 +207,35 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         runtime=runtime, cell=_cell(deployment, runtime), tally=tally,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
         supply_v=header.supply_v, arena=deployment.arena, kind=header.kind),)
+
+
+def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, where: str,
+                     ) -> tuple[Deployment, str]:
+    """Return what was measured and its library; refuses what nothing can be learnt from."""
+    header = measurement.header
+    if header.kind == "predicted" or header.temperature == "cold":
+        raise MeasurementError(f"{where}: is " + " ".join(filter(None, (
+            header.temperature, header.kind))) + "; accepted: warm measurements")
+    if dict(header.environment).get("use") == "test":
+        raise MeasurementError(f"{where}: a row of use 'test' is sealed")
+    clocks, placement = dict(header.clocks_hz), dict(header.placement)
+    told = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+    runtime = without_tools(settle_runtime(told, runtime, where))
+    if hint := describe_open(runtime):
+        raise MeasurementError(f"{where}: its runtime {runtime!r} is none of ours; say which by "
+                               f"{hint}")
+    if header.model == UNKNOWN:
+        raise MeasurementError(f"{where}: does not say which network it is of; import it again "
+                               "with --model")
+    deployment = deploy(read_model(header.model), board, runtime=runtime,
+                        clock_hz=clocks.get("cpu"), weights=placement.get("weights"),
+                        arena=placement.get("arena"), follow_clock=False)
+    if header.board not in (deployment.board.name, board, UNKNOWN):
+        raise MeasurementError(f"{where}: measured on {header.board}, not on "
+                               f"{deployment.board.name}")
+    if header.architecture_id not in (None, deployment.graph.architecture_id):
+        raise MeasurementError(f"{where}: measured another network than {header.model} is now")
+    return deployment, runtime
 
 
 def _are_ours(measurement: Measurement, deployment: Deployment) -> bool:
