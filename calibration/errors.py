@@ -9,6 +9,10 @@ class MeasurementError(TwinError):
     """A measurement folder or a published table was refused."""
 
 
+class IncompleteLogError(MeasurementError):
+    """A log lacks something, and only whole ones are accepted."""
+
+
 class LinkError(TwinError):
     """The connection to a board failed."""
 

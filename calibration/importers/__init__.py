@@ -14,11 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from calibration.errors import MeasurementError
+from calibration.errors import IncompleteLogError, MeasurementError
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN, Log
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
+from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.extensions import blamed, find_entries, load_entry, take
@@ -130,19 +131,25 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
         with _blamed(form):
             _check_format(form, reader, log)
     with _blamed(form):
-        found = reader.read_log(log)
+        try:
+            found = reader.read_log(log)
+        except IncompleteLogError as error:
+            raise _advise(error, reader, log) from error
         if not isinstance(found, Measurement):
             raise TypeError(f"read_log returned {type(found).__name__}; accepted: Measurement")
     before = len(log.remarks)
     log.check_end()
     _check_ticks(log, found, clock_hz, anyway)
-    measurement = _complete(_remark(found, log.remarks[before:]), board, model, clock_hz, anyway)
+    found = replace(found, header=_remark(found.header, log.remarks[before:]))
+    measurement = _complete(found, board, model, clock_hz, anyway)
     header = measurement.header
     if runtime is not None:
         header = replace(header, runtime=runtime)
     if cpu_hz is not None:
         header = _with_clock(header, "cpu", cpu_hz, anyway)
-    measurement = replace(measurement, header=header)
+    said = [] if clock_hz is None and cpu_hz is None else _check_fastest(header, anyway)
+    log.remarks += said
+    measurement = replace(measurement, header=_remark(header, said))
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
                     remarks=tuple(log.remarks))
 
@@ -190,13 +197,24 @@ def _check_format(form: str, reader: ModuleType, log: Log) -> None:
                            f"{reader.EXPECTED}{hint}")
 
 
-def _remark(found: Measurement, remarks: list[str]) -> Measurement:
+def _advise(error: IncompleteLogError, reader: ModuleType, log: Log) -> MeasurementError:
+    """Return the refusal of an incomplete log: it names `--partial` where that takes the log."""
+    taken = Log(where=log.where, text=log.text, data=log.data, listing=log.listing, partial=True)
+    try:
+        reader.read_log(taken)
+    except MeasurementError as other:
+        why = str(other).removeprefix(f"{log.where}:").strip()
+        return MeasurementError(f"{error}; --partial does not help: {why}")
+    return MeasurementError(f"{error}; --partial takes what there is and says so")
+
+
+def _remark(header: Header, remarks: list[str]) -> Header:
     """Add remarks to those the environment keeps."""
     if not remarks:
-        return found
-    told = dict(found.header.environment)
+        return header
+    told = dict(header.environment)
     told["remarks"] = "; ".join([*filter(None, [told.get("remarks")]), *remarks])
-    return replace(found, header=replace(found.header, environment=tuple(told.items())))
+    return replace(header, environment=tuple(told.items()))
 
 
 def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: bool) -> None:
@@ -244,6 +262,43 @@ def _complete(found: Measurement, board: str | None, model: str | None,
              for one in found.samples if one.counter == counter and "latency" not in
              found.counters]
     return Measurement(header=header, samples=(*found.samples, *times))
+
+
+def _check_fastest(header: Header, anyway: bool) -> list[str]:
+    """Hold clocks against the highest the board's part allows; returns what was taken anyway.
+
+    A core, and what counts its cycles, is held against the core's own; a timer runs from a clock
+    of the board, and no faster than the fastest.
+    """
+    try:
+        board = load_board(header.board)
+    except TwinError:
+        return []  # one we have no file for: nothing to contradict
+    found, most = [], _highest_clocks(board)
+    clocks = "; ".join(f"{clock.name} {clock.frequency_hz / 1e6:g} MHz"
+                       + (f", at most {most[clock.name] / 1e6:g}" if clock.name in most else "")
+                       for clock in board.clocks)
+    for name, hertz in header.clocks_hz:
+        top = (max(most.values(), default=None) if name == "timer" and board.core.clock in most
+               else most.get(board.core.clock if name == "cpu" else name))
+        if top is None or hertz <= top * (1 + _SAME_CLOCK):
+            continue
+        said = f"a {name} clock of {hertz / 1e6:g} MHz is more than {header.board} has ({clocks})"
+        if not anyway:
+            raise MeasurementError(f"{header.source}: {said}; accepted: a clock it can have, or "
+                                   "--anyway")
+        found.append(f"{said}: taken as it was asked for")
+    return found
+
+
+def _highest_clocks(board: Board) -> dict[str, float]:
+    """Return the highest each clock of a board may be, at any voltage; those not known left out."""
+    found: dict[str, float] = {}
+    for fact in board.facts:
+        name = re.fullmatch(r"clocks\.(\w+)\.max_hz_by_scale\.\w+", fact.path)
+        if name is not None and isinstance(fact.value, int | float):
+            found[name[1]] = max(found.get(name[1], 0.0), fact.value)
+    return found
 
 
 def _check_board(header: Header, board: str) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from calibration.errors import MeasurementError
+from calibration.errors import IncompleteLogError, MeasurementError
 from calibration.importers.listing import Listing
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import MAX_VALUE, Header, Sample
@@ -97,12 +97,11 @@ class Log:
 
         Raises
         ------
-        MeasurementError
+        IncompleteLogError
             Unless a partial log is accepted.
         """
         if not self.partial:
-            raise MeasurementError(f"{self.where}: not complete: {why}; --partial takes what there "
-                                   "is and says so")
+            raise IncompleteLogError(f"{self.where}: not complete: {why}")
         self.remarks.append(f"partial: {why}")
 
 

@@ -49,7 +49,7 @@ def check_operators(log: Log, tags: Sequence[str], what: str = "it") -> None:
                                f"{listing.network} has {len(listing.operators)}")
     if len(tags) < len(listing.operators):
         log.lack(f"{what} lists {len(tags)} of the {len(listing.operators)} operators of "
-                 f"{listing.network}")
+                 f"{listing.network}; `calibrate` needs all of them")
 
 
 def count_inferences(log: Log, tags: Sequence[str], values: Sequence[float]) -> int:

@@ -17,6 +17,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from calibration.errors import MeasurementError
 from calibration.importers.log import Log, count, measurement_of
 from calibration.importers.operators import check_operators, count_inferences
 from calibration.measurement.measurement import Measurement
@@ -193,13 +194,19 @@ def _bound_ticks(runs: list[_Run]) -> tuple[float, float] | None:
 def _check_runs(log: Log, runs: list[_Run]) -> None:
     """Refuse runs that cannot be of one network, and tables that do not add up."""
     listed = [run for run in runs if run.table != "tags"]
-    if listed:
-        check_operators(log, listed[0].tags, "run 0" if len(listed) > 1 else "it")
+    whole = max((run.tags for run in listed), key=len, default=[])
     for number, run in enumerate(listed):
-        if run.tags != listed[0].tags:
-            log.lack(f"run {number} lists {len(run.tags)} operators"
-                     + (f", run 0 {len(listed[0].tags)}" if len(run.tags) != len(listed[0].tags)
-                        else " that are not those of run 0"))
+        if number == 0 or log.partial:
+            check_operators(log, run.tags, f"run {number}" if len(listed) > 1 else "it")
+        if run.tags == listed[0].tags:
+            continue
+        other = len(run.tags) == len(listed[0].tags) or run.tags != whole[:len(run.tags)]
+        said = (f"run {number} lists {len(run.tags)} operators"
+                + (" that are not those of run 0" if other else f", run 0 {len(listed[0].tags)}"))
+        if other and log.partial:
+            raise MeasurementError(f"{log.where}: {said}; accepted: runs of one network, each "
+                                   "from its first operator on")
+        log.lack(said)
     for run in (run for run in runs if run.table == "tags"):
         if run.total is None:
             log.lack("a table per tag has no total")

@@ -20,6 +20,7 @@ from calibration.fitting.networks import name_network
 from calibration.fitting.prices import Evidence, Fit
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, read_measurement
+from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
 from twin.learning.least import find_impossible
@@ -221,7 +222,7 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
     clocks, placement = dict(header.clocks_hz), dict(header.placement)
     told = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
     runtime = without_tools(settle_runtime(told, runtime, where))
-    if hint := describe_open(runtime):
+    if hint := describe_open(runtime, load_board(board)):
         raise MeasurementError(f"{where}: its runtime {runtime!r} is none of ours; say which by "
                                f"{hint}")
     if header.model == UNKNOWN:

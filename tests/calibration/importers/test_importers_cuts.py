@@ -106,6 +106,15 @@ def test_operators_of_another_network_are_refused(tmp_path, text, why):
         read(tmp_path, "tflm", text, listing=NET)
 
 
+def test_partial_is_advised_only_where_it_takes_the_log(tmp_path):
+    first, cut = "DEPTHWISE_CONV_2D took 1 ticks (1 ms).\n", "CONV_2D took 2 ti\n"
+    with pytest.raises(MeasurementError, match="'CONV_2D took 2 ti'; --partial takes what there"):
+        read(tmp_path, "tflm", first + cut, listing=NET)
+    with pytest.raises(MeasurementError, match="'CONV_2D took 2 ti'; --partial does not help: "
+                                               "run 1 has SOFTMAX as operator 0"):
+        read(tmp_path, "tflm", f"{first}{cut}SOFTMAX took 3 ticks (1 ms).\n", listing=NET)
+
+
 def test_lines_of_the_benchmark_itself_are_no_operators(tmp_path):
     """As published: the sum of an inference stands above its operators, set-up above all."""
     text = "InitializeBenchmarkRunner took 192 ticks (0 ms).\n\n" + "".join(

@@ -51,7 +51,8 @@ def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws)
     assert slow.measurement.header.runtime == "tflm"
     assert any("not told by its time" in one and "--runtime: tflm-" in one for one in slow.remarks)
     with pytest.raises(MeasurementError, match=r"'tflm' is none of ours; say which by --runtime: "
-                                               r"tflm-cmsis-nn@2023 or tflm-reference@2023"):
+                                               r"tflm-cmsis-nn@2023 or tflm-cmsis-nn@2\.3\.1 or "
+                                               r"tflm-reference@2023"):
         twin.calibrate([tmp_path / "slow"], BOARD)
     said = twin.calibrate([tmp_path / "slow"], BOARD, runtime="tflm-cmsis-nn")
     assert {entry.runtime for entry in said.entries} == {RUNTIME}
@@ -75,7 +76,8 @@ def test_what_a_log_does_not_say_is_asked_for(tmp_path, kws):
 
 def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, kws):
     log = write_log(tmp_path, kws, 1.0, layers=6)
-    with pytest.raises(MeasurementError, match="lists 6 of the 13 operators of kws"):
+    with pytest.raises(MeasurementError, match="lists 6 of the 13 operators of kws; `calibrate` "
+                                               "needs all of them; --partial takes what there is"):
         twin.import_log("tflm", log, model="kws", output=tmp_path / "m")
     assert not (tmp_path / "m").exists()
     some = twin.import_log("tflm", log, model="kws", partial=True, runtime=RUNTIME, board=BOARD,
@@ -83,6 +85,19 @@ def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, k
     assert any(one.startswith("partial: it lists 6") for one in some.remarks)
     with pytest.raises(MeasurementError, match="lists 6 operators, kws has 13"):
         twin.calibrate([tmp_path / "m"], BOARD)
+
+
+def test_a_clock_the_board_cannot_have_is_refused(tmp_path):
+    log, folder = tmp_path / "log.txt", tmp_path / "m"
+    log.write_text("CONV_2D took 9000 ticks (0 ms).\n", encoding="utf-8")
+    for more in ({"clock_hz": 240e6}, {"clock_hz": TICKS_HZ, "cpu_hz": 240e6}):
+        with pytest.raises(MeasurementError, match=r"clock of 240 MHz is more than nucleo_l4r5zi "
+                                                   r"has \(cpu 120 MHz, at most 120\)"):
+            twin.import_log("tflm", log, board=BOARD, output=folder, **more)
+    assert not folder.exists()
+    taken = twin.import_log("tflm", log, board=BOARD, clock_hz=240e6, anyway=True, output=folder)
+    assert any("240 MHz is more than" in one for one in taken.remarks)
+    assert "240 MHz is more than" in dict(taken.measurement.header.environment)["remarks"]
 
 
 def test_what_runtimes_a_log_may_be_of():
