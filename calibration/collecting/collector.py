@@ -38,6 +38,8 @@ from calibration.measurement.quality import wants_more_runs
 from calibration.measurement.sample import Header, Sample
 
 MOST_RESTARTS = 5
+MOST_IDLE_BLOCKS = 5
+LARGEST_INPUT_BYTES = 1 << 26
 LEAST_TIMEOUT_S = 5.0
 FIRST_RUN_S = 120.0
 """Longest wait for the first inference, of which nothing is known."""
@@ -133,7 +135,7 @@ class Campaign:
             counters=self.counters, scales=self.scales,
             layers=tuple(self.session.layer(i).model_layer for i in range(identity.layers)))
         if data is None:
-            data = np.random.default_rng(0).bytes(identity.input_bytes)
+            data = np.random.default_rng(0).bytes(min(identity.input_bytes, LARGEST_INPUT_BYTES))
         if len(data) != identity.input_bytes:
             raise MeasurementError(f"the input has {len(data)} bytes; {identity.model} takes "
                                    f"{identity.input_bytes}")
@@ -278,8 +280,9 @@ class Campaign:
         """Make the runs of one pass that are not made yet."""
         first = self._next_run - made
         last = first + one.runs
-        warmup, configured = plan.warmup, False
+        warmup, configured, idle = plan.warmup, False, 0
         while self._next_run < last:
+            before = self._next_run
             try:
                 if not configured:
                     self._configure(plan, one, folder)
@@ -289,7 +292,10 @@ class Campaign:
                 self._restart(error)
                 warmup, configured = plan.warmup, False
                 continue
-            warmup = 0
+            warmup, idle = 0, idle + 1 if self._next_run == before else 0
+            if idle >= MOST_IDLE_BLOCKS:
+                raise LinkError(f"{self.session.link.port}: no whole run came of {idle} blocks; "
+                                f"{self._next_run} of {last} came before")
             if self._next_run >= last and last - first < most and self._wants_more(folder):
                 last = min(first + most, last + max(one.runs // 2, 1))
             self.on_progress(Progress(temperature=plan.temperature, done=self._next_run,

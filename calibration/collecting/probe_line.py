@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
-from calibration.collecting.deadline import Deadline, patient
+from calibration.collecting.deadline import Deadline
 from calibration.collecting.link import Link
 from calibration.errors import LinkError
 
 SILENCE_S = 30.0
 """How long an inference is waited for."""
 
+TALK_S = 300.0
+"""How long what is no inference is listened to."""
+
 LARGEST_BYTES = 1 << 25
+LARGEST_GAP_BYTES = 1 << 22
+"""Of what comes before an inference is whole, or between two that are."""
+
+MOST_BROKEN = 20
+"""Inferences one after the other of which none comes whole."""
 
 
-def listen(link: Link, inferences: int, count: Callable[[bytes], int], *,
-           silence_s: float = SILENCE_S) -> bytes:
+class Count(Protocol):
+    """Counts inferences in what it is fed: `calibration.importers.probe.InferenceCount`."""
+
+    begun: int
+    whole: int
+    broken: int
+    lack: str
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come."""
+
+
+def listen(link: Link, inferences: int, count: Count, *, silence_s: float = SILENCE_S) -> bytes:
     """Return what a line brings until so many inferences have ended.
 
     Parameters
@@ -24,8 +43,8 @@ def listen(link: Link, inferences: int, count: Callable[[bytes], int], *,
         Open.
     inferences : int
         How many are wanted whole; that which runs already when listening begins is not counted.
-    count : callable
-        Says how many are whole in what came.
+    count : Count
+        Says how many began, were whole, or were not, in what came.
     silence_s : float
         How long to wait for the next byte.
 
@@ -37,23 +56,44 @@ def listen(link: Link, inferences: int, count: Callable[[bytes], int], *,
     Raises
     ------
     LinkError
-        When nothing of the probe came in time, or far too much of something else.
+        When nothing of the probe came in time, far too much of something else, or one broken
+        inference after the other.
     """
-    heard = bytearray()
-    deadline = Deadline(patient(silence_s))
-    while len(heard) < LARGEST_BYTES:
-        data = link.read(deadline.left_s)
+    heard, whole_bytes = bytearray(), 0
+    silence, talk = Deadline(silence_s), Deadline(TALK_S)
+    while True:
+        data = link.read(min(silence.left_s, talk.left_s))
+        begun, whole = count.begun, count.whole
         heard += data
-        if data:
-            deadline = Deadline(patient(silence_s))
-        if any(mark in data for mark in (b"\n", b"\0")) and count(bytes(heard)) \
-                >= inferences:
+        count.feed(data)
+        if count.whole >= inferences:
             return bytes(heard)
-        if deadline.passed:
-            break
-    known = count(bytes(heard))
-    raise LinkError(
-        f"{link.port}: " + (f"{known} of {inferences} inferences came "
-                            f"before {patient(silence_s):g} s of silence" if known else
-                            f"no inference of twin_probe.h came in {len(heard):,} bytes; is "
-                            "TWIN_PROBE_PUT this line, and --baud its rate?"))
+        if data:
+            silence = Deadline(silence_s)
+        if count.begun != begun:
+            talk = Deadline(TALK_S)
+        if count.whole > whole:
+            whole_bytes = len(heard)
+        why = _give_up(count, inferences, silence, talk, len(heard), len(heard) - whole_bytes)
+        if why:
+            raise LinkError(f"{link.port}: {why}")
+
+
+def _give_up(count: Count, inferences: int, silence: Deadline, talk: Deadline, heard_bytes: int,
+             gap_bytes: int) -> str:
+    """Return why nothing more is to be expected; empty where there is."""
+    known = (f"{count.whole} of {inferences} inferences came" if count.whole
+             else f"no inference of twin_probe.h came in {heard_bytes:,} bytes")
+    if count.broken >= MOST_BROKEN:
+        return (f"the last {count.broken} inferences were not whole and {count.whole} of "
+                f"{inferences} were; the last {count.lack}")
+    if silence.passed:
+        why = f"{known} before {silence.wait_s:g} s of silence"
+    elif talk.passed:
+        why = f"{known}, and none began for {talk.wait_s:g} s"
+    elif gap_bytes >= LARGEST_GAP_BYTES or heard_bytes >= LARGEST_BYTES:
+        why = f"{known}, the last {gap_bytes:,} bytes without any" if count.whole else known
+    else:
+        return ""
+    return (f"{why}; the last that began {count.lack}" if count.broken else
+            why if count.whole else f"{why}; is TWIN_PROBE_PUT this line, and --baud its rate?")

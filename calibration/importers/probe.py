@@ -97,10 +97,75 @@ def recognise(text: str) -> bool:
     return _LINE.search(text) is not None
 
 
+@dataclass(slots=True)
+class InferenceCount:
+    """Inferences in what a line brings, counted as it comes.
+
+    Parameters
+    ----------
+    begun, whole : int
+        How many began, and how many of these came whole.
+    broken : int
+        How many have not since the last whole one, that which still comes left out.
+    lack : str
+        What kept the last of them from being whole.
+
+    Notes
+    -----
+    A line is of frames from its first zero byte on, and what came before is then not counted.
+    """
+
+    begun: int = 0
+    whole: int = 0
+    broken: int = 0
+    lack: str = ""
+    _text: bytearray = field(default_factory=bytearray)
+    _frames: _Frames | None = None
+    _runs: list[_Run] = field(default_factory=list)
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they come."""
+        if self._frames is None and b"\0" in data:
+            data = bytes(self._text) + data
+            self._frames = _Frames()
+            self.begun = self.whole = self.broken = 0
+            self._runs.clear()
+        for record in self._read(data) if self._frames is None else self._frames.read(data):
+            self._take(record)
+
+    def _read(self, data: bytes) -> Iterator[Record]:
+        lines, end, rest = data.rpartition(b"\n")
+        if not end:
+            self._text += data
+            return
+        text = bytes(self._text) + lines
+        self._text[:] = rest
+        yield from _read_lines(Log(where="line", text=text.decode("utf-8", "replace")))
+
+    def _take(self, record: Record) -> None:
+        before = self._runs[-1] if self._runs else None
+        ended = before is None or before.ended
+        _gather(self._runs, record)
+        if record.kind == "begin":
+            self.begun += 1
+            if before is not None and not ended:
+                self._judge(before)
+            del self._runs[:-1]
+        elif before is not None and before.ended and not ended:
+            self._judge(before)
+
+    def _judge(self, run: _Run) -> None:
+        if run.lack:
+            self.broken, self.lack = self.broken + 1, run.lack
+        else:
+            self.whole, self.broken = self.whole + 1, 0
+
+
 def count_inferences(data: bytes) -> int:
     """Return how many inferences are whole in what a line brought."""
-    log = Log(where="line", data=data, text=data.decode("utf-8", "replace"))
-    return sum(not run.lack for run in _gather(_read(log)))
+    count = InferenceCount()
+    count.feed(data + b"\n" if b"\0" not in data else data)
+    return count.whole
 
 
 def read_log(log: Log) -> Measurement:
@@ -121,7 +186,10 @@ def read_log(log: Log) -> Measurement:
     MeasurementError
         When none is whole, or two are not of one network.
     """
-    runs = _choose(log, _gather(_read(log)))
+    found: list[_Run] = []
+    for record in _read(log):
+        _gather(found, record)
+    runs = _choose(log, found)
     first = runs[0] if runs else None
     for run in runs:
         if first is not None and (run.names, run.head.name, run.head.unit) != (
@@ -146,7 +214,7 @@ def read_log(log: Log) -> Measurement:
 
 
 def _read(log: Log) -> Iterator[Record]:
-    return _read_frames(log.data) if b"\0" in log.data else _read_lines(log)
+    return _Frames().read(log.data + b"\0") if b"\0" in log.data else _read_lines(log)
 
 
 def _read_lines(log: Log) -> Iterator[Record]:
@@ -179,18 +247,25 @@ def _parse(found: re.Match[str]) -> Record | None:
                   numbers={key: int(value) for key, value in words.items()})
 
 
-def _read_frames(data: bytes) -> Iterator[Record]:
-    from calibration.collecting.wire.frames import FrameReader
+class _Frames:
+    """Records of frames, as their bytes come."""
 
-    reader = FrameReader()
-    bad = 0
-    for byte_frame in data.split(b"\0"):
-        for frame in reader.feed(byte_frame + b"\0"):
-            if frame.type == RECORD:
-                yield _unpack(frame.payload)
-        if sum(reader.bad.values()) > bad:
-            bad = sum(reader.bad.values())
-            yield Record(kind="damaged")
+    def __init__(self) -> None:
+        from calibration.collecting.wire.frames import FrameReader
+
+        self.reader, self.bad = FrameReader(), 0
+
+    def read(self, data: bytes) -> Iterator[Record]:
+        """Yield what these bytes complete; "damaged" for a frame that was dropped."""
+        first, *others = data.split(b"\0")
+        ended = [first, *filter(None, others[:-1])] if others else []
+        for piece in (*(line + b"\0" for line in ended), others[-1] if others else first):
+            for frame in self.reader.feed(piece):
+                if frame.type == RECORD:
+                    yield _unpack(frame.payload)
+            if sum(self.reader.bad.values()) > self.bad:
+                self.bad = sum(self.reader.bad.values())
+                yield Record(kind="damaged")
 
 
 def _unpack(payload: bytes) -> Record:
@@ -208,30 +283,27 @@ def _unpack(payload: bytes) -> Record:
                   name=payload[size:].decode("ascii", "replace"))
 
 
-def _gather(records: Iterator[Record]) -> list[_Run]:
-    """Put layers into the inferences they are of."""
-    runs: list[_Run] = []
-    for record in records:
-        last = runs[-1] if runs else None
-        if record.kind == "begin":
-            runs.append(_Run(head=record))
-        elif last is None or last.ended:
-            continue  # of an inference that began before the capture
-        elif record.kind == "damaged":
-            last.fault = last.fault or "has a damaged line"
-        elif record.numbers["run"] != last.head.numbers["run"]:
-            last.fault = last.fault or "lacks its end"
-        elif record.kind == "end":
-            last.ended = True
-        elif record.numbers["place"] != last.parts:
-            last.fault = last.fault or f"lacks layer {last.parts}"
-        elif record.kind == "epoch":
-            last.names.append(name_epoch(record.numbers))
-            last.epochs.append(record.numbers)
-        else:
-            last.names.append(record.name)
-            last.spans.append(record.numbers["count"])
-    return runs
+def _gather(runs: list[_Run], record: Record) -> None:
+    """Put a record into the inference it is of: the last, or one that it begins."""
+    last = runs[-1] if runs else None
+    if record.kind == "begin":
+        runs.append(_Run(head=record))
+    elif last is None or last.ended:
+        pass  # of an inference that began before the capture
+    elif record.kind == "damaged":
+        last.fault = last.fault or "has a damaged line"
+    elif record.numbers["run"] != last.head.numbers["run"]:
+        last.fault = last.fault or "lacks its end"
+    elif record.kind == "end":
+        last.ended = True
+    elif record.numbers["place"] != last.parts:
+        last.fault = last.fault or f"lacks layer {last.parts}"
+    elif record.kind == "epoch":
+        last.names.append(name_epoch(record.numbers))
+        last.epochs.append(record.numbers)
+    else:
+        last.names.append(record.name)
+        last.spans.append(record.numbers["count"])
 
 
 def _choose(log: Log, runs: list[_Run]) -> list[_Run]:

@@ -18,18 +18,10 @@ from unittest import mock
 from fuzz_door import Door, RefusedError, run_command
 from fuzz_shapes import damage_documents, damage_numbers
 
-HASTE = 0.1
-"""Of the time a board is waited for: these answer at once or never."""
-
-
 @contextlib.contextmanager
-def in_haste() -> Iterator[None]:
-    """Wait a tenth of the time for an answer."""
-    def hasty(wait_s: float) -> float:
-        return HASTE * wait_s
-
-    with mock.patch("calibration.collecting.deadline.patient", hasty), \
-            mock.patch("calibration.collecting.probe_line.patient", hasty):
+def in_haste(share: float) -> Iterator[None]:
+    """Wait a share of the time for an answer: these boards answer at once or never."""
+    with mock.patch("calibration.collecting.deadline.patient", lambda wait_s: share * wait_s):
         yield
 
 
@@ -101,7 +93,7 @@ def _probe_line(path: Path) -> None:
 
     def talk(client: socket.socket) -> None:
         pieces = random.Random(data[:64])
-        while not over.wait(0.02):  # what came before the line was open is dropped
+        while not over.wait(0.002):  # what came before the line was open is dropped
             place = 0
             while place < len(data):
                 size = pieces.choice((3, 64, 4096))
@@ -109,7 +101,7 @@ def _probe_line(path: Path) -> None:
                 place += size
 
     over = threading.Event()
-    with talking(talk) as port, in_haste():
+    with talking(talk) as port, in_haste(0.01):
         try:
             run_command("measure", "ad", "-b", "nucleo_l4r5zi", "--port", port, "--probe",
                         "--runs", "2", "-o", str(_fresh(path)))
@@ -183,7 +175,7 @@ def _measure_line(path: Path) -> None:
             super()._send(spoil(line))
 
     with mock.patch.multiple("made_board", INPUT_BYTES=640, LAYERS=10, CAPACITY=400), \
-            Spoilt(cycles_of=lambda run, layer, cold: 1000 + layer) as board, in_haste():
+            Spoilt(cycles_of=lambda run, layer, cold: 1000 + layer) as board, in_haste(0.1):
         run_command("measure", "ad", "-b", "nucleo_l4r5zi", "--port", board.port, "--runs", "2",
                     "--warmup", "1", "-o", str(_fresh(path)))
 

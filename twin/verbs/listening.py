@@ -53,7 +53,7 @@ def listen_to_probe(model: str, graph: Graph, board: Board | None, options: Meas
     """
     from calibration.collecting.link import find_port, open_link
     from calibration.collecting.probe_line import listen
-    from calibration.importers.probe import count_inferences
+    from calibration.importers.probe import InferenceCount
     from twin.attribution.measured_layers import describe_network, find_limits
     from twin.verbs.importing import import_log
 
@@ -64,7 +64,7 @@ def listen_to_probe(model: str, graph: Graph, board: Board | None, options: Meas
         raise UsageError(f"{folder} holds a measurement, and none is written over; give another -o")
     port = find_port(options.port)
     with open_link(port, baud=options.baud) as link:
-        heard = listen(link, options.runs or INFERENCES, count_inferences)
+        heard = listen(link, options.runs or INFERENCES, InferenceCount())
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "serial.log"
     write_whole(log, heard)

@@ -39,6 +39,14 @@ REPLY_S = 5.0
 """Longest wait for an answer that needs no inference."""
 RETURN_S = 30.0
 """How long a pulled cable is waited for."""
+MOST_RESUMPTIONS = 5
+"""Times a line may be lost and come back during one request."""
+MOST_COUNTERS = 256
+"""That a sample can number."""
+MOST_SAMPLES = 1 << 16
+"""That a board keeps: a MiB of them."""
+SPARE_CHUNKS = 16
+"""By which an input may go on where it was before, beside once for each of its chunks."""
 MOST_LOG_LINES = 100
 """Lines of a board's log that a session passes on."""
 
@@ -132,17 +140,19 @@ class Session:
         LinkTimeoutError
             When no answer came in time.
         LinkLostError
-            When the line did not come back.
+            When the line did not come back, or was lost `MOST_RESUMPTIONS` times.
         BoardRestartedError
             When the board has forgotten the session.
         BoardRefusedError
             When it answers with an error.
         """
+        lost = 0
         while True:
             try:
                 return self._exchange(name, payload, timeout_s, attempt_s)
             except LinkLostError as error:
-                if self.return_s <= 0:
+                lost += 1
+                if self.return_s <= 0 or lost > MOST_RESUMPTIONS:
                     raise
                 self._on_event(f"{error}; waiting for it to come back")
                 self.resume()
@@ -266,6 +276,9 @@ class Session:
             if not entries:
                 return tuple(found)
             found += entries
+            if len(found) > MOST_COUNTERS:
+                raise LinkError(f"{self.link.port}: the board lists more than {MOST_COUNTERS} "
+                                "counters")
 
     def layer(self, index: int) -> wire.Layer:
         """Return one entry of the call list."""
@@ -281,8 +294,13 @@ class Session:
         """
         chunk = PAYLOAD_MAX - 4
         reply = self.ask("LOAD", wire.LoadReply, _offset(0) + data[:chunk])
+        asked, most = 0, 2 * (len(data) // chunk) + SPARE_CHUNKS
         while reply.next < len(data):
             here = reply.next
+            asked += 1
+            if asked > most:
+                raise LinkError(f"{self.link.port}: the board has {here:,} of {len(data):,} bytes "
+                                f"of the input after {asked:,} requests")
             try:
                 reply = self.ask("LOAD", wire.LoadReply, _offset(here) + data[here:here + chunk])
             except BoardRefusedError as error:
@@ -318,8 +336,15 @@ class Session:
             "RUN", payload, timeout_s=timeout_s, attempt_s=2 * expected_s + 1.0, once=True))
 
     def samples(self, first: int = 0) -> Iterator[tuple[int, tuple[wire.RawSample, ...]]]:
-        """Yield the number of the first of some samples, and these, until there are no more."""
-        while True:
+        """Yield the number of the first of some samples, and these, until there are no more.
+
+        Raises
+        ------
+        LinkError
+            When the board sends others than it was asked for, or more than boards keep.
+        """
+        last = min(first + MOST_SAMPLES, 1 << 32)
+        while first < last:
             try:
                 data = self.request("SAMPLES", first.to_bytes(4, "little"))
             except BoardRefusedError as error:
@@ -331,8 +356,13 @@ class Session:
             entries = _entries(data, head.count, wire.SamplesReply, wire.RawSample)
             if not entries:
                 return
+            if head.first < first:
+                raise LinkError(f"{self.link.port}: the board sent samples from {head.first} on, "
+                                f"asked for those from {first}")
             yield head.first, tuple(entries)
             first = head.first + len(entries)
+        raise LinkError(f"{self.link.port}: the board has no end of samples, asked up to "
+                        f"number {first:,}")
 
     def read_memory(self, space: str, offset: int, length: int) -> bytes:
         """Return bytes of the input, output or arena."""

@@ -324,3 +324,16 @@ def test_a_power_window_the_board_cannot_hold_is_refused(session, tmp_path):
     session.most_done = 3
     with pytest.raises(MeasurementError, match="made 3 of 4 runs"):
         made.power_window(4)
+
+
+def test_a_board_of_which_no_run_comes_is_given_up(session, tmp_path):
+    made = prepared(session, tmp_path)
+    session.samples_of = lambda run: []
+    with pytest.raises(LinkError, match="made line: no whole run came of 5 blocks; 0 of 12 came"):
+        made.collect(warm())
+
+
+def test_an_input_larger_than_any_is_not_made_up(session, tmp_path):
+    session.identity = MadeSession(input_bytes=2**32 - 1).identity
+    with pytest.raises(MeasurementError, match="made takes 4294967295"):
+        prepared(session, tmp_path)

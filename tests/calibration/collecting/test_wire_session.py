@@ -352,3 +352,50 @@ def test_a_board_that_logs_without_end_is_quoted_a_hundred_times():
     assert len(told) == 101 and told[-1].endswith("further ones are not shown")
     assert all(len(text) < 520 and text.isprintable() for text in told)
     assert told[0].startswith("board: \\x1b[2Jxxx")
+
+
+def listed(kind: type[wire.Payload], entry: wire.Payload, count: int, **head: int):
+    return lambda payload: kind(count=count, **head).pack() + count * entry.pack()
+
+
+SAMPLE = wire.RawSample(run=0, layer=0, counter=0, clock=1, value=1)
+HEAD = {"reserved": 0, "reserved2": 0, "next": 0}
+
+
+@pytest.mark.parametrize(("name", "answer", "ask", "said"), [
+    ("counters", listed(wire.Listing, wire.Counter(id=1, clock=1, bits=32, name="x"), 10, first=0),
+     Session.counters, "the board lists more than 256 counters"),
+    ("load", lambda payload: wire.LoadReply(next=100, checksum=0).pack(),
+     lambda session: session.load(INPUT), "the board has 100 of 1,000 bytes of the input after 21"),
+    ("load", lambda payload: wire.LoadReply(next=len(payload), checksum=0).pack(),
+     lambda session: session.load(INPUT * 9), "bytes of the input after"),
+    ("samples", lambda payload: listed(wire.SamplesReply, SAMPLE, 29, first=int.from_bytes(
+        payload, "little"), **HEAD)(payload),
+     lambda session: list(session.samples()), "the board has no end of samples, asked up to"),
+    ("samples", listed(wire.SamplesReply, SAMPLE, 1, first=0, **HEAD),
+     lambda session: list(session.samples()), "sent samples from 0 on, asked for those from 1"),
+    ("samples", listed(wire.SamplesReply, SAMPLE, 1, first=2**32 - 1, **HEAD),
+     lambda session: list(session.samples()), "the board has no end of samples"),
+])
+def test_what_a_board_goes_on_with_for_ever_is_given_up(monkeypatch, name, answer, ask, said):
+    monkeypatch.setattr(calibration.collecting.wire.session, "MOST_SAMPLES", 300)
+    board = type("Endless", (MadeBoard,), {f"_on_{name}": lambda self, payload: answer(payload)})
+    with board() as made, Link(made.port) as link:
+        session = Session(link)
+        session.open()
+        with pytest.raises(LinkError, match=said):
+            ask(session)
+
+
+def test_a_line_that_is_lost_again_and_again_is_given_up(monkeypatch):
+    session = Session(SimpleNamespace(port="made"))
+    back = []
+
+    def lose(*_: object) -> bytes:
+        raise LinkLostError("made is gone")
+
+    monkeypatch.setattr(session, "_exchange", lose)
+    monkeypatch.setattr(session, "resume", lambda: back.append(1))
+    with pytest.raises(LinkLostError):
+        session.identify()
+    assert len(back) == calibration.collecting.wire.session.MOST_RESUMPTIONS
