@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 RUN_S = 600.0
 """Longest wait for a run."""
 
+MOST_IDLE_BLOCKS = 5
+
 _CLOCK, _CHECKSUM = 0, 1  # places in the list COUNTERS gives (firmware/core/run.h)
 
 
@@ -154,7 +156,7 @@ def run_on_board(session: Session, graph: Graph, values: np.ndarray, *, runs: in
     Raises
     ------
     FirmwareError
-        When the image holds another network.
+        When the image holds another network, or the board does not make the runs.
     """
     from calibration.collecting.wire import payloads as wire
 
@@ -168,9 +170,12 @@ def run_on_board(session: Session, graph: Graph, values: np.ndarray, *, runs: in
     session.configure(flags=flags)
     counts: dict[int, float] = {}
     checksums: dict[int, set[int]] = {}
-    first = done = 0
+    first = done = idle = 0
     while done < runs:
-        done += session.run(done, runs - done, timeout_s=RUN_S).done
+        made = session.run(done, runs - done, timeout_s=RUN_S).done
+        done, idle = done + made, 0 if made else idle + 1
+        if idle >= MOST_IDLE_BLOCKS:
+            raise FirmwareError(f"{session.link.port}: the board made no run of {idle} blocks")
         for start, samples in session.samples(first):
             first = start + len(samples)
             for sample in samples:
@@ -179,7 +184,13 @@ def run_on_board(session: Session, graph: Graph, values: np.ndarray, *, runs: in
                                                counts.get(sample.layer, sample.value))
                 elif sample.counter == _CHECKSUM:
                     checksums.setdefault(sample.layer, set()).add(sample.value)
-    name, factor = _scale(session.counters()[_CLOCK].name, scales)
+    names = [counter.name for counter in session.counters()]
+    places = {*range(sum(not is_alias(layer) for layer in graph.layers)), wire.LAYER_INFERENCE,
+              wire.LAYER_SETUP}
+    if not names or places - counts.keys():
+        raise FirmwareError(f"{session.link.port}: the board sent no count of "
+                            f"{len(places - counts.keys())} of {len(places)} layers and totals")
+    name, factor = _scale(names[_CLOCK], scales)
     return BoardRun(
         counter=name, simulated=identity.has("SIMULATED"),
         layers=_compare(graph, run_network(graph, [values]), counts, checksums, factor),
@@ -199,7 +210,7 @@ def _compare(graph: Graph, arrays: dict[int, np.ndarray], counts: dict[int, floa
         expected = arrays[layer.outputs[0]]
         equal = None
         if expected.dtype == np.int8:
-            equal = checksums[place] == {zlib.crc32(expected.tobytes())}
+            equal = checksums.get(place) == {zlib.crc32(expected.tobytes())}
         found.append(LayerRun(index=layer.index, op=layer.op, name=layer.name, equal=equal,
                               count=counts[place] * factor))
     return tuple(found)
