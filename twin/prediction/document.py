@@ -70,7 +70,8 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
             "sha256": deployment.graph.sha256,
             "architecture_id": deployment.graph.architecture_id,
             "macs": graph_macs(deployment.graph),
-            "parameters": graph_parameters(deployment.graph),
+            "parameters": None if deployment.target.executes
+            else graph_parameters(deployment.graph),
         },
         "board": board.name,
         "runtime": deployment.runtime.identity,

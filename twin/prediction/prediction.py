@@ -72,6 +72,8 @@ class LayerPrediction:
         How often it runs in one inference, all of which is counted above.
     families : tuple of str
         Of the library functions, the key of a runtime's efficiencies.
+    called : bool
+        Whether it is a call of a program's function, not a layer of a network.
     """
 
     index: int
@@ -97,6 +99,12 @@ class LayerPrediction:
     clocks_hz: tuple[tuple[str, float], ...] = ()
     repeats: int = 1
     families: tuple[str, ...] = ()
+    called: bool = False
+
+    @property
+    def label(self) -> str:
+        """What a row of it is called: its operator, or the function that was called."""
+        return self.name if self.called else self.op
 
     @property
     def arithmetic_intensity(self) -> float:
@@ -310,11 +318,17 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
         misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
         epochs=cost.epochs,
         clocks_hz=clocks_hz, repeats=layer.repeats, families=cost.families,
+        called=layer.op == "function",
     )
 
 
 def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
-    """Price preparing the network once: operators, requantised channels, weights copied."""
+    """Price preparing the network once: operators, requantised channels, weights copied.
+
+    What a program does before its billed part is not known: nothing is priced.
+    """
+    if deployment.target.executes:
+        return Bill(())
     graph = deployment.executed
     channels = sum(requantisation_bytes(graph, layer) // 8 for layer in graph.layers)
     amounts = {"setup": len(graph.layers), "setup channels": channels}

@@ -22,14 +22,13 @@ TOLD_EACH_S = 0.5
 
 
 def _say_how_far(ended: threading.Event) -> None:
-    """Write down how many instructions were run, again and again."""
+    """Write down what it is at, again and again."""
     from twin.program.events import SO_FAR, listener
 
     while not ended.wait(TOLD_EACH_S):
-        machine = getattr(listener(), "__self__", None)
-        words, names = getattr(machine, "words", None), getattr(machine, "names", None)
-        if words is not None and names is not None:
-            print(f"{SO_FAR}{int(words[names.INSTRUCTIONS]):,}", file=sys.stderr, flush=True)
+        tell = getattr(getattr(listener(), "__self__", None), "tell_progress", None)
+        text = "loading the emulator" if tell is None else tell()
+        print(f"{SO_FAR}{text}", file=sys.stderr, flush=True)
 
 
 def main() -> None:

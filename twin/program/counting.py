@@ -70,6 +70,10 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
 
 def name_function(machine: Machine, symbol: str, runs: Sequence[BlockRun]) -> Function:
     """Return the function blocks are of; one of their extent where the file has no symbol."""
+    if machine.elf.stripped:  # a start that was found later may lie before one of its blocks
+        named = next((one for one in machine.elf.functions if one.symbol == symbol), None)
+        if named is not None:
+            return named
     return machine.elf.function_at(runs[0].address) or Function(
         symbol=symbol, name=symbol, start=runs[0].address,
         end=max(run.address + run.size_bytes for run in runs))

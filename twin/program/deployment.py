@@ -19,12 +19,13 @@ from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement
 from twin.errors import UsageError
+from twin.image.compile.image_sizes import MemoryUse, share_memories
 from twin.network.graph import Graph, Layer, Tensor
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
 from twin.program.patterns import name_kind
-from twin.program.session import Wanted
+from twin.program.session import OUTSIDE, Wanted
 from twin.runtimes import Runtime
 
 RUNTIME = Runtime(
@@ -87,19 +88,38 @@ class Program(Deployment):
                          peak_layer=0, parameter_bytes=0, weight_offsets=(), weights_bytes=0)
 
     @cached_property
-    def memory_bytes(self) -> dict[str, int]:
-        """Bytes the file takes of each memory of the board while it runs."""
-        taken = {one.name: sum(end - start for start, end in self.elf.sections.values()
-                               if any(low <= start < high for low, high in one.spans))
-                 for one in self.board.memories}
-        return {name: size for name, size in taken.items() if size}
+    def memory_uses(self) -> tuple[MemoryUse, ...]:
+        """What the file takes of each memory of the board, by the rule of `twin firmware build`."""
+        inside = [one for one in self.elf.parts if any(
+            low <= one.address < high for memory in self.board.memories
+            for low, high in memory.spans)]
+        return share_memories(
+            [(one.address, one.size_bytes, one.stored) for one in inside],
+            [(runs, loaded, len(content)) for loaded, runs, content in self.elf.pieces],
+            self.board) or ()
 
     @property
+    def memory_bytes(self) -> dict[str, int]:
+        """Bytes taken of each memory."""
+        return {one.name: one.used_bytes for one in self.memory_uses}
+
+    @cached_property
     def ram_parts(self) -> dict[str, int]:
-        """Bytes of each RAM the file has a part in: "arena" is that of its variables."""
-        return {"arena": self.memory_bytes.get(self.arena, 0)} | {
-            name: size for name, size in self.memory_bytes.items()
-            if name in self.ram_memories and name != self.arena}
+        """Bytes of RAM by what lies there: an arena where a symbol or a section is named so."""
+        parts = dict.fromkeys(("arena", "data", "stack", "constants", "code"), 0)
+        for one in self.elf.parts:
+            if any(low <= one.address < high for name in self.ram_memories
+                   for low, high in self.board.memory(name).spans):
+                parts[one.content] += one.size_bytes
+                if one.content == "data":
+                    within = sum(min(end, one.address + one.size_bytes) - max(start, one.address)
+                                 for start, end in self.elf.arenas
+                                 if one.address <= start < one.address + one.size_bytes)
+                    parts["arena"] += within
+                    parts["data"] -= within
+        parts["kept_to_be_copied"] = sum(one.kept_bytes for one in self.memory_uses
+                                         if not one.flash)
+        return parts
 
     @property
     def ram_memories(self) -> frozenset[str]:
@@ -110,10 +130,7 @@ class Program(Deployment):
     @property
     def flash_bytes(self) -> int:
         """Bytes the file loads into flash; none of a program that is loaded into RAM."""
-        flash = [span for one in self.board.memories if one.role in FLASH_ROLES
-                 for span in one.spans]
-        return sum(len(content) for loaded, _, content in self.elf.pieces
-                   if any(low <= loaded < high for low, high in flash))
+        return sum(one.used_bytes for one in self.memory_uses if one.flash)
 
     def replace(self, overrides: Mapping[str, object] | None = None, /,
                 **fields: object) -> Program:
@@ -248,7 +265,8 @@ def _most_used(found: Found) -> str:
 def _most_held(elf: Elf, board: Board, *, constant: bool) -> str:
     """Memory that holds most bytes of what is never written, or of variables; "" for none."""
     held: dict[str, int] = {}
-    for low, high in elf.sections.values():
+    for part in elf.parts:
+        low, high = part.address, part.address + part.size_bytes
         if ((low, high) in elf.constants) != constant:
             continue
         for one in board.memories:
@@ -274,7 +292,8 @@ def _make_graph(elf: Elf, found: Found) -> Graph:
                  sum(one.write_bytes for run in traffic for one in run.data.counts.operands)]
         tensors += [Tensor(name=f"{name} {way}", shape=(size,), dtype="int8")
                     for way, size in zip(("loads", "stores"), moved, strict=True)]
-        options: dict[str, Any] = {"called": name_kind([run.family for run in runs]),
+        options: dict[str, Any] = {"called": OUTSIDE if name == OUTSIDE
+                                   else name_kind([run.family for run in runs]),
                                    "macs": sum(one.mac_lanes for one in traffic)}
         layers.append(Layer(index=index, name=name, op="function", inputs=(2 * index,),
                             outputs=(2 * index + 1,), options=tuple(sorted(options.items()))))

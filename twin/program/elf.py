@@ -7,14 +7,29 @@ import hashlib
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from hwmodels.files import read_regular
 from twin.errors import ProgramError
-from twin.program.elf_tables import ARM, EXECUTABLE, LOAD, RISCV, Tables, read_tables
+from twin.program import riscv, thumb
+from twin.program.elf_tables import (
+    ALLOCATED,
+    ARENA,
+    ARM,
+    CODE,
+    EXECUTABLE,
+    LOAD,
+    RISCV,
+    UNSTORED,
+    WRITABLE,
+    Section,
+    Segment,
+    Tables,
+    read_tables,
+)
 
 LARGEST_FILE_BYTES = 256 << 20
 LARGEST_LOAD_BYTES = 128 << 20
@@ -22,7 +37,9 @@ LARGEST_CODE_BYTES = 32 << 20
 MOST_COMPARED = 20_000
 """Names among which near ones are looked for: it takes a second."""
 
-_ALLOCATED, _WRITABLE, _CODE = 2, 1, 4
+LEAST_ARENA_BYTES = 64
+"""Of one: smaller ones of that name are pointers and sizes."""
+
 _KINDS = {1: "a relocatable object file: link it first",
           3: "a shared or position-independent file: link it at fixed addresses",
           4: "a core dump"}
@@ -70,8 +87,12 @@ class Elf:
         Where the file says it begins.
     machine : str
         "arm" or "riscv".
-    sections : mapping of str to (int, int)
-        First address, and the one behind the last, by name.
+    parts : tuple of Section
+        What of the file is there while it runs.
+    arenas : tuple of (int, int)
+        Of variables whose name says that buffers lie in them.
+    stripped : bool
+        Whether it has no symbols: functions are then what its code calls.
     """
 
     path: Path
@@ -84,7 +105,14 @@ class Elf:
     symbols: Mapping[str, int]
     entry: int
     machine: str
-    sections: Mapping[str, tuple[int, int]]
+    parts: tuple[Section, ...]
+    arenas: tuple[tuple[int, int], ...]
+    stripped: bool
+
+    @cached_property
+    def sections(self) -> Mapping[str, tuple[int, int]]:
+        """First address, and the one behind the last, by name."""
+        return {one.name: (one.address, one.address + one.size_bytes) for one in self.parts}
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -96,6 +124,14 @@ class Elf:
         if place < 0 or address >= self.functions[place].end:
             return None
         return self.functions[place]
+
+    def with_function(self, address: int) -> Elf:
+        """Return a program without symbols that knows of one function more, where one begins."""
+        if address in (one.start for one in self.functions) or not any(
+                low <= address < high for low, high in self.code):
+            return self
+        starts = {address, *(one.start for one in self.functions)}
+        return replace(self, functions=name_starts(starts, self.code))
 
     def name_place(self, address: int) -> str:
         """Return an address as people read it: "main+0x12"."""
@@ -146,7 +182,8 @@ def read_elf(path: str | Path) -> Elf:
     Parameters
     ----------
     path : path
-        ELF file of an Arm Cortex-M or a RISC-V core, with its symbols.
+        ELF file of an Arm Cortex-M or a RISC-V core. Without symbols functions are what its code
+        calls, named by their addresses.
 
     Raises
     ------
@@ -183,28 +220,45 @@ def _read(path: Path, file: Tables) -> Elf:
                            "program of a microcontroller")
     pieces = tuple((one.loaded, one.runs, file.content[one.offset:one.offset + one.file_bytes])
                    for one in loads if one.file_bytes)
-    sections = [one for one in file.sections if one.flags & _ALLOCATED and one.size_bytes]
+    sections = [one for one in file.sections if one.flags & ALLOCATED and one.size_bytes] or [
+        _describe(one) for one in loads if one.memory_bytes]
     spans = [(one, (one.address, one.address + one.size_bytes)) for one in sections]
-    code = {span for one, span in spans if one.flags & _CODE} or {
+    code = {span for one, span in spans if one.flags & CODE} or {
         (one.runs, one.runs + one.memory_bytes) for one in loads if one.rights & 1}
     if not pieces or not code:
         raise ProgramError("no code in it; accepted: a linked program")
     if sum(high - low for low, high in code) > LARGEST_CODE_BYTES:
         raise ProgramError(f"code of more than {LARGEST_CODE_BYTES >> 20} MiB; accepted: a "
                            "program of a microcontroller")
-    functions, symbols = _read_symbols(file)
+    functions, symbols, arenas = _read_symbols(file)
+    machine = _MACHINES[file.machine]
+    stripped = not symbols
+    if stripped:
+        functions = name_called([one for one in pieces if any(
+            low < one[1] + len(one[2]) and one[1] < high for low, high in code)], code, machine,
+            file.entry & ~1)
     return Elf(
         path=path, sha256=hashlib.sha256(file.content).hexdigest(), pieces=pieces,
         code=tuple(sorted(code)), functions=functions, symbols=symbols,
-        constants=tuple(span for one, span in spans if not one.flags & _WRITABLE),
-        data_end=max((span[1] for one, span in spans if one.flags & _WRITABLE
+        constants=tuple(span for one, span in spans if not one.flags & WRITABLE),
+        data_end=max((span[1] for one, span in spans if one.flags & WRITABLE
                       and "stack" not in one.name), default=0),
-        entry=file.entry & ~1, machine=_MACHINES[file.machine],
-        sections={one.name: span for one, span in spans})
+        entry=file.entry & ~1, machine=machine, stripped=stripped,
+        parts=tuple(sections), arenas=arenas)
 
 
-def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int]]:
+def _describe(segment: Segment) -> Section:
+    """Return a segment as the section it stands for in a file without any."""
+    return Section(
+        name="", kind=1 if segment.file_bytes else UNSTORED, link=0, entry_bytes=0,
+        flags=ALLOCATED | WRITABLE * (segment.rights >> 1 & 1) | CODE * (segment.rights & 1),
+        address=segment.runs, offset=segment.offset, size_bytes=segment.memory_bytes)
+
+
+def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int],
+                                         tuple[tuple[int, int], ...]]:
     symbols: dict[str, int] = {}
+    arenas: set[tuple[int, int]] = set()
     starts: dict[int, tuple[str, int]] = {}
     for one in file.symbols():
         if not one.name or one.name.startswith("$"):
@@ -214,8 +268,8 @@ def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int]]:
             known = starts.get(one.value & ~1)
             if known is None or known[1] < one.size_bytes:
                 starts[one.value & ~1] = (one.name, one.size_bytes)
-    if not symbols:
-        raise ProgramError("no symbols; accepted: a program that is not stripped")
+        elif one.size_bytes >= LEAST_ARENA_BYTES and ARENA.search(one.name):
+            arenas.add((one.value, one.value + one.size_bytes))
     functions = []
     order = sorted(starts)
     for start, following in zip_longest(order, order[1:]):
@@ -223,7 +277,38 @@ def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int]]:
         # Functions of assembly files often state no size: they go on to the next.
         end = start + size if size else min(following or start + 4096, start + 4096)
         functions.append(Function(symbol=symbol, name=demangle(symbol), start=start, end=end))
-    return tuple(functions), symbols
+    return tuple(functions), symbols, tuple(sorted(arenas))
+
+
+def name_called(pieces: Iterable[tuple[int, int, bytes]], code: Iterable[tuple[int, int]],
+                machine: str, entry: int) -> tuple[Function, ...]:
+    """Return the functions of a program without symbols: what direct calls in its code go to.
+
+    Parameters
+    ----------
+    pieces : iterable of (int, int, bytes)
+        Those with code: load address, address it runs at, content.
+    code : iterable of (int, int)
+        Addresses of code.
+    machine : str
+        As `Elf` has it.
+    entry : int
+        Where the program begins.
+    """
+    find_calls = {"arm": thumb.find_calls, "riscv": riscv.find_calls}[machine]
+    return name_starts({entry, *(int(one) for _, runs, content in pieces
+                                 for one in find_calls(content, runs))}, code)
+
+
+def name_starts(starts: Iterable[int], code: Iterable[tuple[int, int]]) -> tuple[Function, ...]:
+    """Return functions nobody named: each goes on to the next, or to the end of its code."""
+    found = []
+    for low, high in sorted(code):
+        inside = sorted(one for one in starts if low <= one < high)
+        for start, end in pairwise([*inside, high]):
+            name = f"0x{start:08x}"
+            found.append(Function(symbol=name, name=name, start=start, end=end))
+    return tuple(found)
 
 
 def demangle(symbol: str) -> str:

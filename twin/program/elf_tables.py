@@ -10,6 +10,7 @@ Tool Interface Standard (TIS) Executable and Linking Format, version 1.2, book I
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +21,10 @@ MOST_SEGMENTS, MOST_SECTIONS, MOST_SYMBOLS = 4096, 4096, 1 << 18
 LONGEST_NAME = 1 << 16
 MOST_NAME_BYTES = 32 << 20
 
-EXECUTABLE, ARM, RISCV, LOAD, SYMBOLS = 2, 40, 243, 1, 2
+EXECUTABLE, ARM, RISCV, LOAD, SYMBOLS, UNSTORED = 2, 40, 243, 1, 2, 8
+ALLOCATED, WRITABLE, CODE = 2, 1, 4
+ARENA = re.compile(r"arena|activations|workspace", re.IGNORECASE)
+"""In names of what libraries keep buffers in: TFLM, ST Edge AI and X-CUBE-AI, microTVM."""
 FUNCTION, _FILE, _SECTION = 2, 4, 3
 
 
@@ -49,6 +53,22 @@ class Section:
     size_bytes: int
     link: int
     entry_bytes: int
+
+    @property
+    def content(self) -> str:
+        """What it holds: code, constants, stack, arena, data."""
+        if self.flags & CODE:
+            return "code"
+        if not self.flags & WRITABLE:
+            return "constants"
+        if "stack" in self.name:
+            return "stack"
+        return "arena" if ARENA.search(self.name) else "data"
+
+    @property
+    def stored(self) -> bool:
+        """Whether the file has its content."""
+        return self.kind != UNSTORED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

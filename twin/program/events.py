@@ -8,7 +8,7 @@ from collections.abc import Callable
 Answer = Callable[[int, int, int], int]
 """Takes what is told (a number of `twin.program.kernels.hooks`), an address and a size."""
 
-SO_FAR = "instructions so far: "
+SO_FAR = "so far: "
 """What a line of the emulating process begins with that says how far it is."""
 
 _SYMBOL = "twin_program_event"

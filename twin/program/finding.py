@@ -175,8 +175,7 @@ def _listen(stream: IO[bytes], path: Path, said: deque[str]) -> None:
             continue
         passed_s = time.monotonic() - began_s
         if passed_s >= due_s:
-            _LOG.info("emulating %s: %s instructions in %.0f s", path, text[len(SO_FAR):],
-                      passed_s)
+            _LOG.info("emulating %s: %s, %.0f s", path, text[len(SO_FAR):], passed_s)
             due_s = min(2 * passed_s, passed_s + QUIET_S)
 
 

@@ -46,6 +46,9 @@ class InstructionSet(Protocol):
     def measure_instructions(self, code: bytes) -> list[int]:
         """Return the bytes of each instruction."""
 
+    def find_calls(self, code: bytes, address: int) -> list[int]:
+        """Return where calls in code that runs at an address go."""
+
     def find_target(self, line: str, address: int) -> int | None:
         """Return where a jump goes, 0 where that is not told; None of what is no jump."""
 

@@ -61,6 +61,7 @@ class Machine:
         self.machine = self._open()
         listen(self.on_event)
         self.failure: str | None = None
+        self.doing = "loading the callbacks, which are compiled where none are kept"
         self.listing = self._list_blocks()
         self.held = map_memories(self.machine, board, files)
         self.spans = tuple(span for span, _ in self.held)
@@ -74,7 +75,7 @@ class Machine:
         self.recorder = recorder(board, list_regions(board, elf, self.stack))
         self.counters = Counters(elf, self.listing, self.recorder, limit, self.code, [
             (low, high, address_of(pages)) for (low, high), pages in self.held])
-        self.words, self.names = self.counters.words, self.counters.names
+        self.names, self.words = self.counters.names, self.counters.words
         self.peripherals = Peripherals(board.core, self.cycles, self._text_at, self._wake)
         self._make_parts()
         self.watch = Watch(self.machine, self.counters, self.add_hook)
@@ -82,6 +83,19 @@ class Machine:
         self.set("SP", self.stack)
 
     code: InstructionSet = thumb
+    words: Any = None
+    doing = ""
+    """What it is at, in words."""
+
+    def tell_progress(self) -> str:
+        """Return what it is at, how many instructions it has run, and where it waits."""
+        if self.words is None or not self.words[self.names.LAST_BLOCK]:
+            return self.doing
+        here = self._here()
+        waits = self.peripherals.waiting(here)
+        return (f"{self.doing}, {int(self.words[self.names.INSTRUCTIONS]):,} instructions, in "
+                f"{self.elf.name_place(here)}"
+                + (f", which waits for register 0x{waits:08x}" if waits is not None else ""))
 
     def _open(self) -> Any:
         """Return an emulator with the board's core."""
@@ -218,6 +232,8 @@ class Machine:
                     and self.peripherals.next_tick() is None:
                 self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
                           f"{self.elf.name_place(self._here())}{self.sought and '; '}{self.sought}")
+            if self.elf.stripped and (self._is_called() or self.elf.function_at(address) is None):
+                self.add_function(address)
             return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
             self.counters.drain()
@@ -239,6 +255,15 @@ class Machine:
             self.fail(f"runs at 0x{address:08x}, where the program has no code; came from "
                       f"{self.elf.name_place(self._here())}")
         return 0
+
+    def _is_called(self) -> bool:
+        """Whether the block before this one ended in a call."""
+        last = self.words[self.names.LAST_BLOCK]
+        return bool(last and self.words[last + self.names.CALLING])
+
+    def add_function(self, address: int) -> None:
+        """Have a function begin at an address, of a program without symbols."""
+        self.elf = self.counters.elf = self.elf.with_function(address)
 
     def fail(self, why: str) -> None:
         """Stop at once; the first reason stands."""

@@ -56,9 +56,13 @@ class Poll:
 
 @dataclass(slots=True)
 class _Wait:
-    """Reads of one register at one place of the program since anything was last written."""
+    """Reads of one register at one place of the program since anything was last written.
+
+    `since` is how much had been written when they began.
+    """
 
     reads: int = 0
+    since: int = 0
     tried: int = 0
     values: list[int] = field(default_factory=list)
     answer: int | None = None
@@ -92,6 +96,8 @@ class Peripherals:
         self.touched: dict[int, int] = {}
         self.tick_start, self.count_start, self.ticks_seen = 0, 0, 0
         self.stuck: tuple[int, int] | None = None
+        self.writes = 0
+        self.last: tuple[_Wait, int, int] | None = None
 
     # ---- what the program reads ----
 
@@ -122,7 +128,10 @@ class Peripherals:
 
     def _answer(self, word: int, block: int) -> int:
         wait = self.waits.setdefault((block, word), _Wait())
+        if wait.since != self.writes:
+            wait.reads, wait.since = 0, self.writes
         wait.reads += 1
+        self.last = wait, word, block
         held = self.registers.get(word, 0)
         if wait.reads >= PATIENCE and wait.reads % TRIES == 0:
             if not wait.values or wait.tried >= len(wait.values):
@@ -151,8 +160,7 @@ class Peripherals:
         """Keep what is written, and do what the core's own registers do."""
         word, shift = address & ~3, 8 * (address & 3)
         self.touched.setdefault(word, block)
-        for wait in self.waits.values():
-            wait.reads = 0
+        self.writes += 1
         if 8 <= value < 256:
             text = self.text.setdefault(address, bytearray())
             if len(text) < MOST_TEXT:
@@ -208,6 +216,14 @@ class Peripherals:
         return self.registers.get(base + place // 4 * 4, 0) >> 8 * (place % 4) & 0xFF
 
     # ---- what was learnt ----
+
+    def waiting(self, here: int) -> int | None:
+        """Register the block at an address reads again and again; None where it does not."""
+        if self.last is None:
+            return None
+        wait, word, block = self.last
+        waits = block == here and wait.reads >= PATIENCE and wait.since == self.writes
+        return word if waits else None
 
     def polls(self) -> tuple[Poll, ...]:
         """Loops that waited, and what ended them."""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
+
 DEVICES = ((0x02000000, 0x02000000), (0x0C000000, 0x14000000), (0x60000000, 0x10000000))
 """Address and bytes of what is no memory: core-local timers; interrupt controllers and
 peripherals as SiFive's parts and QEMU's `virt` have them; peripherals of Espressif's."""
@@ -50,6 +52,32 @@ def measure_instructions(code: bytes) -> list[int]:
     """Return the bytes of each instruction of RV32IMC."""
     places = [*_starts(code), len(code)]
     return [after - place for place, after in pairwise(places)]
+
+
+def find_calls(code: bytes, address: int) -> list[int]:
+    """Return where calls (JAL ra, C.JAL, AUIPC with JALR ra) in code go; it runs at `address`."""
+    code = code[:len(code) // 2 * 2]
+    halves = np.frombuffer(code + bytes(4), "<u2").astype(np.int64)
+    words = halves[:-1] | halves[1:] << 16
+    at = np.array(list(_starts(code)), dtype=np.int64) // 2
+    jal = at[words[at] & 0xFFF == 0x0EF]
+    word = words[jal]
+    far = (-(word >> 31) << 20 | (word >> 12 & 0xFF) << 12 | (word >> 20 & 1) << 11
+           | (word >> 21 & 0x3FF) << 1)
+    short = at[halves[at] & 0xE003 == 0x2001]
+    half = halves[short]
+    near = (-(half >> 12 & 1) << 11 | (half >> 8 & 1) << 10 | (half >> 9 & 3) << 8
+            | (half >> 6 & 1) << 7 | (half >> 7 & 1) << 6 | (half >> 2 & 1) << 5
+            | (half >> 11 & 1) << 4 | (half >> 3 & 7) << 1)
+    upper = at[(words[at] & 0x7F == 0x17) & (at + 2 < len(words))]
+    first, second = words[upper], words[upper + 2]
+    pair = (second & 0x7FFF == 0x00E7) & (second >> 15 & 31 == first >> 7 & 31)
+    upper, first, second = upper[pair], first[pair], second[pair]
+    wide = (first & ~0xFFF) + (second >> 20) - (second >> 31 << 12)
+    found: list[int] = np.unique(np.concatenate([
+        address + 2 * at + offset for at, offset in ((jal, far), (short, near), (upper, wide))])
+        & 0xFFFFFFFF).tolist()
+    return found
 
 
 _JUMPS = re.compile(r"^(c\.)?(b(eq|ne|lt|ge|gt|le)u?z?|j|jal|jr|jalr|ret|call|tail|[ms]ret)$")

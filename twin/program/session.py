@@ -184,7 +184,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     return {
         "cold": _plain(cold), "warm": _plain(warm), "layers": opened.layers,
         "start_up_instructions": start_up, "instructions": measured,
-        "polls": [{"register": one.register, "place": elf.name_place(one.block),
+        "polls": [{"register": one.register, "place": machine.elf.name_place(one.block),
                    "value": one.value} for one in peripherals.polls()],
         "unknown": sorted(machine.unknown | machine.watch.odd),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
@@ -239,9 +239,14 @@ def open_session(machine: Machine, wanted: Wanted,
     ProgramError
         When it does not come there.
     """
+    if machine.elf.stripped:
+        for one in (wanted.begin, wanted.call, *wanted.layers.split(",")):
+            if one and one.strip().lower().startswith("0x"):
+                machine.add_function(machine.elf.address_of(one.strip(), "--layers"))
     elf = machine.elf
     chosen, functions = choose_layers(elf, wanted.layers)
     _set_peripherals(machine, wanted)
+    machine.doing = f"start-up, up to {wanted.begin or wanted.call}"
     back = _go_to_start(machine, wanted)
     start = machine.next
     machine.counters.mark(frozenset(one.start for one in functions))
@@ -249,7 +254,7 @@ def open_session(machine: Machine, wanted: Wanted,
     _set_registers(machine, wanted)
     session = Session(machine, {one.start: one.name for one in functions}, collect)
     session.sought = f"--to {wanted.end} was not reached" if wanted.end else ""
-    session.whole = wanted.call or wanted.begin or "program"
+    session.whole = _name_part(elf, wanted)
     until = elf.address_of(wanted.end, "--to") if wanted.end else _UNREACHED
     session.stops = back is not None
     kept = _keep(machine)
@@ -258,6 +263,14 @@ def open_session(machine: Machine, wanted: Wanted,
         place = replace(place, start=_find_start(machine, wanted))
     return Opened(machine=machine, session=session, layers=chosen, start=start,
                   start_up=start_up, place=place, kept=kept)
+
+
+def _name_part(elf: Elf, wanted: Wanted) -> str:
+    """Return what the billed part is called where nothing of it is a layer."""
+    asked = wanted.call or wanted.begin or "program"
+    if not asked.lower().startswith("0x"):
+        return asked
+    return elf.name_place(elf.address_of(asked, "--from"))
 
 
 def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
@@ -344,6 +357,7 @@ def _measure(machine: Machine, session: Session, place: _Place, *,
     if place.start is None:
         begin()
     machine.on_start = begin
+    machine.doing = f"{'first' if empty else 'second'} pass of the billed part"
     if machine.traced:
         go_on(machine, place.until, place.back, place.start)
     else:

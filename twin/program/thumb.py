@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
+
 DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
 """Address and bytes of what is no memory: a part's peripherals, and the core's own."""
 MODE, RETURN_CODES = 1, 0xFFFFFF00
@@ -41,6 +43,26 @@ def measure_instructions(code: bytes) -> list[int]:
     """Return the bytes of each instruction of T32."""
     places = [*_halves(code), len(code)]
     return [after - place for place, after in pairwise(places)]
+
+
+def find_calls(code: bytes, address: int) -> list[int]:
+    """Return where calls (BL) in code go; `address` is where it runs.
+
+    Notes
+    -----
+    Constants between functions are read as code; few look like a call. Encoding T1 of BL (DDI
+    0403E, A7.7.18).
+    """
+    code = code[:len(code) // 2 * 2]
+    at = np.array([place for place in _halves(code) if place + 4 <= len(code)], dtype=np.int64) // 2
+    halves = np.frombuffer(code, "<u2").astype(np.int64)
+    at = at[(halves[at] & 0xF800 == 0xF000) & (halves[at + 1] & 0xD000 == 0xD000)]
+    high, low = halves[at], halves[at + 1]
+    sign = high >> 10 & 1
+    offset = (-sign << 24 | (1 - (low >> 13 & 1 ^ sign)) << 23 | (1 - (low >> 11 & 1 ^ sign)) << 22
+              | (high & 0x3FF) << 12 | (low & 0x7FF) << 1)
+    found: list[int] = np.unique(address + 2 * at + 4 + offset).tolist()
+    return found
 
 
 _JUMPS = re.compile(r"^(b|bl|bx|blx|bxns|blxns|cbn?z|tb[bh]|let?p?|wlst?p?)(eq|ne|[cv][cs]|hs|"

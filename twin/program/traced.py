@@ -12,6 +12,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,10 @@ def go_on(machine: Machine, until: int, back: int | None,
 def _run(machine: Machine, folder: Path) -> None:
     from twin.program.kernels.hooks import replay
 
-    plugin = _compile(folder)
+    doing = machine.doing
+    machine.doing = f"{doing}: starting QEMU"
+    plugin = folder / "tracer.so"
+    write_whole(plugin, _compile())
     ends = find_ends(machine)
     memories, stub = _write_memories(machine, folder)
     reading, writing = os.pipe()
@@ -82,6 +86,7 @@ def _run(machine: Machine, folder: Path) -> None:
         os.close(writing)
         try:
             with os.fdopen(reading, "rb", buffering=_CHUNK_BYTES) as stream:
+                machine.doing = f"{doing}, in QEMU"
                 while not machine.words[machine.names.STOPPING]:
                     chunk = stream.read(_CHUNK_BYTES)
                     if not chunk:
@@ -126,20 +131,23 @@ def _tool(name: str) -> str:
     return found
 
 
-def _compile(folder: Path) -> Path:
-    """Compile the plugin for the QEMU there is."""
+@cache
+def _compile() -> bytes:
+    """Compile the plugin for the QEMU there is, once for both passes."""
     said = subprocess.run([_tool(QEMU), "--version"], capture_output=True, text=True, check=False)
     match = re.search(r"version (\d+)\.(\d+)", said.stdout)
     release = (int(match[1]), int(match[2])) if match else (7, 2)
     version = 1 if release < (9, 0) else 2 if release < (9, 1) else 3 if release < (9, 2) else 4
-    made = folder / "tracer.so"
-    done = subprocess.run(
-        [_tool(COMPILER), "-O2", "-shared", "-fPIC", f"-DPLUGIN_VERSION={version}", "-o", str(made),
-         str(Path(__file__).with_name("tracer.c"))], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ToolMissingError(f"{COMPILER} does not compile QEMU's plugin: "
-                               f"{done.stderr.strip().splitlines()[-1]}")
-    return made
+    with tempfile.TemporaryDirectory(prefix="twin-plugin-") as folder:
+        made = Path(folder) / "tracer.so"
+        done = subprocess.run(
+            [_tool(COMPILER), "-O2", "-shared", "-fPIC", f"-DPLUGIN_VERSION={version}", "-o",
+             str(made), str(Path(__file__).with_name("tracer.c"))],
+            capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ToolMissingError(f"{COMPILER} does not compile QEMU's plugin: "
+                                   f"{done.stderr.strip().splitlines()[-1]}")
+        return made.read_bytes()
 
 
 def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,15 @@ class MemoryUse:
         Whether it is not written while the image runs.
     used_bytes, size_bytes : int
         Taken by what lies there and what is kept there to be copied; and all of it.
+    kept_bytes : int
+        Of what is taken: kept to be copied elsewhere.
     """
 
     name: str
     flash: bool
     used_bytes: int
     size_bytes: int
+    kept_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +117,8 @@ def read_sizes(path: Path, board: Board | None = None) -> ImageSizes:
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
-            segments = [segment.header for segment in elf.iter_segments("PT_LOAD")]
-            loads = [(one["p_vaddr"], one["p_paddr"], one["p_memsz"]) for one in segments]
+            loads = [(one["p_vaddr"], one["p_paddr"], one["p_memsz"]) for one in (
+                segment.header for segment in elf.iter_segments("PT_LOAD"))]
             sections = [one for one in elf.iter_sections()
                         if one["sh_flags"] & 2 and one["sh_size"]]  # SHF_ALLOC
             for section in sections:
@@ -128,15 +131,35 @@ def read_sizes(path: Path, board: Board | None = None) -> ImageSizes:
     except ELFError as error:
         raise FirmwareError(f"{path}: no ELF image ({error})") from error
     return ImageSizes(weights_in_ram=in_ram, memories=() if board is None else
-                      _share(sections, segments, board),
+                      share_memories(
+                          ((one["sh_addr"], one["sh_size"], one["sh_type"] != "SHT_NOBITS")
+                           for one in sections), loads, board) or (),
                       **{f"{name}_bytes": size for name, size in totals.items()})
 
 
-def _share(sections: Sequence[Any], segments: Sequence[Any],
-           board: Board) -> tuple[MemoryUse, ...]:
-    """Return what sections take of memories: where they run, and where what is copied is kept.
+def share_memories(sections: Iterable[tuple[int, int, bool]],
+                   loads: Sequence[tuple[int, int, int]], board: Board
+                   ) -> tuple[MemoryUse, ...] | None:
+    """Return what a program takes of memories: where it runs, and where copies of it are kept.
 
-    Windows on one memory are one place: what is loaded through another is not copied.
+    Parameters
+    ----------
+    sections : iterable of (int, int, bool)
+        Address at run time, bytes, and whether the file has the content.
+    loads : sequence of (int, int, int)
+        Segments: address at run time, load address, bytes.
+    board : Board
+        Whose memories.
+
+    Returns
+    -------
+    tuple of MemoryUse, or None
+        None where something lies in no memory of the board.
+
+    Notes
+    -----
+    Windows on one memory are one place: what is loaded through another is not copied. RAM that
+    keeps what start-up copies elsewhere counts as taken: nothing gives it back.
     """
     def find(address: int) -> tuple[str, int] | None:
         """Memory an address is of, and where in it."""
@@ -144,18 +167,20 @@ def _share(sections: Sequence[Any], segments: Sequence[Any],
                      for low, high in one.spans if low <= address < high), None)
 
     taken: dict[str, int] = {}
-    for section in sections:
-        start, size = section["sh_addr"], section["sh_size"]
-        places = {find(start)}
-        if section["sh_type"] != "SHT_NOBITS":
-            places |= {find(start - one["p_vaddr"] + one["p_paddr"]) for one in segments
-                       if one["p_vaddr"] <= start < one["p_vaddr"] + one["p_memsz"]}
-        for place in places:
-            if place is None:
-                return ()
-            taken[place[0]] = taken.get(place[0], 0) + size
+    kept: dict[str, int] = {}
+    for start, size, stored in sections:
+        runs = find(start)
+        places = {find(start - at + loaded) for at, loaded, length in loads
+                  if stored and at <= start < at + length} - {runs}
+        if runs is None or None in places:
+            return None
+        for name, _ in (runs, *(place for place in places if place is not None)):
+            taken[name] = taken.get(name, 0) + size
+        for name, _ in (place for place in places if place is not None):
+            kept[name] = kept.get(name, 0) + size
     return tuple(MemoryUse(name=one.name, flash=one.role in FLASH_ROLES,
-                           used_bytes=taken[one.name], size_bytes=one.size_bytes)
+                           used_bytes=taken[one.name], size_bytes=one.size_bytes,
+                           kept_bytes=kept.get(one.name, 0))
                  for one in board.memories if one.name in taken)
 
 

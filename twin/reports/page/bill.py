@@ -159,7 +159,7 @@ def draw_layers(prediction: Prediction, read: Reader) -> Plot:
                     for layer, height in zip(layers, heights, strict=True)]})
     dearest = max(layers, key=lambda layer: layer.time_us, default=None)
     told = "" if dearest is None else (
-        f"Layer {dearest.index} ({dearest.op}) takes most: {format_time(dearest.time_us)}, "
+        f"Layer {dearest.index} ({dearest.label}) takes most: {format_time(dearest.time_us)}, "
         f"{100 * dearest.time_us / prediction.time_us:.1f} % of the inference.")
     return Plot(
         name="layers-plot", title="Time of each layer, by cause", told=told, traces=tuple(traces),

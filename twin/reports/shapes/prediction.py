@@ -170,7 +170,7 @@ class Model(TypedDict):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     architecture_id: Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
     macs: Count
-    parameters: Count
+    parameters: Annotated[int | None, Field(ge=0, description="null: not known of a program")]
 
 
 class Supply(TypedDict):

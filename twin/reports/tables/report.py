@@ -55,6 +55,9 @@ _SHORT_OPS = {"depthwise_conv_2d": "depthwise", "transpose_conv_2d": "deconv",
               "non_max_suppression": "suppression", "squared_difference": "square_diff"}
 """Names of operators where the terminal is narrow."""
 
+LONGEST = 20
+"""Characters of a function's name there."""
+
 _DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch")
 """Columns given up, in this order, when even the narrow table does not fit."""
 
@@ -94,8 +97,31 @@ def report(prediction: Prediction, console: Console) -> RenderableType:
 def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     """Return the report's header: model, board, runtime, memory, result."""
     deployment = prediction.deployment
-    graph, board = deployment.graph, deployment.board
+    board = deployment.board
     frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
+    if deployment.target.executes:
+        from twin.reports.tables.program import program_pairs
+
+        subject, memory = program_pairs(prediction)
+    else:
+        subject, memory = _network_pairs(prediction)
+    return [
+        *subject,
+        ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
+        *memory,
+        ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
+        *_offloaded(prediction),
+        *calibration_pairs(prediction),
+        (prediction.kind, result_line(prediction)),
+        *interval_pairs(prediction),
+        *voltage_pairs(prediction),
+    ]
+
+
+def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return what stands for the network in the header, and for its memory."""
+    deployment = prediction.deployment
+    graph = deployment.graph
     executed_macs, macs = graph_macs(deployment.executed), graph_macs(graph)
     live = f" ({executed_macs:,} without dead channels)" if executed_macs != macs else ""
     peak = deployment.placement.peak_layer
@@ -103,7 +129,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         ("model", f"{graph.name}, sha256 {graph.sha256[:12]}, architecture "
                   f"{graph.architecture_id}"),
         ("", f"{macs:,} MACs{live}, {graph_parameters(graph):,} parameters"),
-        ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
+    ], [
         ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights_named}, "
                     f"arena in {deployment.arena_named}, code in {deployment.code}"),
         ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
@@ -111,12 +137,6 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                  or _used(prediction.ram_bytes, prediction.ram_available_bytes))
                 + f", most alive in layer {peak}"),
         ("", _ram_parts(prediction)),
-        ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
-        *_offloaded(prediction),
-        *calibration_pairs(prediction),
-        (prediction.kind, result_line(prediction)),
-        *interval_pairs(prediction),
-        *voltage_pairs(prediction),
     ]
 
 
@@ -178,6 +198,10 @@ def result_line(prediction: Prediction) -> str:
 
 def setup_line(prediction: Prediction, ledger: Ledger) -> str:
     """Return what happens once before the first inference, which no total includes."""
+    if prediction.deployment.target.executes:
+        from twin.reports.tables.program import start_line
+
+        return start_line(prediction)
     counted = ", ".join(f"{count:,} {clock} cycles"
                         for clock, count in cycles_by_clock(ledger.setup).items())
     if not counted:
@@ -267,7 +291,7 @@ _Column = tuple[str, bool, Callable[[_Row], str]]
 
 _WIDE: tuple[_Column, ...] = (
     ("layer", True, lambda row: str(row.layer.index)),
-    ("op", False, lambda row: row.layer.op + _marks(row.layer)),
+    ("op", False, lambda row: row.layer.label + _marks(row.layer)),
     ("output", False, lambda row: _shape(row.layer.output_shape)),
     ("MACs", True, lambda row: f"{row.layer.macs:,}"),
     ("bytes moved", True, lambda row: f"{row.layer.bytes_moved:,}"),
@@ -283,7 +307,7 @@ _WIDE: tuple[_Column, ...] = (
 
 _NARROW: tuple[_Column, ...] = (
     ("", True, lambda row: str(row.layer.index)),
-    ("op", False, lambda row: _SHORT_OPS.get(row.layer.op, row.layer.op) + _marks(row.layer)),
+    ("op", False, lambda row: _shorten(row.layer) + _marks(row.layer)),
     ("output", False, lambda row: _shape(row.layer.output_shape)),
     ("MACs", True, lambda row: format_count(row.layer.macs)),
     ("bytes", True, lambda row: format_count(row.layer.bytes_moved)),
@@ -298,10 +322,25 @@ _NARROW: tuple[_Column, ...] = (
 )
 
 
+def _shorten(layer: LayerPrediction) -> str:
+    """Return what a row is called where the terminal is narrow."""
+    name = _SHORT_OPS.get(layer.label, layer.label)
+    return name if len(name) <= LONGEST or not layer.called else f"{name[:LONGEST - 3]}..."
+
+
+def _called(columns: Sequence[_Column], prediction: Prediction) -> list[_Column]:
+    """Head the rows of a program by what they are: functions."""
+    if not prediction.deployment.target.executes:
+        return list(columns)
+    return [("function" if header == "op" else header, right, write)
+            for header, right, write in columns]
+
+
 def _with_epochs(columns: Sequence[_Column], prediction: Prediction) -> list[_Column]:
     """Give each clock a column of cycles and add the epochs, where there are epochs."""
+    columns = _called(columns, prediction)
     if not prediction.epochs:
-        return list(columns)
+        return columns
     place = [header for header, _, _ in columns].index("cycles")
     counted: list[_Column] = [
         (f"{_clock_label(prediction, clock)} cycles", True, partial(_count_cycles, clock=clock))
@@ -330,7 +369,7 @@ def _layer_table(rows: Sequence[_Row], prediction: Prediction,
     for row in rows:
         add_row(table, [write(row) for _, _, write in columns])
     total = {
-        "op": "total", "ms": f"{math.fsum(row.time_ms for row in rows):,.3f}",
+        "op": "total", "function": "total", "ms": f"{math.fsum(row.time_ms for row in rows):,.3f}",
         "MACs": _total_macs(rows, columns), "%": f"{rows[-1].cumulative:.1f}" if rows else "0.0",
         "uJ": format_number(prediction.energy_uj, _energy_decimals(prediction.energy_uj)),
     }
