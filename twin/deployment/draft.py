@@ -178,18 +178,20 @@ class Draft:
 
     @property
     def ram_parts(self) -> dict[str, int]:
-        """What peak RAM is made of, in bytes; weights where they are kept in RAM."""
-        kept = self.board.memory(self.weights).role not in FLASH_ROLES
+        """What peak RAM is made of, in bytes; weights and code where they are kept in RAM."""
+        kept, runs = (self.board.memory(name).role not in FLASH_ROLES
+                      for name in (self.weights, self.code))
         arena, weights = self.plan.held_bytes(self.placement)
         return {"arena": arena, "parameters": self.placement.parameter_bytes,
                 "runtime": self.runtime.ram_bytes,
                 "buffers": self.buffers.size_bytes if self.buffers is not None else 0,
-                "weights": weights if kept else 0}
+                "weights": weights if kept else 0,
+                "code": self.runtime.code_bytes if runs else 0}
 
     @property
     def ram_memories(self) -> frozenset[str]:
-        """Memories that hold the arena, and weights kept in RAM."""
-        held = {self.arena, *self.arena_spill, self.weights}
+        """Memories that hold the arena, and weights and code kept in RAM."""
+        held = {self.arena, *self.arena_spill, self.weights, self.code}
         held |= {home.memory for home in self.plan.homes.values()}
         return frozenset(one.name for one in self.board.memories
                          if one.name in held and one.role not in FLASH_ROLES)
@@ -197,11 +199,12 @@ class Draft:
     @property
     def working_ram_bytes(self) -> int:
         """RAM of arena, requantisation parameters and the runtime's own."""
-        return self.ram_bytes - self.ram_parts["weights"]
+        parts = self.ram_parts
+        return self.ram_bytes - parts["weights"] - parts["code"]
 
     @property
     def ram_bytes(self) -> int:
-        """Peak RAM: working memory, and the weights where they are kept in RAM."""
+        """Peak RAM: working memory, and weights and code where they are kept in RAM."""
         return sum(self.ram_parts.values())
 
     @property

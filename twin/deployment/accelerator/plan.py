@@ -92,7 +92,10 @@ class OffloadPlan(Plan):
     def filled(self) -> Mapping[str, tuple[int, int]]:
         """Bytes in use of each RAM buffers are in, and its size."""
         deployment = self._deployment
-        filled = {deployment.arena: deployment.ram_parts["runtime"]}
+        parts = deployment.ram_parts
+        filled = {deployment.arena: parts["runtime"]}
+        if parts["code"]:
+            filled[deployment.code] = filled.get(deployment.code, 0) + parts["code"]
         for name, used in self.pools.used:
             memory = self.planner.npu.pool(name).memory
             filled[memory] = filled.get(memory, 0) + used
