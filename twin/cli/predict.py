@@ -92,14 +92,14 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
             "MODEL": models, "--runtime": runtime, "--weights": weights, "--arena": arena,
             "--assume-unsupported": assume_unsupported, "--trace": trace, "--epochs": epochs,
             "--export": exports, "--roofs": roofs, "--keep": keep, "a second --board": boards[1:]})
-        from twin.cli.program import change_program, deploy_from_options
+        from twin.cli.program import deploy_from_options
 
+        check_beside(csv_folder, plot, flames, calibration)
         program = deploy_from_options(
             elf, boards[0], begin=begin, end=end, call=call, nth=nth, layers=layers_by,
-            memory=memory, registers=registers, limit=limit, clock=clock)
-        predict_program(change_program(program, settings), calibration=calibration, cold=cold,
-                        as_json=as_json, csv_folder=csv_folder, plot=plot,
-                        per_operand=per_operand, flames=flames)
+            memory=memory, registers=registers, limit=limit, clock=clock, settings=settings)
+        predict_program(program, calibration=calibration, cold=cold, as_json=as_json,
+                        csv_folder=csv_folder, plot=plot, per_operand=per_operand, flames=flames)
         return
     if not models:
         raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
@@ -205,11 +205,6 @@ def predict_program(program: Program, *, calibration: str, cold: bool, as_json: 
     """Report a program as a network is reported, and by function."""
     from twin.cli.program import show_functions, write_flames
 
-    check_targets(csv_folder, plot)
-    if flames is not None:
-        from twin.reports.functions import check_flames
-
-        check_flames(flames)
     prediction = twin.predict(program, temperature="cold" if cold else "warm",
                               calibration=calibration)
     if as_json:
@@ -221,6 +216,22 @@ def predict_program(program: Program, *, calibration: str, cold: bool, as_json: 
     write_beside(prediction, csv_folder, plot, None)
     if flames is not None:
         write_flames(prediction, flames)
+
+
+def check_beside(csv_folder: str | None, plot: str | None, flames: str | None,
+                 calibration: str) -> None:
+    """Refuse what could not be written or read, before a program runs."""
+    check_targets(csv_folder, plot)
+    if flames is not None:
+        from twin.reports.functions import check_flames
+
+        check_flames(flames)
+    if calibration not in (AUTO, "none"):
+        from pathlib import Path
+
+        from calibration.fitting.overlay import read_overlay
+
+        read_overlay(Path(calibration))
 
 
 def write_beside(prediction: Prediction, csv_folder: str | None, plot: str | None,

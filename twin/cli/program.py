@@ -17,19 +17,17 @@ if TYPE_CHECKING:
 def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | None,
                         call: str | None, nth: str | None, layers: str,
                         memory: list[str] | None, registers: list[str] | None,
-                        limit: str | None, clock: str | None) -> Program:
-    """Run a program as the options of a command say."""
-    from twin.verbs.program import LIMIT, deploy_elf
+                        limit: str | None, clock: str | None,
+                        settings: list[str] | None) -> Program:
+    """Run a program as the options of a command say, once they are all known to be right."""
+    from twin.verbs.program import LIMIT, deploy_elf, prepare_board
 
-    return deploy_elf(elf, board, begin=begin, end=end, call=call,
-                      nth=parse_count(nth, "--nth", 1), layers=layers,
-                      memory=parse_memory(memory or []), registers=parse_registers(registers or []),
-                      limit=parse_count(limit, "--limit", LIMIT), clock_hz=parse_clock(clock))
-
-
-def change_program(program: Program, settings: list[str] | None) -> Program:
-    """Return a program on its board as --set changes it."""
-    return program.replace(parse_settings(settings)) if settings else program
+    options = {"nth": parse_count(nth, "--nth", 1), "limit": parse_count(limit, "--limit", LIMIT)}
+    contents, values = parse_memory(memory or []), parse_registers(registers or [])
+    machine = prepare_board(board, parse_clock(clock), parse_settings(settings or []) if settings
+                            else {})
+    return deploy_elf(elf, machine, begin=begin, end=end, call=call, layers=layers,
+                      memory=contents, registers=values, **options)
 
 
 def parse_memory(texts: list[str]) -> dict[int, bytes]:

@@ -20,6 +20,7 @@ from twin.cli.options import (
     MemoryFiles,
     Nth,
     Registers,
+    check_outputs,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
 
@@ -76,6 +77,8 @@ def learn(elfs: Elfs, board: BoardName, models: Networks, output: RuntimeFile = 
     """Learn a kernel library from programs that run networks on it, as a runtime file."""
     from twin.cli.program import parse_count, parse_memory, parse_registers
     from twin.verbs.program import LIMIT
+
+    check_outputs(output)
 
     lesson = twin.learn_runtime(
         elfs, models, board, output=output, base=base, begin=begin, end=end, call=call,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwmodels.board.facts import Board
-from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.machine import Machine
 from twin.program.recorder import Recorder
@@ -16,13 +15,7 @@ def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
                  recorder: type[Recorder] = Recorder) -> Machine:
     """Return the board's core with a program in its memories; parameters as of `Machine`.
 
-    Raises
-    ------
-    ProgramError
-        When the program is not for that core.
+    `check_wanted` has seen to it that the program is for that core.
     """
-    runs = "riscv" if board.core.isa.startswith("rv") else "arm"
-    if elf.machine != runs:
-        raise ProgramError(f"{elf.path}: machine code of {elf.machine}, and {board.name} has a "
-                           f"{board.core.model}; accepted: a program linked for this board")
-    return (Machine if runs == "arm" else RiscvMachine)(elf, board, files, limit, recorder)
+    kind = RiscvMachine if elf.machine == "riscv" else Machine
+    return kind(elf, board, files, limit, recorder)

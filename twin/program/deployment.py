@@ -141,19 +141,30 @@ class Program(Deployment):
         UsageError
             For what a program has decided itself: its kernels, and where things lie.
         """
-        from twin.deployment.changes import ChangeBoard, parse_changes
-
         changed = replace(self, **fields)  # type: ignore[arg-type]
-        board = changed.board
-        for change in parse_changes(overrides or {}, changed.graph, board, changed.runtime, None,
-                                    ()):
-            if not isinstance(change, ChangeBoard):
-                raise UsageError("--set: of a program the board can be changed, not what is linked "
-                                 "into it; accepted: paths of the board file")
-            from hwmodels.board.file import change_board
-
-            board = change_board(board, change.settings)
+        board = change_settings(changed.board, overrides or {})
         return deploy_program(changed.elf, board, changed.wanted)
+
+
+def change_settings(board: Board, overrides: Mapping[str, object]) -> Board:
+    """Return a board as dotted paths change it.
+
+    Raises
+    ------
+    UsageError
+        For what a program has decided itself: its kernels, and where things lie.
+    """
+    from hwmodels.board.file import change_board
+    from twin.deployment.changes import ChangeBoard, parse_changes
+
+    nothing = Graph(name="program", source="", sha256="", tensors=(), layers=(), inputs=(),
+                    outputs=())
+    for change in parse_changes(overrides, nothing, board, RUNTIME) if overrides else ():
+        if not isinstance(change, ChangeBoard):
+            raise UsageError("--set: of a program the board can be changed, not what is linked "
+                             "into it; accepted: paths of the board file")
+        board = change_board(board, change.settings)
+    return board
 
 
 class ProgramTarget(Core):

@@ -25,6 +25,7 @@ from hwmodels.paths.traffic import from_plain
 from twin.errors import ProgramError
 from twin.prediction import kept
 from twin.prediction.structure import read_geometry
+from twin.program.asking import check_wanted
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.events import SO_FAR
@@ -92,6 +93,7 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     ProgramError
         When it cannot be run to the end of what was asked for.
     """
+    check_wanted(elf, board, wanted)
     digest = hashlib.sha256()
     for one in (elf.sha256, wanted, read_geometry(board)):
         digest.update(repr(one).encode())
@@ -122,6 +124,7 @@ def observe(elf: Elf, board: Board, wanted: Wanted,
     ProgramError
         When it cannot be run to the end of what was asked for.
     """
+    check_wanted(elf, board, wanted)
     wanted = replace(wanted, observed=True, marks=marks)
     key = hashlib.sha256(repr((elf.sha256, wanted, read_geometry(board))).encode()).hexdigest()
     document = kept.load(key)

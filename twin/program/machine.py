@@ -69,7 +69,7 @@ class Machine:
         self.on_layer: Callable[[int], None] | None = None
         self.on_return: Callable[[int], None] | None = None
         self.on_start: Callable[[], None] | None = None
-        self.handed_over, self.turns_left, self.sought = False, 1, ""
+        self.handed_over, self.turns_left, self.sought, self.instead = False, 1, "", ""
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_start()
         self.recorder = recorder(board, list_regions(board, elf, self.stack))
@@ -249,8 +249,8 @@ class Machine:
             self.on_start()
         elif kind == names.OVERRUN:
             self.fail(f"{self.sought}{self.sought and ' in '}{self.limit:,} instructions and no "
-                      f"end, last in {self.elf.name_place(address)}; accepted: another --from or "
-                      "--to, or more with --limit")
+                      f"end, last in {self.elf.name_place(address)}; accepted: "
+                      f"{self.instead or 'another --from or --to'}, or more with --limit")
         elif kind == names.ODD_BLOCK:
             self.fail(f"runs at 0x{address:08x}, where the program has no code; came from "
                       f"{self.elf.name_place(self._here())}")

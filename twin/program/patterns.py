@@ -60,8 +60,10 @@ def choose_layers(elf: Elf, asked: str) -> tuple[str, tuple[Function, ...]]:
     found = _find(elf, patterns)
     if not found:
         plain = asked not in sets and not set(asked) & set("*?[,!")
+        having = [name for name, one in sets.items() if _find(elf, one["layers"])]
         hint = (did_you_mean(asked, [*sets, *(one.name for one in elf.functions)]) if plain
-                else f"accepted: {', '.join(sets)}, or patterns such as 'run_*,!run_init*'")
+                else f"accepted: {', '.join([*having, NONE])}, or patterns such as "
+                     "'run_*,!run_init*'")
         raise ProgramError(f"{elf.path}: --layers {asked}: no function matches; {hint}")
     return asked, found
 

@@ -20,7 +20,8 @@ from twin.program.traced import go_on
 
 MOST_LAYERS = 2000
 OUTSIDE = "between layers"
-_MAINS = ("main", "run_firmware", "app_main")
+MAINS = ("main", "run_firmware", "app_main")
+"""Functions at which start-up is over."""
 _UNREACHED = 0xFFFFFFFE
 
 
@@ -277,10 +278,7 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
     """Run up to the measured part; return the address its function returns to, None for `end`."""
     elf = machine.elf
     if wanted.call is not None:
-        main = next((name for name in _MAINS if name in elf.symbols), None)
-        if main is None:
-            raise ProgramError(f"{elf.path}: --call needs a function main, at which start-up is "
-                               "over; accepted: --from")
+        main = next(name for name in MAINS if name in elf.symbols)
         target = elf.address_of(wanted.call, "--call")
         machine.sought = f"{main} was not reached"
         machine.run(elf.symbols[main])
@@ -296,12 +294,14 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
     for turn in range(wanted.nth):
         machine.sought = f"--from {wanted.begin} was " + (
             f"reached {turn} of {wanted.nth} times" if turn else "not reached")
+        machine.instead = f"--nth up to {turn}" if turn else ""
         if turn:
             _step(machine)
         machine.run(begin)
         machine.turns_left = wanted.nth - turn
         if machine.handed_over:
             break
+    machine.sought = machine.instead = ""
     return None if wanted.end else machine.get("LR")
 
 
@@ -321,11 +321,7 @@ def _set_registers(machine: Machine, wanted: Wanted) -> None:
     for name, value in wanted.registers.items():
         if name.startswith("0x"):
             continue
-        known = machine.code.REGISTERS
-        if name.upper() not in known:
-            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
-                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
-        machine.set(known[name.upper()], value)
+        machine.set(machine.code.REGISTERS[name.upper()], value)
 
 
 def _find_start(machine: Machine, wanted: Wanted) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.files import read_regular
 from twin.errors import ProgramError, UsageError
-from twin.program.deployment import Program, deploy_program
+from twin.program.deployment import Program, change_settings, deploy_program
 from twin.program.elf import Elf, read_elf
 from twin.program.patterns import AUTO
 from twin.program.session import Wanted
@@ -77,11 +77,23 @@ def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None 
     """
     wanted = ask_program(begin=begin, end=end, call=call, nth=nth, layers=layers, memory=memory,
                          registers=registers, limit=limit)
+    return deploy_program(read_program(elf, wanted), prepare_board(board, clock_hz, {}), wanted)
+
+
+def prepare_board(board: str | Path | Board, clock_hz: float | None,
+                  settings: Mapping[str, object]) -> Board:
+    """Return the board a program runs on: read, at a clock, with paths of its file changed.
+
+    Raises
+    ------
+    UsageError
+        For a path that is not the board's.
+    """
     machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
                                follow_clock=True)
-    return deploy_program(read_program(elf, wanted), machine, wanted)
+    return change_settings(machine, settings)
 
 
 def read_program(path: str | Path, wanted: Wanted) -> Elf:

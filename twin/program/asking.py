@@ -1,0 +1,50 @@
+"""What is asked of a program, checked before anything of it runs."""
+
+from __future__ import annotations
+
+from hwmodels.board.facts import Board
+from twin.errors import ProgramError
+from twin.program import riscv, thumb
+from twin.program.elf import Elf
+from twin.program.patterns import choose_layers
+from twin.program.session import MAINS, Wanted
+
+_CODES = {"arm": thumb, "riscv": riscv}
+
+
+def check_wanted(elf: Elf, board: Board, wanted: Wanted) -> None:
+    """Refuse what a run would refuse later: another core, places and registers there are not.
+
+    Raises
+    ------
+    ProgramError
+        Naming the option, and what would be accepted.
+    """
+    check_core(elf, board)
+    for option, symbol in (("--from", wanted.begin), ("--to", wanted.end), ("--call", wanted.call)):
+        if symbol is not None:
+            elf.address_of(symbol, option)
+    if wanted.call is not None and not any(name in elf.symbols for name in MAINS):
+        raise ProgramError(f"{elf.path}: --call needs a function main, at which start-up is "
+                           "over; accepted: --from")
+    if not (elf.stripped and wanted.layers.lstrip().lower().startswith("0x")):
+        choose_layers(elf, wanted.layers)
+    known = _CODES[elf.machine].REGISTERS
+    for name in wanted.registers:
+        if not name.startswith("0x") and name.upper() not in known:
+            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
+                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
+
+
+def check_core(elf: Elf, board: Board) -> None:
+    """Refuse a program of another instruction set than the board's.
+
+    Raises
+    ------
+    ProgramError
+        Naming both.
+    """
+    runs = "riscv" if board.core.isa.startswith("rv") else "arm"
+    if elf.machine != runs:
+        raise ProgramError(f"{elf.path}: machine code of {elf.machine}, and {board.name} has a "
+                           f"{board.core.model}; accepted: a program linked for this board")
