@@ -110,6 +110,15 @@ def _refuse(first: Side, second: Side, found: tuple[Finding, ...]) -> None:
                               + "; ".join(refusals) + ". --anyway compares regardless")
 
 
+def _is_our_image(first: Side, second: Side) -> bool:
+    """Whether a program is our firmware, and so is what was measured: layers bear its numbers."""
+    numbers = {one.name.removeprefix("run_") for one in first.parts
+               if not one.name.startswith("between ")}
+    return (first.is_program and re.split(r"[@,]", second.runtime)[0] == "firmware"
+            and bool(numbers) and all(one.isdigit() for one in numbers)
+            and {str(part.index) for part in second.parts} <= numbers)
+
+
 def _alike(first: Side, second: Side) -> bool:
     """Whether both are predictions, or both were read: then what changed is the question."""
     return first.counted == second.counted
@@ -122,7 +131,8 @@ def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
     hashes = (first.model_sha256, second.model_sha256)
     programs = [first.is_program, second.is_program]
     if any(programs) and ids[0] != ids[1]:
-        yield Finding(level=NOTE if all(programs) else WARN, what="network", text=(
+        sure = all(programs) or _is_our_image(first, second)
+        yield Finding(level=NOTE if sure else WARN, what="network", text=(
             f"{first.model} -> {second.model}: a program is told by no network; its layers are "
             "functions, paired by number or in order"))
     elif None not in ids and ids[0] != ids[1]:
@@ -251,7 +261,7 @@ def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
 
 def _agree_runtime(first: Side, second: Side) -> Iterator[Finding]:
     ours, told = first.runtime, second.runtime
-    if told == ours:
+    if told == ours or _is_our_image(first, second):
         return
     if _alike(first, second):
         yield Finding(level=NOTE, what="runtime", text=f"{ours} -> {told}")
@@ -260,6 +270,9 @@ def _agree_runtime(first: Side, second: Side) -> Iterator[Finding]:
     if told == UNKNOWN:
         yield Finding(level=WARN, what="runtime", text=f"{second.label} does not say which; the "
                       f"other side is of {ours}")
+    elif first.is_program:
+        yield Finding(level=WARN, what="runtime", text=f"{second.label} is of {told}; a program "
+                      "has the kernels that are linked into it: is it the one that was measured?")
     elif own != family and not (family == "tflm" and own.startswith("tflm-")):
         yield Finding(level=WARN, what="runtime", text=f"{ours} -> {told}: other kernels, their "
                       "difference is part of every gap; --runtime predicts with another")

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from twin.reports.export import write_file
 
-WIDTH, ROW = 1200, 18
+WIDTH, ROW, HEAD = 1200, 18, 44
+FEWEST = 5
+"""Characters of a name that is cut, at least."""
 CHARACTER = 6.6
 """Mean width of one, in pixels."""
 COLOURS = ("#e76f51", "#f4a261", "#e9c46a", "#f28482", "#f6bd60", "#ee964b")
@@ -22,13 +24,20 @@ class _Frame:
     callees: dict[str, _Frame] = field(default_factory=dict)
 
 
-def draw_flamegraph(stacks: Iterable[str]) -> str:
+def draw_flamegraph(stacks: Iterable[str], *, title: str = "", unit: str = "samples",
+                    levels: str = "a frame stands on its caller") -> str:
     """Return an SVG of folded stacks.
 
     Parameters
     ----------
     stacks : iterable of str
         One per line: frames by semicolon, a blank, a weight. Order is kept from left to right.
+    title : str
+        What it is of.
+    unit : str
+        Of the weights.
+    levels : str
+        What stands on what.
     """
     root = _Frame("all")
     for line in stacks:
@@ -38,26 +47,33 @@ def draw_flamegraph(stacks: Iterable[str]) -> str:
         for name in stack.split(";"):
             frame = frame.callees.setdefault(name, _Frame(name))
             frame.weight += float(weight)
-    height = (_depth(root) + 1) * ROW
-    body = "\n".join(_draw(root, root.weight or 1.0, 0.0, height - ROW))
+    height = HEAD + (_depth(root) + 1) * ROW
+    body = "\n".join(_draw(root, root.weight or 1.0, 0.0, height - ROW, unit))
+    head = (f'<text x="8" y="18" font-size="14" font-weight="bold">{escape(title)}</text>'
+            f'<text x="8" y="35" fill="#555">width: {escape(unit)}, {root.weight:,.0f} in all; '
+            f'{escape(levels)}; point at a frame for its figures</text>')
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-            f'font-family="monospace" font-size="11">\n{body}\n</svg>\n')
+            f'viewBox="0 0 {WIDTH} {height}" font-family="monospace" font-size="11">\n'
+            f'<rect width="100%" height="100%" fill="#fff"/>\n{head}\n{body}\n</svg>\n')
 
 
 def _depth(frame: _Frame) -> int:
     return 1 + max(map(_depth, frame.callees.values()), default=0) if frame.callees else 0
 
 
-def _draw(frame: _Frame, total: float, left: float, top: float) -> Iterator[str]:
+def _draw(frame: _Frame, total: float, left: float, top: float, unit: str) -> Iterator[str]:
     width = WIDTH * frame.weight / total
-    label = frame.name[:max(int((width - 4) / CHARACTER), 0)]
-    share = f"{frame.name}: {frame.weight:,.0f}, {frame.weight / total:.1%}"
+    room = max(int((width - 4) / CHARACTER), 0)
+    label = frame.name if len(frame.name) <= room else (
+        f"{frame.name[:room - 2]}.." if room >= FEWEST else "")
+    share = f"{frame.name}: {frame.weight:,.0f} {unit}, {frame.weight / total:.1%}"
     colour = COLOURS[sum(frame.name.encode()) % len(COLOURS)]
     yield (f'<g><title>{escape(share)}</title><rect x="{left:.2f}" y="{top:.0f}" '
-           f'width="{width:.2f}" height="{ROW - 1}" fill="{colour}"/>'
+           f'width="{width:.2f}" height="{ROW - 1}" fill="{colour}" stroke="#fff" '
+           f'stroke-width="0.5"/>'
            f'<text x="{left + 2:.2f}" y="{top + 13:.0f}">{escape(label)}</text></g>')
     for callee in frame.callees.values():
-        yield from _draw(callee, total, left, top - ROW)
+        yield from _draw(callee, total, left, top - ROW, unit)
         left += WIDTH * callee.weight / total
 
 

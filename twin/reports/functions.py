@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hwmodels.quantities import format_frequency, format_time
 from twin.errors import UsageError
 from twin.prediction.host import runtime_prices
 from twin.prediction.ledger import bill_time_us
@@ -63,31 +64,42 @@ def list_layer_stacks(prediction: Prediction) -> Iterator[tuple[tuple[str, ...],
 
 
 def make_speedscope(prediction: Prediction) -> dict[str, Any]:
-    """Return the stacks as speedscope reads them: cycles of a program, nanoseconds of a network.
+    """Return the stacks as speedscope reads them.
 
     Notes
     -----
-    The format has no unit for cycles: the profile's name says it.
+    The format has no unit for cycles: of a program there are two profiles, in time and, by its
+    name, in cycles.
 
     References
     ----------
     https://www.speedscope.app/file-format-schema.json: a profile of type "sampled".
     """
+    deployment = prediction.deployment
     frames: dict[str, int] = {}
     samples, weights = [], []
-    program = isinstance(prediction.deployment, Program)
-    for stack, cycles in (list_stacks if program else list_layer_stacks)(prediction):
+    program = isinstance(deployment, Program)
+    for stack, amount in (list_stacks if program else list_layer_stacks)(prediction):
         samples.append([frames.setdefault(name, len(frames)) for name in stack])
-        weights.append(cycles)
+        weights.append(amount)
+    name = deployment.graph.name
+    profiles = [_make_profile(name, "nanoseconds", samples, weights)]
+    if program:
+        hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+        profiles = [
+            _make_profile(f"{name}, cycles", "none", samples, weights),
+            _make_profile(f"{name}, time at {format_frequency(hertz)}", "nanoseconds", samples,
+                          [round(1e9 * cycles / hertz) for cycles in weights])]
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "shared": {"frames": [{"name": name} for name in frames]},
-        "profiles": [{"type": "sampled", "name": prediction.deployment.graph.name + (
-                          ", cycles" if program else ""),
-                      "unit": "none" if program else "nanoseconds",
-                      "startValue": 0, "endValue": sum(weights), "samples": samples,
-                      "weights": weights}],
-        "activeProfileIndex": 0, "exporter": "twin"}
+        "shared": {"frames": [{"name": name} for name in frames]}, "profiles": profiles,
+        "activeProfileIndex": len(profiles) - 1, "exporter": "twin"}
+
+
+def _make_profile(name: str, unit: str, samples: list[list[int]],
+                  weights: list[int]) -> dict[str, Any]:
+    return {"type": "sampled", "name": name, "unit": unit, "startValue": 0,
+            "endValue": sum(weights), "samples": samples, "weights": weights}
 
 
 def write_function_flames(prediction: Prediction, path: str | Path) -> Path:
@@ -96,4 +108,10 @@ def write_function_flames(prediction: Prediction, path: str | Path) -> Path:
         return write_file(path, json.dumps(make_speedscope(prediction)).encode() + b"\n")
     stacks = [f"{';'.join(name.replace(';', ':') for name in stack)} {cycles}\n"
               for stack, cycles in list_stacks(prediction)]
-    return write_file(path, draw_flamegraph(stacks).encode())
+    board = prediction.deployment.board
+    hertz = board.clock(board.core.clock).frequency_hz
+    return write_file(path, draw_flamegraph(
+        stacks, unit=f"cycles at {format_frequency(hertz)}",
+        title=f"{prediction.deployment.graph.name} on {board.name}, {prediction.temperature} "
+              f"caches: {format_time(prediction.time_us)}",
+        levels="from below: program, layers in order, their functions, causes").encode())

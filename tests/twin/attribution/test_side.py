@@ -178,6 +178,9 @@ def test_layers_of_a_program_are_paired_by_number_or_refused():
     ours = side(parts=calls, **program)
     firmware = side("measured", runtime="firmware", parts=(part(0), part(2)))
     assert places(ours, firmware) == ("index", [(0, 0), (1, 2)])
+    assert not [one for one in agree(ours, firmware) if one.level == "warn"]
+    told = {one.what: one.text for one in agree(ours, side("measured", runtime="tflm"))}
+    assert "linked into it" in told["runtime"] and "--runtime" not in told["runtime"]
     log = {"runtime": "tflm", "parts": (part(0, op="CONV_2D"), part(1, op="SOFTMAX"))}
     assert places(ours, side("measured", **log)) == ("index", [(0, 0), (1, 1)])
     for parts, told in (((part(0, op="CONV_2D"), part(1, op="FULLY_CONNECTED")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from twin.errors import ProgramError, UsageError
 from twin.image.compile.image_sizes import read_sizes
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
-from twin.program import finding
+from twin.program import finding, riscv
 from twin.program.counters import Counters
 from twin.program.counting import EXCEPTIONS
 from twin.program.elf import Function, demangle, read_elf
@@ -37,6 +38,7 @@ from twin.program.session import Wanted, run_program
 from twin.program.thumb import count_instructions, find_target, without_target
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.memory_map import draw_memory_figure
+from twin.reports.tables.report import header_pairs
 
 BOARD = "nucleo_l4r5zi"
 
@@ -91,6 +93,37 @@ def test_a_program_comes_through_its_start_up_and_says_what_it_guessed(program):
     assert polls[0x40004400] == 1 << 7
     assert made.found.printed == "said\n"
     assert any("0x40023808" in one for one in twin.predict(made).warnings)
+
+
+def test_a_stripped_program_is_billed_by_address(program, tmp_path):
+    """Direct calls (BL), a call by pointer into RAM, and addresses asked for begin functions."""
+    whole = read_elf(program)
+    stripped = tmp_path / "stripped.elf"
+    assert subprocess.run(["arm-none-eabi-strip", "-o", str(stripped), str(program)],
+                          check=False).returncode == 0
+    at = {name: f"0x{address:08x}" for name, address in whole.symbols.items()}
+    part = {"begin": at["infer"], "end": None, "nth": 2}
+    made = twin.deploy_elf(stripped, BOARD, layers=f"{at['layer_dense']},{at['layer_fast']}",
+                           **part)
+    named = twin.deploy_elf(program, BOARD, layers="layer_*", begin="infer", nth=2)
+    prediction = twin.predict(made)
+    assert [layer.label for layer in prediction.layers] == [
+        at["layer_dense"], at["layer_fast"], "between layers"]
+    assert prediction.cycles == twin.predict(named).cycles
+    assert [run.name for _, runs in made.found.warm for run in runs] == [
+        at[run.name] for _, runs in named.found.warm for run in runs]
+    # Without --layers too what was called by a pointer, at the end of another, is a function.
+    ran = twin.deploy_elf(stripped, BOARD, **part).found.warm
+    assert at["layer_fast"] in [run.name for _, runs in ran for run in runs]
+    text = str(header_pairs(prediction))
+    assert "no symbols" in text and "parameters not known" in text
+    assert prediction.setup.lines == () and "arena and stack not known" in text
+
+
+def test_calls_of_riscv_are_found():
+    """jal ra, 0x100; c.jal 0x20; auipc ra, 1 and jalr ra, -16(ra); a jump that is no call."""
+    code = bytes.fromhex("ef000010" "0520" "97100000" "e780 00ff" "6f00 0010")
+    assert riscv.find_calls(code, 0x1000) == [0x1004 + 0x20, 0x1100, 0x1006 + 0x1000 - 16]
 
 
 def test_layers_and_functions_sum_to_the_whole(program):
@@ -221,6 +254,9 @@ def test_a_changed_board_changes_the_bill_and_not_the_program(program):
     ({"begin": "infr"}, "did you mean infer"),
     ({"begin": "infer", "end": "0x08000001", "limit": 10}, "10 instructions and no end"),
     ({"begin": "infer", "layers": "conv_*"}, "no function matches"),
+    ({"begin": "infer", "layers": "cmsis-nn"}, "no function matches; accepted: none, or patterns"),
+    ({"begin": "infer", "registers": {"a0": 1}}, "a0: the core has no such register; accepted: r0"),
+    ({"begin": "layer_float", "nth": 2, "limit": 20_000}, "--nth up to 1, or more with --limit"),
     ({"begin": "both_worked", "nth": 2, "limit": 20_000}, "20,000 instructions and no end"),
     ({"begin": "SVC_Handler", "limit": 500}, "--from SVC_Handler was not reached in 500 instr"),
     ({"begin": "main", "end": "0x08000001", "limit": 9000}, "--to 0x08000001 was not reached in"),
@@ -288,8 +324,11 @@ def test_flames_weigh_what_the_bill_says(program, tmp_path):
 
     prediction = twin.predict(twin.deploy_elf(program, BOARD, begin="infer", layers="layer_*"))
     path = write_function_flames(prediction, tmp_path / "p.speedscope.json")
-    profile = json.loads(path.read_text())["profiles"][0]
+    profile, timed = json.loads(path.read_text())["profiles"]
     assert sum(profile["weights"]) == pytest.approx(prediction.cycles, abs=len(profile["weights"]))
+    assert timed["unit"] == "nanoseconds"
+    assert sum(timed["weights"]) == pytest.approx(1e3 * prediction.time_us,
+                                                  abs=len(timed["weights"]))
     assert "layer_dense" in write_function_flames(prediction, tmp_path / "p.svg").read_text()
 
 

@@ -10,7 +10,7 @@ import pytest
 from twin.errors import FirmwareError
 from twin.image.compile import profile
 from twin.network.zoo import build
-from twin.reports.flamegraph import WIDTH, draw_flamegraph
+from twin.reports.flamegraph import HEAD, WIDTH, draw_flamegraph
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -28,10 +28,12 @@ def frames(text: str) -> dict[str, tuple[float, float, float]]:
 def test_widths_are_shares_and_callees_stand_on_callers():
     drawn = frames(draw_flamegraph(["net;0 conv;<dot> 30\n", "net;0 conv 10\n", "net;1 add 60\n"]))
     assert drawn["net"][2] == WIDTH and drawn["0 conv"][2] == pytest.approx(0.4 * WIDTH)
-    assert drawn["<dot>"] == pytest.approx((0, 0, 0.3 * WIDTH))
+    assert drawn["<dot>"] == pytest.approx((0, HEAD, 0.3 * WIDTH))
     assert drawn["1 add"][0] == pytest.approx(drawn["0 conv"][2])  # beside it, to the right
     assert drawn["<dot>"][1] < drawn["0 conv"][1] < drawn["net"][1] < drawn["all"][1]
-    assert frames(draw_flamegraph([])) == {"all": (0, 0, 0)}
+    assert frames(draw_flamegraph([])) == {"all": (0, HEAD, 0)}
+    told = draw_flamegraph(["net 30\n"], title="a < b", unit="cycles")
+    assert "a &lt; b" in told and "width: cycles, 30 in all" in told
 
 
 def test_stacks_begin_at_the_layers_function():
