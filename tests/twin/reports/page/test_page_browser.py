@@ -20,9 +20,9 @@ pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
-def browser():
+def context():
     with open_browser() as opened:
-        yield opened
+        yield opened.new_context()
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +53,16 @@ def opened():
 
 
 @pytest.fixture
-def visit(browser, pages, opened):
+def visit(context, pages, opened):
     """Open a page, or turn to it again; what it complains of and asks for is held against it."""
     seen = []
 
     def go(name: str, width: int = 1280, scheme: str = "light", again: bool = True):
         key = (name, width, scheme) if again else object()
         if key not in opened:
-            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            page = context.new_page()
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
             opened[key] = page, *listen_to(page)
             page.goto((pages / f"{name}.html").as_uri())
             page.wait_for_selector("html[data-ready]", state="attached")
