@@ -47,3 +47,19 @@ def test_a_file_skipped_by_several_processes_is_told_once(tmp_path):
                             capture_output=True, env=os.environ | {"CI": "true"}, cwd=tmp_path,
                             check=False)
     assert result.returncode == 1 and result.stdout.count("Skipped: no tool") == 1, result.stdout
+
+
+def test_the_longest_files_begin_where_several_processes_share_them(tmp_path):
+    from conftest import LONG_S
+
+    assert set(LONG_S) <= {path.stem for path in Path(__file__).parent.rglob("test_*.py")}
+    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    for name in ("test_many", "test_site", "test_more"):
+        (tmp_path / f"{name}.py").write_text(
+            "def test_a():\n    pass\n" if name == "test_site" else "".join(
+                f"def test_{i}():\n    pass\n" for i in range(len(name))))
+    told = subprocess.run([sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n",
+                           "1", "--dist", "loadfile", "--rootdir", str(tmp_path), str(tmp_path)],
+                          text=True, capture_output=True, cwd=tmp_path, check=False).stdout
+    first, *rest = [line for line in told.splitlines() if "PASSED" in line]
+    assert "test_site" in first and len(rest) == 2 * len("test_many")
