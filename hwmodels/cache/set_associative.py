@@ -8,45 +8,27 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
 
 import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.counts import AccessCounts, OwnerCounts
+from hwmodels.cache.running import run_plan
+from hwmodels.cache.transfer import move_state
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
-from hwmodels.nest.plan import Placed, Plan, find_plan
-from hwmodels.nest.program import (
-    CLOCK_WORD,
-    MARK_WORD,
-    MAX_OWNERS,
-    OPERAND_WORD,
-    OWNERS_WORD,
-    RECORD_WORDS,
-    WRITE_WORD,
-    Program,
-)
-from hwmodels.nest.stream import Traffic
-
-STATE_HEAD = 8
-"""Words of a state before its entries; the first is the LFSR, or the next way where one
-counter serves all sets."""
+from hwmodels.nest.plan import find_plan
+from hwmodels.nest.program import MAX_OWNERS, STATE_HEAD
 
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
 
-MOST_KEPT = 1 << 12
-"""Counts of owners kept, for most runs are made again."""
-
-MOST_PLACED = 8
-"""Sequences of owners for which a plan is kept with its marks."""
-
 METHODS = ("auto", "accesses", "runs", "phases")
-"""Ways to simulate, all exact; "auto" is the fastest, "phases" where LRU allows it."""
+"""Ways to simulate, all exact: one access after the other; runs of them; phases and passes, where
+LRU allows it; "auto" does what phases found from an empty cache to any other, where it is LRU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -184,20 +166,11 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     looked_up = _check_call(cache, operands, state, cached, method)
     plan = find_plan(nests, operands, looked_up, cache,
                      "phases" if method == "auto" else method)
-    placed = plan.placed.get(state.owners)
-    if placed is None:
-        placed = _place(plan, cache, operands, looked_up, state.owners)
     words = state.words.copy()
-    misses, leaving, touches = run_program(plan.program, placed.front, words,
-                                           len(placed.owners))
-    counts = AccessCounts(
-        operands=tuple([count(*found) for count, *found in zip(
-            placed.counts, misses[::3], misses[1::3], misses[2::3], strict=True)]),
-        owners=tuple([_count_owner(*owner, evicted, written) for owner, evicted, written
-                      in zip(placed.owners, leaving[::2], leaving[1::2], strict=False)
-                      if evicted]),
-        simulated_touches=touches)
-    return counts, CacheState(shape=state.shape, words=words, owners=placed.owners)
+    does = move_state if method == "auto" and plan.program.has_firsts else run_plan
+    counts, owners = does(plan, cache, operands, looked_up, state.owners, words)
+    words.flags.writeable = False
+    return counts, CacheState(shape=state.shape, words=words, owners=owners)
 
 
 def _check_call(cache: Cache, operands: Sequence[Operand], state: CacheState,
@@ -252,99 +225,3 @@ def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCoun
 
 def _shape(cache: Cache) -> tuple[int, int, int, str]:
     return cache.sets, cache.ways, cache.line_bytes, cache.replacement
-
-
-def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operand],
-                   looked_up: Sequence[bool]) -> tuple[tuple[tuple[str, str], ...], np.ndarray]:
-    """Extend the owners by this kernel's operands; return them and each operand's number."""
-    owners = list(known)
-    numbers = np.zeros(len(operands), dtype=np.int64)
-    for position, (operand, chosen) in enumerate(zip(operands, looked_up, strict=True)):
-        owner = (operand.memory, operand.role)
-        if chosen and owner not in owners:
-            owners.append(owner)
-        if chosen:
-            numbers[position] = owners.index(owner)
-    if len(owners) > MAX_OWNERS:
-        raise KernelError(f"{len(owners)} pairs of memory and role; accepted: up to {MAX_OWNERS}")
-    return tuple(owners), numbers
-
-
-def _place(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Sequence[bool],
-           known: tuple[tuple[str, str], ...]) -> Placed:
-    """Give a plan's lines numbers of owners behind those of earlier kernels."""
-    owners, numbers = _number_owners(known, operands, looked_up)
-    front = plan.program.front.copy()
-    records = front[plan.program.records].reshape(-1, RECORD_WORDS)
-    records[:, MARK_WORD] = numbers[records[:, OPERAND_WORD]] << 1
-    if cache.write == "back":
-        records[:, MARK_WORD] |= records[:, WRITE_WORD]
-    front[OWNERS_WORD] = len(owners)
-    leaving = front[plan.program.leaving].reshape(-1, 2)
-    for operand, write, lines in plan.program.skipped:
-        # As many leave as came: those that stay are of the phases after them.
-        leaving[numbers[operand]] += lines, lines * (write and cache.write == "back")
-    placed = Placed(front=front, owners=owners, counts=tuple(
-        _operand_counts(cache, *row)
-        for row in zip(operands, looked_up, plan.traffic, strict=True)))
-    if len(plan.placed) >= MOST_PLACED:
-        plan.placed.clear()
-    plan.placed[known] = placed
-    return placed
-
-
-def run_program(program: Program, front: np.ndarray,
-                words: np.ndarray, known: int) -> tuple[list[int], list[int], int]:
-    """Run a program.
-
-    Parameters
-    ----------
-    program : Program
-        Flattened for the cache.
-    front : ndarray of int64
-        The program's, with the marks of lines' owners in its records.
-    words : ndarray of int64
-        State before; the state after, in place.
-    known : int
-        Owners there are, those of earlier kernels included.
-
-    Returns
-    -------
-    misses, leaving : list of int
-        Three counters for each operand, two for each owner.
-    touches : int
-        Look-ups made.
-    """
-    from hwmodels.kernels.compiled import RUN_PROGRAM
-
-    memory = program.take_memory(front)
-    RUN_PROGRAM(memory, words)
-    words.flags.writeable = False
-    found = (memory[program.misses].tolist(), memory[program.leaving][:2 * known].tolist(),
-             int(memory[CLOCK_WORD]))
-    program.give_back(memory)
-    return found
-
-
-@lru_cache(maxsize=MOST_KEPT)
-def _count_owner(memory: str, role: str, evicted: int, written: int) -> OwnerCounts:
-    return OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
-
-
-def _operand_counts(cache: Cache, operand: Operand, cached: bool,
-                    traffic: Traffic) -> Callable[[int, int, int], OperandCounts]:
-    """Return what makes an operand's counts of its misses; the last ones made are kept."""
-    make = partial(
-        OperandCounts, operand=operand.name, role=operand.role, memory=operand.memory,
-        cached=cached, reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
-        write_bytes=traffic.write_bytes, read_touches=traffic.read_touches if cached else 0,
-        write_touches=traffic.write_touches if cached else 0)
-    # Under write-back bypasses alone are passed on.
-    passed = None if cached and cache.write == "back" else traffic.write_touches * cached
-
-    @lru_cache(maxsize=2)
-    def count(read: int, write: int, bypass: int) -> OperandCounts:
-        return make(read_misses=read, write_misses=write, write_bypasses=bypass,
-                    write_throughs=bypass if passed is None else passed)
-
-    return count

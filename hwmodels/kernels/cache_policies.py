@@ -12,14 +12,19 @@ from hwmodels.kernels.cache_words import (
     BYPASS,
     CLOCK,
     ENTRY,
+    FILL,
     FILLED,
+    FIRST_WORDS,
+    FIRSTS,
     FOUR,
     GLOBAL,
+    GONE,
     HIT,
     LEAVING,
     LRU,
     MARK,
     MASK,
+    NOBODY,
     ONE,
     OPERAND,
     PLRU,
@@ -213,6 +218,32 @@ def look_up_ways(m: Words, base: Integer, word: Integer, line: Integer, mark: In
 
 
 @compile_inline
+def firsts_of(m: Words, line: Integer) -> Integer:
+    """Where the first lines of a line's set are noted."""
+    return np.uint64(m[FIRSTS]) + set_of(m, line) * (ONE + FIRST_WORDS * np.uint64(m[WAYS]))
+
+
+@compile_part
+def note_first(m: Words, line: Integer, s: Integer, at: Integer) -> None:
+    """Note a line that fills an empty way under LRU; a load does not say whose it is."""
+    firsts = firsts_of(m, line)
+    place = firsts + ONE + FIRST_WORDS * np.uint64(m[firsts])
+    m[firsts] += 1
+    m[place], m[place + ONE] = line, m[at + OPERAND] << 2 | m[at + WRITE]
+    if not m[at + WRITE]:
+        m[s + ENTRY] = line << 8 | NOBODY << 1
+
+
+@compile_part
+def note_gone(m: Words, line: Integer) -> None:
+    """Note that a first line left before it was stored to."""
+    place = firsts_of(m, line) + ONE
+    while m[place] != line:
+        place += FIRST_WORDS
+    m[place + ONE] |= GONE
+
+
+@compile_inline
 def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     """Touch a line of set `s` for the stream or block `at`, and count.
 
@@ -234,10 +265,15 @@ def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
         else:
             m[counts + np.uint64(write)] += 1
             m[s + FILLED] = m[STAMP]
-        if left >= 0:
-            counts = np.uint64(m[s + TALLY] + m[LEAVING]) + TWO * np.uint64((left >> 1) & 127)
+        owner = (left >> 1) & 127
+        if left >= 0 and owner != NOBODY:
+            counts = np.uint64(m[s + TALLY] + m[LEAVING]) + TWO * np.uint64(owner)
             m[counts] += 1
             m[counts + ONE] += left & 1
+        elif left >= 0:
+            note_gone(m, left >> 8)
+        elif m[FIRSTS] and left == FILL:
+            note_first(m, line, s, at)
     return left
 
 

@@ -12,12 +12,13 @@ import numpy as np
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
- SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED, ROOM) = np.arange(39, dtype=np.uint64)
+ SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED, ROOM, FIRSTS) = np.arange(40, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
 from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
 change what leaves next, COUPLED that what one set evicts hangs on the others. ROOM: words
-for notes of pieces."""
-TREE = np.uint64(39)
+for notes of pieces. FIRSTS: where the lines that fill empty ways are noted; zero where they are
+not."""
+TREE = np.uint64(40)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 """Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all
@@ -28,6 +29,11 @@ sets."""
 # USERS has a bit for each active stream of a leaf that is in it, PERIOD is as below.
 (SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, STORER, TALLY, USERS, PERIOD,
  ENTRY) = np.arange(12, dtype=np.uint64)
+# A first line of a set, behind how many it has: what touched it, and whether the line left before
+# it was stored to. Till then its owner is NOBODY.
+FIRST_WORDS = np.uint64(2)
+GONE, NOBODY = 2, 127
+
 # What a loop knows of a set: stamps of being listed, moved in and used by still blocks, and those.
 LISTED, MOVED, STILL, STILL_LINE, STILL_BLOCK, KNOWN_WORDS = np.arange(6, dtype=np.uint64)
 SEVERAL, TURNED, MIXED, STORES, ABSENT = 1, 2, 4, 8, 16

@@ -239,6 +239,7 @@ def kept_loops() -> list[Kernel]:
 
 
 RUN_PROGRAM = Kernel("cache_nest", "run_program")
+TRANSFER_STATE = Kernel("cache_transfer", "transfer_state")
 CUT_PHASES = Kernel("cache_phases", "cut_phases")
 SKIP_PHASES = Kernel("cache_streams", "skip_phases")
 """Loops every prediction runs, without the modules they are written in."""

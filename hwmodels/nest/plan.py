@@ -20,6 +20,9 @@ from hwmodels.nest.stream import Traffic, check_names, make_tree, measure_traffi
 
 MOST_PLANS = 4096
 
+Count = Callable[[int, int, int], Any]
+"""What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Placed:
@@ -31,13 +34,13 @@ class Placed:
         The program's, with the marks of its lines.
     owners : tuple of (str, str)
         (memory, role) of each owner number, those of earlier kernels first.
-    counts : tuple
-        Per operand, what makes its counts of its misses: of loads, of stores, and bypasses.
+    counts : tuple of callable
+        Per operand, what makes its counts.
     """
 
     front: np.ndarray
     owners: tuple[tuple[str, str], ...]
-    counts: tuple[Callable[[int, int, int], Any], ...]
+    counts: tuple[Count, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,11 +55,17 @@ class Plan:
         Per operand.
     placed : dict
         By the owners of earlier kernels, the program with those of its own lines.
+    transfer : list
+        What it does to any state (`hwmodels.cache.transfer`), once that is known.
+    moved : dict
+        By the owners of earlier kernels, that.
     """
 
     program: Program
     traffic: tuple[Traffic, ...]
     placed: dict[tuple[tuple[str, str], ...], Placed] = field(default_factory=dict)
+    transfer: list[Any] = field(default_factory=list)
+    moved: dict[tuple[tuple[str, str], ...], Any] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=MOST_PLANS)

@@ -43,10 +43,14 @@ MAX_OWNERS = 127
 MOST_SPARE_WORDS = 1 << 17
 """Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
 
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 39, 64, 16, 11
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 40, 64, 16, 11
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
-STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD = 7, 26, 29, 36
+STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD, FIRSTS_WORD = 7, 26, 29, 36, 39
 """Places in a record and a set, and in the header, as the kernel has them."""
+
+STATE_HEAD = 8
+"""Words of a state before its entries; the first is the LFSR, or the next way where one counter
+serves all sets."""
 
 MOST_SHARERS = 16
 """Notes of a set that the kernel puts in order, twice."""
@@ -71,8 +75,9 @@ class Program:
         Words at the beginning of the front that a run changes and does not put back.
     records : slice
         The records, `RECORD_WORDS` each.
-    misses, leaving, sets : slice
-        Three counters per operand, two per owner, and the sets.
+    misses, leaving, sets, firsts : slice
+        Three counters per operand, two per owner, the sets, and room for the first lines of each;
+        none of those where order of touches alone does not tell what leaves.
     passes : bool
         Some loop is run as passes.
     skipped : tuple of (int, bool, int)
@@ -89,9 +94,15 @@ class Program:
     misses: slice
     leaving: slice
     sets: slice
+    firsts: slice
     passes: bool
     skipped: tuple[tuple[int, bool, int], ...] = ()
     spare: list[np.ndarray] = field(default_factory=list)
+
+    @property
+    def has_firsts(self) -> bool:
+        """Whether there is room for the first lines of sets."""
+        return bool(self.firsts.start < self.firsts.stop)
 
     def take_memory(self, front: np.ndarray) -> np.ndarray:
         """Return the array to run in, begun as told; its notes are older than stamps to come."""
@@ -185,6 +196,8 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
     pass_words = 3 + tally + snapshots * (cache.ways + 1 + tally)
     if flat.passes:
         rooms["passes"] = cache.sets * pass_words
+    rooms["firsts"] = cache.sets * (1 + 2 * cache.ways) * (
+        allocates and POLICIES[cache.replacement].stack)
     return _lay_out(cache, depths, allocates, (pass_words, tally, snapshots), {
         name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}, rooms,
         flat.skipped)
@@ -232,7 +245,7 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
     header += [start["nexts"]]
     header += [0] * (HITS_CHANGE_WORD - len(header)) + [
         policy.hits_change, not policy.sets_apart,
-        places["notes"].stop - start["notes"] - 4 * MOST_SHARERS]
+        places["notes"].stop - start["notes"] - 4 * MOST_SHARERS, 0]
     header += _tree_masks(cache.ways if policy.tree else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
@@ -241,7 +254,7 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
                    words=end, changing=start["steps"], records=places["work"],
                    misses=places["misses"], leaving=places["leaving"], sets=places["sets"],
-                   passes="passes" in rooms, skipped=tuple(skipped))
+                   firsts=places["firsts"], passes="passes" in rooms, skipped=tuple(skipped))
 
 
 def _tree_masks(ways: int) -> list[int]:

@@ -1,0 +1,199 @@
+"""Programs run: their lines are given owners, their counters made into counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+
+import numpy as np
+
+from hwmodels.board.facts import Cache
+from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.errors import KernelError
+from hwmodels.kernel import Operand
+from hwmodels.nest.plan import Count, Placed, Plan
+from hwmodels.nest.program import (
+    CLOCK_WORD,
+    MARK_WORD,
+    MAX_OWNERS,
+    OPERAND_WORD,
+    OWNERS_WORD,
+    RECORD_WORDS,
+    WRITE_WORD,
+    Program,
+)
+from hwmodels.nest.stream import Traffic
+
+Owners = tuple[tuple[str, str], ...]
+"""(memory, role) of each owner number."""
+
+MOST_KEPT = 1 << 12
+"""Counts of owners kept, for most runs are made again."""
+
+MOST_PLACED = 8
+"""Sequences of owners for which a plan is kept with its marks."""
+
+
+def run_plan(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Sequence[bool],
+             known: Owners, words: np.ndarray) -> tuple[AccessCounts, Owners]:
+    """Run a plan's program.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the operands and the cache.
+    cache : Cache
+        Geometry and policies.
+    operands : sequence of Operand
+        What the program touches.
+    looked_up : sequence of bool
+        Per operand, whether its accesses reach the cache.
+    known : tuple of (str, str)
+        Owners of earlier kernels.
+    words : ndarray of int64
+        State before; the state after, in place.
+
+    Returns
+    -------
+    AccessCounts
+        Per operand and per owner.
+    tuple of (str, str)
+        Owners, those of earlier kernels first.
+    """
+    placed = plan.placed.get(known)
+    if placed is None:
+        placed = place_program(plan, cache, operands, looked_up, known)
+        if len(plan.placed) >= MOST_PLACED:
+            plan.placed.clear()
+        plan.placed[known] = placed
+    misses, leaving, touches = run_program(plan.program, placed.front, words,
+                                           len(placed.owners))
+    return make_counts(placed.counts, placed.owners, [*misses, *leaving], touches), placed.owners
+
+
+def number_owners(known: Owners, operands: Sequence[Operand],
+                  looked_up: Sequence[bool]) -> tuple[Owners, np.ndarray]:
+    """Extend the owners by a kernel's operands; return them and each operand's number."""
+    owners = list(known)
+    numbers = np.zeros(len(operands), dtype=np.int64)
+    for position, (operand, chosen) in enumerate(zip(operands, looked_up, strict=True)):
+        owner = (operand.memory, operand.role)
+        if chosen and owner not in owners:
+            owners.append(owner)
+        if chosen:
+            numbers[position] = owners.index(owner)
+    if len(owners) > MAX_OWNERS:
+        raise KernelError(f"{len(owners)} pairs of memory and role; accepted: up to {MAX_OWNERS}")
+    return tuple(owners), numbers
+
+
+def place_program(plan: Plan, cache: Cache, operands: Sequence[Operand],
+                  looked_up: Sequence[bool], known: Owners) -> Placed:
+    """Give a plan's lines numbers of owners behind those of earlier kernels."""
+    owners, numbers = number_owners(known, operands, looked_up)
+    front = plan.program.front.copy()
+    records = front[plan.program.records].reshape(-1, RECORD_WORDS)
+    records[:, MARK_WORD] = numbers[records[:, OPERAND_WORD]] << 1
+    if cache.write == "back":
+        records[:, MARK_WORD] |= records[:, WRITE_WORD]
+    front[OWNERS_WORD] = len(owners)
+    leaving = front[plan.program.leaving].reshape(-1, 2)
+    for operand, write, lines in plan.program.skipped:
+        # As many leave as came: those that stay are of the phases after them.
+        leaving[numbers[operand]] += lines, lines * (write and cache.write == "back")
+    return Placed(front=front, owners=owners,
+                  counts=count_operands(plan, cache, operands, looked_up))
+
+
+def run_program(program: Program, front: np.ndarray,
+                words: np.ndarray, known: int) -> tuple[list[int], list[int], int]:
+    """Run a program.
+
+    Parameters
+    ----------
+    program : Program
+        Flattened for the cache.
+    front : ndarray of int64
+        The program's, with the marks of lines' owners in its records.
+    words : ndarray of int64
+        State before; the state after, in place.
+    known : int
+        Owners there are, those of earlier kernels included.
+
+    Returns
+    -------
+    misses, leaving : list of int
+        Three counters for each operand, two for each owner.
+    touches : int
+        Look-ups made.
+    """
+    from hwmodels.kernels.compiled import RUN_PROGRAM
+
+    memory = program.take_memory(front)
+    RUN_PROGRAM(memory, words)
+    found = (memory[program.misses].tolist(), memory[program.leaving][:2 * known].tolist(),
+             int(memory[CLOCK_WORD]))
+    program.give_back(memory)
+    return found
+
+
+def count_operands(plan: Plan, cache: Cache, operands: Sequence[Operand],
+                   looked_up: Sequence[bool]) -> tuple[Count, ...]:
+    """Return, per operand, what makes its counts of its misses."""
+    return tuple(_operand_counts(cache, *row)
+                 for row in zip(operands, looked_up, plan.traffic, strict=True))
+
+
+def make_counts(counts: Sequence[Count], owners: Owners, counters: Sequence[int],
+                touches: int) -> AccessCounts:
+    """Make counters into counts.
+
+    Parameters
+    ----------
+    counts : sequence of callable
+        Per operand, of `count_operands`.
+    owners : tuple of (str, str)
+        All there are.
+    counters : sequence of int
+        Per operand misses of loads, of stores, and bypasses; then per owner lines that left, and
+        dirty ones among them.
+    touches : int
+        Look-ups made.
+
+    Returns
+    -------
+    AccessCounts
+        Owners of which nothing left are not named.
+    """
+    end = 3 * len(counts)
+    return AccessCounts(
+        operands=tuple([count(*found) for count, *found in zip(
+            counts, counters[:end:3], counters[1:end:3], counters[2:end:3], strict=True)]),
+        owners=tuple([_count_owner(*owner, evicted, written) for owner, evicted, written
+                      in zip(owners, counters[end::2], counters[end + 1::2], strict=True)
+                      if evicted]),
+        simulated_touches=touches)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _count_owner(memory: str, role: str, evicted: int, written: int) -> OwnerCounts:
+    return OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
+
+
+def _operand_counts(cache: Cache, operand: Operand, cached: bool,
+                    traffic: Traffic) -> Callable[[int, int, int], OperandCounts]:
+    """Return what makes an operand's counts of its misses; the last ones made are kept."""
+    make = partial(
+        OperandCounts, operand=operand.name, role=operand.role, memory=operand.memory,
+        cached=cached, reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
+        write_bytes=traffic.write_bytes, read_touches=traffic.read_touches if cached else 0,
+        write_touches=traffic.write_touches if cached else 0)
+    # Under write-back bypasses alone are passed on.
+    passed = None if cached and cache.write == "back" else traffic.write_touches * cached
+
+    @lru_cache(maxsize=2)
+    def count(read: int, write: int, bypass: int) -> OperandCounts:
+        return make(read_misses=read, write_misses=write, write_bypasses=bypass,
+                    write_throughs=bypass if passed is None else passed)
+
+    return count

@@ -1,0 +1,220 @@
+"""Transfers: what a kernel does to whatever is in a cache under LRU, known from one run of it.
+
+In a set of n ways a line that was touched is there as long as fewer than n others came since: that
+follows from the kernel alone. What was in the set before matters to the first n lines the kernel
+comes to: each is hit if it is among what the lines before it did not drive out. So one run from an
+empty cache, which notes those lines in order, tells what the kernel does to any state.
+
+An entry that is found keeps its owner and its dirty bit until a store: that run notes which of the
+first lines are stored to, which leave before that, and which stay as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hwmodels.board.facts import Cache
+from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache.running import (
+    MOST_PLACED,
+    Owners,
+    count_operands,
+    make_counts,
+    number_owners,
+    place_program,
+)
+from hwmodels.kernel import Operand
+from hwmodels.nest.plan import Count, Plan
+from hwmodels.nest.program import FIRSTS_WORD, STATE_HEAD
+
+NOBODY, NOTED_GONE = 127, 2
+STORED, GONE = -1, -2
+"""As the kernels have them: owner of a first line that is not stored to; note that it left so; what
+becomes of the entry it finds, but for the way it stays in."""
+
+MOST_MADE = 16
+"""Counts of a kernel that are kept, for most runs are made again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Transfer:
+    """What a kernel does to a cache, its owners numbered from zero.
+
+    Parameters
+    ----------
+    owners : tuple of (str, str)
+        Its own.
+    sets : int
+        Sets it comes to.
+    misses, leaving : ndarray of int64
+        Counters from an empty cache: three per operand; of each owner lines that left and dirty
+        ones.
+    table : ndarray of int64
+        Of each set the place of its entries in a state, number of first lines, those (line, place
+        of its miss among the counters, fate of an entry it finds, owner), as many entries of the
+        end.
+    entries_at, owners_at : ndarray of int64
+        Where in the table entries and owners are.
+    """
+
+    owners: Owners
+    sets: int
+    misses: np.ndarray
+    leaving: np.ndarray
+    table: np.ndarray
+    entries_at: np.ndarray
+    owners_at: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlacedTransfer:
+    """A transfer behind earlier kernels.
+
+    Parameters
+    ----------
+    table : ndarray of int64
+        As `hwmodels.kernels.cache_transfer` reads it.
+    size : int
+        Counters.
+    firsts : int
+        Lines looked up.
+    owners : tuple of (str, str)
+        Those of earlier kernels first.
+    counts : tuple of callable
+        Per operand, what makes its counts.
+    made : dict
+        Counts made last, by the bytes of counters.
+    """
+
+    table: np.ndarray
+    size: int
+    firsts: int
+    owners: Owners
+    counts: tuple[Count, ...]
+    made: dict[bytes, AccessCounts] = field(default_factory=dict)
+
+    def count(self, counters: bytes) -> AccessCounts:
+        """Return what counters say."""
+        found = self.made.get(counters)
+        if found is None:
+            if len(self.made) >= MOST_MADE:
+                self.made.clear()
+            found = self.made[counters] = make_counts(
+                self.counts, self.owners, np.frombuffer(counters, dtype=np.int64).tolist(),
+                self.firsts)
+        return found
+
+
+def move_state(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Sequence[bool],
+               known: Owners, words: np.ndarray) -> tuple[AccessCounts, Owners]:
+    """Do to a state what a plan's program would; as `hwmodels.cache.running.run_plan`."""
+    from hwmodels.kernels.compiled import TRANSFER_STATE
+
+    placed = find_placed(plan, cache, operands, looked_up, known)
+    counters = np.empty(placed.size + cache.ways, dtype=np.int64)
+    TRANSFER_STATE(1, cache.ways, placed.table, words, counters)
+    return placed.count(counters[:placed.size].tobytes()), placed.owners
+
+
+def find_placed(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Sequence[bool],
+                known: Owners) -> PlacedTransfer:
+    """Return a plan's transfer behind the owners of earlier kernels; those made last are kept."""
+    placed = plan.moved.get(known)
+    if placed is None:
+        if not plan.transfer:
+            plan.transfer.append(find_transfer(plan, cache, operands, looked_up))
+        placed = _place(plan.transfer[0], count_operands(plan, cache, operands, looked_up),
+                        number_owners(known, operands, looked_up)[0])
+        if len(plan.moved) >= MOST_PLACED:
+            plan.moved.clear()
+        plan.moved[known] = placed
+    return placed
+
+
+def find_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
+                  looked_up: Sequence[bool]) -> Transfer:
+    """Run a plan's program from an empty cache.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose program has room for first lines.
+    cache : Cache
+        Geometry and policies.
+    operands : sequence of Operand
+        What the program touches.
+    looked_up : sequence of bool
+        Per operand, whether its accesses reach the cache.
+
+    Returns
+    -------
+    Transfer
+        Of sets the program comes to.
+    """
+    from hwmodels.kernels.compiled import RUN_PROGRAM
+
+    program, entries = plan.program, cache.sets * cache.ways
+    front = place_program(plan, cache, operands, looked_up, ()).front
+    memory = np.zeros(program.words, dtype=np.int64)
+    memory[:len(front)] = front
+    memory[FIRSTS_WORD] = program.firsts.start
+    words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
+    words[STATE_HEAD:STATE_HEAD + entries] = -1
+    RUN_PROGRAM(memory, words)
+    owners, numbers = number_owners((), operands, looked_up)
+    firsts = memory[program.firsts].reshape(cache.sets, -1)
+    used = np.flatnonzero(firsts[:, 0])
+    leaving = memory[program.leaving][:2 * len(owners)].copy()
+    table, entries_at, owners_at = _lay_out(
+        used, firsts[used], numbers, leaving,
+        words[STATE_HEAD:STATE_HEAD + entries].reshape(cache.sets, cache.ways)[used])
+    return Transfer(owners=owners, sets=len(used), misses=memory[program.misses].copy(),
+                    leaving=leaving, table=table, entries_at=entries_at, owners_at=owners_at)
+
+
+def _lay_out(used: np.ndarray, firsts: np.ndarray, numbers: np.ndarray, leaving: np.ndarray,
+             ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lay sets out in a table; first lines that left are added to what left."""
+    ways = ends.shape[1]
+    count, lines, notes = firsts[:, 0], firsts[:, 1::2], firsts[:, 2::2]
+    there = np.arange(ways) < count[:, None]
+    owner = numbers[np.where(there, notes >> 2, 0)]
+    unstored = (ends >= 0) & (ends >> 1 & NOBODY == NOBODY)
+    stays = (there[:, :, None] & unstored[:, None, :]
+             & (ends[:, None, :] >> 8 == lines[:, :, None]))
+    gone = there & (notes & NOTED_GONE > 0)
+    np.add.at(leaving, 2 * owner[gone], 1)
+    rows = np.zeros((len(used), 2 + 5 * ways), dtype=np.int64)
+    rows[:, 0], rows[:, 1] = STATE_HEAD + used * ways, count
+    rows[:, 2:-ways:4], rows[:, 3:-ways:4] = lines, 3 * (notes >> 2) + (notes & 1)
+    rows[:, 4:-ways:4] = np.where(gone, GONE, np.where(stays.any(2), stays.argmax(2), STORED))
+    rows[:, 5:-ways:4] = owner
+    whose = np.take_along_axis(owner, stays.argmax(1), 1)
+    rows[:, -ways:] = np.where(stays.any(1), ends & ~(NOBODY << 1) | whose << 1, ends)
+    kept = np.concatenate([np.ones((len(used), 2), dtype=bool), np.repeat(there, 4, axis=1), there],
+                          axis=1)
+    kind = np.zeros(rows.shape, dtype=np.int64)
+    kind[:, 5:-ways:4], kind[:, -ways:] = 1, 2
+    kinds = kind[kept]
+    return rows[kept], np.flatnonzero(kinds == 2), np.flatnonzero(kinds == 1)
+
+
+def _place(transfer: Transfer, counts: tuple[Count, ...], owners: Owners) -> PlacedTransfer:
+    """Give a transfer's owners the numbers they have behind those of earlier kernels."""
+    numbers = np.array([owners.index(owner) for owner in transfer.owners] or [0], dtype=np.int64)
+    table = transfer.table.copy()
+    table[transfer.owners_at] = numbers[table[transfer.owners_at]]
+    entries = table[transfer.entries_at]
+    table[transfer.entries_at] = (entries & ~(NOBODY << 1)
+                                  | numbers[entries >> 1 & NOBODY] << 1)
+    first = len(transfer.misses)
+    counters = np.zeros(first + 2 * len(owners), dtype=np.int64)
+    counters[:first] = transfer.misses
+    for number, left in zip(numbers.tolist(), transfer.leaving.reshape(-1, 2), strict=False):
+        counters[first + 2 * number:first + 2 * number + 2] = left
+    return PlacedTransfer(
+        table=np.concatenate([[transfer.sets, len(counters), first], counters, table]),
+        size=len(counters), firsts=len(transfer.entries_at), owners=owners, counts=counts)
