@@ -22,7 +22,7 @@ from hwmodels.nest.program import (
     WRITE_WORD,
     Program,
 )
-from hwmodels.nest.stream import Traffic
+from hwmodels.nest.traffic import Traffic
 
 Owners = tuple[tuple[str, str], ...]
 """(memory, role) of each owner number."""

@@ -17,10 +17,10 @@ from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
 from hwmodels.cache.counts import AccessCounts, OwnerCounts
 from hwmodels.cache.running import run_plan
-from hwmodels.cache.transfer import move_state
+from hwmodels.cache.transfer import place_transfer
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
-from hwmodels.nest.plan import find_plan
+from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
 from hwmodels.nest.program import MAX_OWNERS, STATE_HEAD
 
 SEED = 0xACE1
@@ -163,28 +163,74 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     marks its line dirty under write-back and makes its operand the line's owner; a load owns
     only the line it fills. A store that does not allocate changes nothing.
     """
-    looked_up = _check_call(cache, operands, state, cached, method)
-    plan = find_plan(nests, operands, looked_up, cache,
-                     "phases" if method == "auto" else method)
-    words = state.words.copy()
-    does = move_state if method == "auto" and plan.program.has_firsts else run_plan
-    counts, owners = does(plan, cache, operands, looked_up, state.owners, words)
-    words.flags.writeable = False
-    return counts, CacheState(shape=state.shape, words=words, owners=owners)
-
-
-def _check_call(cache: Cache, operands: Sequence[Operand], state: CacheState,
-                cached: Sequence[bool] | None, method: str) -> tuple[bool, ...]:
-    """Return which operands are looked up; refuse what does not fit."""
-    if state.shape != _shape(cache):
+    call = _find_call(cache, nests, operands, cached, method)
+    if state.shape != call.shape:
         raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
-                         f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
+                         f"bytes, replacement) {state.shape}; accepted: {call.shape}")
+    words, plan = state.words.copy(), call.plan
+    if call.moves:
+        placed = plan.moved.get(state.owners) or place_transfer(
+            plan, cache, operands, call.looked_up, state.owners)
+        counts, owners = placed.move(words), placed.owners
+    else:
+        counts, owners = run_plan(plan, cache, operands, call.looked_up, state.owners, words)
+    words.flags.writeable = False
+    return counts, CacheState(shape=call.shape, words=words, owners=owners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Call:
+    """What of a call of `simulate_nests` hangs on no state.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is run.
+    looked_up : tuple of bool
+        Per operand.
+    shape : tuple
+        Of the states it takes.
+    moves : bool
+        Whether the plan's transfer is asked for instead.
+    given : tuple
+        What it was asked for, so that nothing else takes its identity.
+    """
+
+    plan: Plan
+    looked_up: tuple[bool, ...]
+    shape: tuple[int, int, int, str]
+    moves: bool
+    given: tuple[object, ...]
+
+
+_CALLS: dict[tuple[object, ...], _Call] = {}
+
+
+def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
+               cached: Sequence[bool] | None, method: str) -> _Call:
+    """Plan a call; tuples it was asked for before are known without a look."""
+    looked_up = None if cached is None else tuple(cached)
+    key = id(nests), id(operands), id(cache), looked_up, method
+    known = _CALLS.get(key)
+    if known is not None:
+        return known
     if method not in METHODS:
         raise KernelError(f"method {method!r}; {did_you_mean(method, METHODS)}")
-    looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
+    looked_up = (True,) * len(operands) if looked_up is None else looked_up
     if len(looked_up) != len(operands):
         raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
-    return looked_up if cache.enabled else (False,) * len(operands)
+    if not cache.enabled:
+        looked_up = (False,) * len(operands)
+    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
+                      "phases" if method == "auto" else method)
+    call = _Call(plan=plan, looked_up=looked_up, shape=_shape(cache),
+                 moves=method == "auto" and plan.program.has_firsts,
+                 given=(nests, operands, cache))
+    if isinstance(nests, tuple) and isinstance(operands, tuple):
+        if len(_CALLS) >= MOST_PLANS:
+            _CALLS.clear()
+        _CALLS[key] = call
+    return call
 
 
 def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCounts, CacheState]:

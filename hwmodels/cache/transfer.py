@@ -11,7 +11,7 @@ first lines are stored to, which leave before that, and which stay as they were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,13 +27,14 @@ from hwmodels.cache.running import (
     place_program,
 )
 from hwmodels.kernel import Operand
+from hwmodels.kernels.compiled import RUN_PROGRAM, TRANSFER_STATE
 from hwmodels.nest.plan import Count, Plan
 from hwmodels.nest.program import FIRSTS_WORD, STATE_HEAD
 
 NOBODY, NOTED_GONE = 127, 2
-STORED, GONE = -1, -2
+GONE, STORED, STAYS = range(3)
 """As the kernels have them: owner of a first line that is not stored to; note that it left so; what
-becomes of the entry it finds, but for the way it stays in."""
+becomes of the entry it finds."""
 
 MOST_MADE = 16
 """Counts of a kernel that are kept, for most runs are made again."""
@@ -53,11 +54,11 @@ class Transfer:
         Counters from an empty cache: three per operand; of each owner lines that left and dirty
         ones.
     table : ndarray of int64
-        Of each set the place of its entries in a state, number of first lines, those (line, place
-        of its miss among the counters, fate of an entry it finds, owner), as many entries of the
-        end.
-    entries_at, owners_at : ndarray of int64
-        Where in the table entries and owners are.
+        Of each set the place of its entries in a state, number of first lines, those, of each the
+        place of its miss among the counters and the fate of an entry it finds, as many entries of
+        the end.
+    entries_at : ndarray of int64
+        Where in the table owners are: those of first lines and of entries.
     """
 
     owners: Owners
@@ -66,7 +67,6 @@ class Transfer:
     leaving: np.ndarray
     table: np.ndarray
     entries_at: np.ndarray
-    owners_at: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,8 +77,8 @@ class PlacedTransfer:
     ----------
     table : ndarray of int64
         As `hwmodels.kernels.cache_transfer` reads it.
-    size : int
-        Counters.
+    ways, size : int
+        Of the cache; counters.
     firsts : int
         Lines looked up.
     owners : tuple of (str, str)
@@ -87,17 +87,25 @@ class PlacedTransfer:
         Per operand, what makes its counts.
     made : dict
         Counts made last, by the bytes of counters.
+    spare : list
+        Counters that earlier runs are done with, and what runs with them.
     """
 
     table: np.ndarray
+    ways: int
     size: int
     firsts: int
     owners: Owners
     counts: tuple[Count, ...]
     made: dict[bytes, AccessCounts] = field(default_factory=dict)
+    spare: list[tuple[np.ndarray, Callable[[np.ndarray], None]]] = field(default_factory=list)
 
-    def count(self, counters: bytes) -> AccessCounts:
-        """Return what counters say."""
+    def move(self, words: np.ndarray) -> AccessCounts:
+        """Bring a state, in place, to after the kernel; return what that counts."""
+        room = self.spare.pop() if self.spare else self._make_room()
+        room[1](words)
+        counters = room[0].tobytes()
+        self.spare.append(room)
         found = self.made.get(counters)
         if found is None:
             if len(self.made) >= MOST_MADE:
@@ -107,26 +115,31 @@ class PlacedTransfer:
                 self.firsts)
         return found
 
-
-def move_state(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Sequence[bool],
-               known: Owners, words: np.ndarray) -> tuple[AccessCounts, Owners]:
-    """Do to a state what a plan's program would; as `hwmodels.cache.running.run_plan`."""
-    from hwmodels.kernels.compiled import TRANSFER_STATE
-
-    placed = find_placed(plan, cache, operands, looked_up, known)
-    counters = np.empty(placed.size + cache.ways, dtype=np.int64)
-    TRANSFER_STATE(1, cache.ways, placed.table, words, counters)
-    return placed.count(counters[:placed.size].tobytes()), placed.owners
+    def _make_room(self) -> tuple[np.ndarray, Callable[[np.ndarray], None]]:
+        room = np.empty(self.size + self.ways, dtype=np.int64)
+        return room[:self.size], TRANSFER_STATE.bind(self.ways, self.table, None, room)
 
 
-def find_placed(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Sequence[bool],
-                known: Owners) -> PlacedTransfer:
-    """Return a plan's transfer behind the owners of earlier kernels; those made last are kept."""
+def place_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
+                   looked_up: Sequence[bool], known: Owners) -> PlacedTransfer:
+    """Return a plan's transfer behind the owners of earlier kernels; those made last are kept.
+
+    Parameters
+    ----------
+    plan, cache, operands, looked_up, known
+        As for `hwmodels.cache.running.run_plan`.
+
+    Returns
+    -------
+    PlacedTransfer
+        Found by one run of the plan's program, if it was not yet.
+    """
     placed = plan.moved.get(known)
     if placed is None:
         if not plan.transfer:
             plan.transfer.append(find_transfer(plan, cache, operands, looked_up))
-        placed = _place(plan.transfer[0], count_operands(plan, cache, operands, looked_up),
+        placed = _place(plan.transfer[0], cache.ways,
+                        count_operands(plan, cache, operands, looked_up),
                         number_owners(known, operands, looked_up)[0])
         if len(plan.moved) >= MOST_PLACED:
             plan.moved.clear()
@@ -154,8 +167,6 @@ def find_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
     Transfer
         Of sets the program comes to.
     """
-    from hwmodels.kernels.compiled import RUN_PROGRAM
-
     program, entries = plan.program, cache.sets * cache.ways
     front = place_program(plan, cache, operands, looked_up, ()).front
     memory = np.zeros(program.words, dtype=np.int64)
@@ -168,15 +179,15 @@ def find_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
     firsts = memory[program.firsts].reshape(cache.sets, -1)
     used = np.flatnonzero(firsts[:, 0])
     leaving = memory[program.leaving][:2 * len(owners)].copy()
-    table, entries_at, owners_at = _lay_out(
+    table, entries_at = _lay_out(
         used, firsts[used], numbers, leaving,
         words[STATE_HEAD:STATE_HEAD + entries].reshape(cache.sets, cache.ways)[used])
     return Transfer(owners=owners, sets=len(used), misses=memory[program.misses].copy(),
-                    leaving=leaving, table=table, entries_at=entries_at, owners_at=owners_at)
+                    leaving=leaving, table=table, entries_at=entries_at)
 
 
 def _lay_out(used: np.ndarray, firsts: np.ndarray, numbers: np.ndarray, leaving: np.ndarray,
-             ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+             ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Lay sets out in a table; first lines that left are added to what left."""
     ways = ends.shape[1]
     count, lines, notes = firsts[:, 0], firsts[:, 1::2], firsts[:, 2::2]
@@ -187,26 +198,23 @@ def _lay_out(used: np.ndarray, firsts: np.ndarray, numbers: np.ndarray, leaving:
              & (ends[:, None, :] >> 8 == lines[:, :, None]))
     gone = there & (notes & NOTED_GONE > 0)
     np.add.at(leaving, 2 * owner[gone], 1)
-    rows = np.zeros((len(used), 2 + 5 * ways), dtype=np.int64)
-    rows[:, 0], rows[:, 1] = STATE_HEAD + used * ways, count
-    rows[:, 2:-ways:4], rows[:, 3:-ways:4] = lines, 3 * (notes >> 2) + (notes & 1)
-    rows[:, 4:-ways:4] = np.where(gone, GONE, np.where(stays.any(2), stays.argmax(2), STORED))
-    rows[:, 5:-ways:4] = owner
+    fate = np.where(gone, GONE, np.where(stays.any(2), STAYS + stays.argmax(2), STORED))
     whose = np.take_along_axis(owner, stays.argmax(1), 1)
-    rows[:, -ways:] = np.where(stays.any(1), ends & ~(NOBODY << 1) | whose << 1, ends)
-    kept = np.concatenate([np.ones((len(used), 2), dtype=bool), np.repeat(there, 4, axis=1), there],
-                          axis=1)
-    kind = np.zeros(rows.shape, dtype=np.int64)
-    kind[:, 5:-ways:4], kind[:, -ways:] = 1, 2
-    kinds = kind[kept]
-    return rows[kept], np.flatnonzero(kinds == 2), np.flatnonzero(kinds == 1)
+    rows = np.concatenate([
+        STATE_HEAD + used[:, None] * ways, count[:, None], lines << 8 | owner << 1,
+        3 * (notes >> 2) + (notes & 1) << 16 | fate,
+        np.where(stays.any(1), ends & ~(NOBODY << 1) | whose << 1, ends)], axis=1)
+    head, none = np.ones((len(used), 2), dtype=bool), np.zeros((len(used), 2), dtype=bool)
+    kept = np.concatenate([head, there, there, there], axis=1)
+    owned = np.concatenate([none, there, there & False, there], axis=1)
+    return rows[kept], np.flatnonzero(owned[kept])
 
 
-def _place(transfer: Transfer, counts: tuple[Count, ...], owners: Owners) -> PlacedTransfer:
+def _place(transfer: Transfer, ways: int, counts: tuple[Count, ...],
+           owners: Owners) -> PlacedTransfer:
     """Give a transfer's owners the numbers they have behind those of earlier kernels."""
     numbers = np.array([owners.index(owner) for owner in transfer.owners] or [0], dtype=np.int64)
     table = transfer.table.copy()
-    table[transfer.owners_at] = numbers[table[transfer.owners_at]]
     entries = table[transfer.entries_at]
     table[transfer.entries_at] = (entries & ~(NOBODY << 1)
                                   | numbers[entries >> 1 & NOBODY] << 1)
@@ -215,6 +223,7 @@ def _place(transfer: Transfer, counts: tuple[Count, ...], owners: Owners) -> Pla
     counters[:first] = transfer.misses
     for number, left in zip(numbers.tolist(), transfer.leaving.reshape(-1, 2), strict=False):
         counters[first + 2 * number:first + 2 * number + 2] = left
+    table = np.concatenate([[transfer.sets, len(counters), first], counters, table])
     return PlacedTransfer(
-        table=np.concatenate([[transfer.sets, len(counters), first], counters, table]),
-        size=len(counters), firsts=len(transfer.entries_at), owners=owners, counts=counts)
+        table=table, ways=ways, size=len(counters),
+        firsts=len(transfer.entries_at) // 2, owners=owners, counts=counts)

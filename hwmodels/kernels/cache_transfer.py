@@ -5,13 +5,12 @@ Tables are explained in `hwmodels.cache.transfer`.
 
 from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_kept
 
-LINE, MISS, FATE, OWNER, FIRST_WORDS = 0, 1, 2, 3, 4
-"""Of a first line: its address over the line's bytes, where its miss is counted, what becomes of
-the entry it finds, its owner if it is not found."""
-
-STORED, GONE = -1, -2
-"""Fates: the entry is stored to, which makes it a new one; it leaves as it was. Else it stays as it
-was, in the way the number says."""
+FATE = 65535
+"""Behind the first lines of a set, with the owners they have if they are not found: where the miss
+of each is counted, shifted, and what becomes of the entry it finds. That is one of"""
+GONE, STORED, STAYS = 0, 1, 2
+"""the entry leaves as it was; it is stored to, which makes it a new one; it stays as it was, in the
+way the number is above."""
 
 SETS, SIZE, LEAVING, HEAD = 0, 1, 2, 3
 """Of a kernel: sets it comes to, counters it has, those of lines that leave; counters follow."""
@@ -45,57 +44,85 @@ def drop_entry(counters: Words, room: Integer, way: Integer, held: Integer) -> N
 
 
 @compile_inline
+def renew_four(table: Words, first: Integer, words: Words, base: Integer, counters: Words,
+               leaving: Integer) -> bool:
+    """Bring a full set of four ways to after a kernel that comes to four others, if they are."""
+    a, b, c, d = words[base], words[base + 1], words[base + 2], words[base + 3]
+    found = d < 0
+    for at in range(first, first + 4):
+        line = table[at] >> 8
+        found = found | (a >> 8 == line) | (b >> 8 == line) | (c >> 8 == line) | (d >> 8 == line)
+    if found:
+        return False
+    for way in range(4):
+        words[base + way] = table[first + 8 + way]
+    mark = a & 255
+    if (b & 255) == mark and (c & 255) == mark and (d & 255) == mark:
+        counters[leaving + 2 * (mark >> 1)] += 4
+        counters[leaving + 2 * (mark >> 1) + 1] += 4 * (mark & 1)
+    else:
+        count_leaving(counters, leaving, a)
+        count_leaving(counters, leaving, b)
+        count_leaving(counters, leaving, c)
+        count_leaving(counters, leaving, d)
+    return True
+
+
+@compile_inline
 def transfer_set(table: Words, at: Integer, ways: Integer, words: Words, counters: Words,
-                 out: Integer, leaving: Integer, room: Integer) -> Integer:
+                 leaving: Integer, room: Integer) -> Integer:
     """Bring a set from before a kernel to after it; return where the next set's words begin.
 
     The entries the kernel has not come to yet stand in `room`, most recent first.
     """
     base, count = table[at], table[at + 1]
     first = at + 2
-    last = first + FIRST_WORDS * count
+    last = first + 2 * count
+    if count == 4 and ways == 4 and renew_four(table, first, words, base, counters, leaving):
+        return last + count
     held = take_entries(words, base, ways, counters, room)
     for way in range(count):
         words[base + way] = table[last + way]
     for seen in range(count):
-        line, way = table[first + LINE], 0
+        line, way = table[first + seen] >> 8, 0
         while way < held and counters[room + way] >> 8 != line:
             way += 1
         if way < held:
-            entry, fate = counters[room + way], table[first + FATE]
-            counters[out + table[first + MISS]] -= 1
-            if fate >= 0:
-                words[base + fate] = entry
+            entry, found = counters[room + way], table[first + count + seen]
+            fate = found & FATE
+            counters[found >> 16] -= 1
+            if fate >= STAYS:
+                words[base + fate - STAYS] = entry
             elif fate == GONE:
-                counters[leaving + 2 * table[first + OWNER]] -= 1
+                counters[leaving + 2 * ((table[first + seen] >> 1) & 127)] -= 1
                 count_leaving(counters, leaving, entry)
             held -= 1
             drop_entry(counters, room, way, held)
         elif seen + held == ways:
             held -= 1
             count_leaving(counters, leaving, counters[room + held])
-        first += FIRST_WORDS
     for way in range(held):
         words[base + count + way] = counters[room + way]
     return last + count
 
 
 @compile_kept
-def transfer_state(kernels: Integer, ways: Integer, table: Words, words: Words,
-                   counters: Words) -> None:
-    """Bring a cache from before kernels to after them.
+def transfer_state(ways: Integer, table: Words, words: Words, counters: Words) -> None:
+    """Bring a cache from before a kernel to after it.
 
     Parameters
     ----------
-    kernels, ways : int
-        How many kernels; geometry.
+    ways : int
+        Geometry.
     table : ndarray of int64
-        Of each kernel its head, what its counters are from an empty cache, and its sets: place of
-        its entries in the state, number of first lines, those, and as many entries of the end.
+        Sets the kernel comes to, number of its counters and where those of lines that leave begin;
+        what the counters are from an empty cache; of each set the place of its entries in the
+        state, number of first lines, those, what is to be known of each, and as many entries of
+        the end.
     words : ndarray of int64
         State of the cache, changed.
     counters : ndarray of int64
-        Filled: the counters of each kernel, then `ways` words of room.
+        Filled, but for the last words, as many as there are ways: they are room.
 
     Notes
     -----
@@ -103,14 +130,9 @@ def transfer_state(kernels: Integer, ways: Integer, table: Words, words: Words,
     hit if it is among what the ones before it did not drive out, and else drives the oldest line
     out that the kernel has not come to.
     """
-    room = counters.shape[0] - ways
-    at = out = 0
-    for _ in range(kernels):
-        sets, size, leaving = table[at + SETS], table[at + SIZE], out + table[at + LEAVING]
-        at += HEAD
-        for place in range(size):
-            counters[out + place] = table[at + place]
-        at += size
-        for _ in range(sets):
-            at = transfer_set(table, at, ways, words, counters, out, leaving, room)
-        out += size
+    size, leaving, at = table[SIZE], table[LEAVING], HEAD
+    for place in range(size):
+        counters[place] = table[at]
+        at += 1
+    for _ in range(table[SETS]):
+        at = transfer_set(table, at, ways, words, counters, leaving, size)

@@ -13,7 +13,7 @@ import hashlib
 import inspect
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, cast
@@ -60,6 +60,32 @@ class Kernel:
         """Run it; arrays are changed in place."""
         return self._run(*arguments)
 
+    def bind(self, *arguments: Any) -> Callable[[NDArray[np.int64]], None]:
+        """Give all arguments but one, an array, before it is called often.
+
+        Parameters
+        ----------
+        *arguments
+            As of a call; None for the array still to come, of one dimension. They stay alive as
+            long as what is returned does.
+
+        Returns
+        -------
+        callable
+            What runs it on that array, in one piece and writable; nothing is returned.
+        """
+        place = next(place for place, one in enumerate(arguments) if one is None)
+        before, after = arguments[:place], arguments[place + 1:]
+        if INTERPRETED:
+            return lambda array: self.py_func(*before, array, *after)
+        native, rows = self._loaded
+        first, last = self._flatten(rows[:place], before), self._flatten(rows[place + 1:], after)
+
+        def run(array: NDArray[np.int64], _kept: object = arguments) -> None:
+            native(*first, _addressof(_of_buffer(array)), len(array), *last)
+
+        return run
+
     @functools.cached_property
     def py_func(self) -> Callable[..., Any]:
         """Return the loop in Python."""
@@ -85,6 +111,12 @@ class Kernel:
         """Callable with arrays and numbers."""
         if INTERPRETED:
             return self.py_func
+        native, rows = self._loaded
+        return lambda *arguments: native(*self._flatten(rows, arguments))
+
+    @functools.cached_property
+    def _loaded(self) -> tuple[Callable[..., Any], list[tuple[Any, int] | None]]:
+        """Machine code, and the type and dimensions of each argument that is an array."""
         signature, _, code = self._entry().partition(b"\n")
         returned, *kinds = signature.decode().split(" ")
         types = [one for kind in kinds for one in
@@ -93,21 +125,21 @@ class Kernel:
         self._engine = _machine().load_code(code)  # What it loaded goes with it.
         native = ctypes.CFUNCTYPE(None if returned == NOTHING else ctypes.c_int64, *types)(
             self._engine.get_function_address(self.name))
+        return native, [(_DTYPES[kind[0]], int(kind[1])) if kind[1:] else None for kind in kinds]
 
-        def run(*arguments: Any) -> Any:
-            flat: list[int] = []
-            for kind, given in zip(kinds, arguments, strict=True):
-                if kind[1:]:
-                    if given.dtype != _DTYPES[kind[0]] or given.ndim != int(kind[1]) \
-                            or not given.flags.c_contiguous:
-                        raise TypeError(f"{self.name}: {given.dtype} array of {given.ndim} "
-                                        "dimensions, not in one piece or of another type")
-                    flat += (_address_of(given), *given.shape)
-                else:
-                    flat.append(int(given))
-            return native(*flat)
-
-        return run
+    def _flatten(self, rows: Sequence[tuple[Any, int] | None],
+                 arguments: Sequence[Any]) -> list[int]:
+        """Return what machine code takes: numbers, and of arrays address and shape."""
+        flat: list[int] = []
+        for row, given in zip(rows, arguments, strict=True):
+            if row is None:
+                flat.append(int(given))
+                continue
+            if given.dtype != row[0] or given.ndim != row[1] or not given.flags.c_contiguous:
+                raise TypeError(f"{self.name}: {given.dtype} array of {given.ndim} dimensions, not "
+                                "in one piece or of another type")
+            flat += (_address_of(given), *given.shape)
+        return flat
 
     def _entry(self) -> bytes:
         """Return types of result and arguments, a line, and its machine code, kept or made."""
@@ -138,12 +170,13 @@ class Kernel:
 def _address_of(array: NDArray[Any]) -> int:
     """Return where an array in one piece begins; its buffer tells faster than its interface."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(cast(Any, array)))
+        return _addressof(_of_buffer(array))
     except (TypeError, ValueError):  # read-only, or empty
         address: int = array.__array_interface__["data"][0]
         return address
 
 
+_addressof, _of_buffer = ctypes.addressof, cast(Any, ctypes.c_char.from_buffer)
 _DTYPES = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 

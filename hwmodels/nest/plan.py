@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -16,7 +16,8 @@ from hwmodels.nest.passes import mark_passes
 from hwmodels.nest.phases import cut_tree
 from hwmodels.nest.program import Program, flatten_tree
 from hwmodels.nest.rewrite import compact_tree, split_guards
-from hwmodels.nest.stream import Traffic, check_names, make_tree, measure_traffic
+from hwmodels.nest.stream import check_names, make_tree
+from hwmodels.nest.traffic import Traffic, measure_traffic
 
 MOST_PLANS = 4096
 
@@ -121,24 +122,3 @@ def _measure(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
 def _check(nests: tuple[Nest, ...], names: tuple[str, ...]) -> None:
     """Check nests, wherever their operands are."""
     check_names(nests, names)
-
-
-_KNOWN: dict[tuple[object, ...], tuple[Plan, object]] = {}
-
-
-def find_plan(nests: Sequence[Nest], operands: Sequence[Operand], looked_up: tuple[bool, ...],
-              cache: Cache, method: str) -> Plan:
-    """Return `plan_nests` of the same; tuples it was asked for before are known without a look.
-
-    What is known stays alive, so that nothing else takes its identity.
-    """
-    key = id(nests), id(operands), looked_up, id(cache), method
-    known = _KNOWN.get(key)
-    if known is not None:
-        return known[0]
-    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, method)
-    if isinstance(nests, tuple) and isinstance(operands, tuple):
-        if len(_KNOWN) >= MOST_PLANS:
-            _KNOWN.clear()
-        _KNOWN[key] = plan, (nests, operands, cache)
-    return plan

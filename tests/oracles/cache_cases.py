@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Access, Guard, Loop, Operand, walk_accesses
-from hwmodels.nest.stream import measure_access
+from hwmodels.nest.traffic import measure_access
 
 
 def random_cache(rng: random.Random, replacement: str) -> Cache:

@@ -10,7 +10,7 @@ from test_cache_oracle import compare, contents
 
 from benchmarks.oracles.cache import ReferenceCache
 from hwmodels.board.facts import Cache
-from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.cache.set_associative import METHODS, new_state, simulate_nests
 from hwmodels.kernel import Operand
 
 POLICIES = ("lru", "plru", "round_robin", "lfsr", "global_round_robin")
@@ -41,7 +41,7 @@ def check(cache, nests, operands, state, oracle):
     """Every method against the time stamps, one in the memory of a run before; the state after."""
     oracle.counts.clear()
     oracle.run(nests, operands)
-    for method in ("accesses", "runs", "auto", "auto"):
+    for method in (*METHODS, "phases", "auto"):
         counts, after = simulate_nests(cache, nests, operands, state, method=method)
         compare(counts, oracle, method)
         assert contents(after) == oracle.contents(), method

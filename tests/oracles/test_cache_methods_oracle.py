@@ -64,7 +64,7 @@ def test_methods_agree(policy):
         for _ in range(3):
             nests, operands = random_layer(rng)
             wanted = simulate_nests(cache, nests, operands, state, method="accesses")
-            for method in ("runs", "auto"):
+            for method in ("runs", "phases", "auto"):
                 assert simulate_nests(cache, nests, operands, state, method=method) == wanted, (
                     case, method)
             state = wanted[1]
@@ -122,8 +122,9 @@ def test_passes_agree(policy, monkeypatch):
         state = new_state(cache)
         for nests, operands in kernels:
             wanted = simulate_nests(cache, nests, operands, state, method="accesses")
-            found = simulate_nests(cache, nests, operands, state)
+            found = simulate_nests(cache, nests, operands, state, method="phases")
             assert found == wanted, case
+            assert simulate_nests(cache, nests, operands, state) == wanted, case
             state = wanted[1]
             planned = plan.plan_nests(nests, operands, (True,) * len(operands), cache, "phases")
             marked += planned.program.passes
@@ -140,7 +141,7 @@ def test_passes_repeat(policy):
     nests, operands = make_pointwise(2048, 16, 32)
     wanted = simulate_nests(cache, nests, operands, new_state(cache), method="runs")
     for _ in range(2):
-        found = simulate_nests(cache, nests, operands, new_state(cache))
+        found = simulate_nests(cache, nests, operands, new_state(cache), method="phases")
         assert found == wanted
     assert found[0].simulated_touches < wanted[0].simulated_touches / 2
 
@@ -154,7 +155,7 @@ def test_passes_are_cut_into_phases():
     state = new_state(cache)
     for _ in range(2):
         wanted = simulate_nests(cache, nests, operands, state, method="runs")
-        found = simulate_nests(cache, nests, operands, state)
+        found = simulate_nests(cache, nests, operands, state, method="phases")
         assert found == wanted
         state = found[1]
     assert plan_nests(nests, operands, (True,) * 4, cache, "phases").program.passes

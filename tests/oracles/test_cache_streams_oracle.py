@@ -68,7 +68,9 @@ def test_streams_are_counted():
         for nests, operands in (first, second, first):
             oracle.counts.clear()
             oracle.run(nests, operands)
+            found = simulate_nests(cache, nests, operands, state, method="phases")
             counts, state = simulate_nests(cache, nests, operands, state)
+            assert found == (counts, state), case
             compare(counts, oracle, case)
             assert contents(state) == oracle.contents(), case
             plan = plan_nests(nests, operands, (True,) * len(operands), cache, "phases")
@@ -85,8 +87,9 @@ def test_cost_of_streams_follows_the_cache():
     def look_ups(pixels):
         nests, operands = make_pointwise(pixels, 32, 8)
         wanted = simulate_nests(cache, nests, operands, new_state(cache), method="runs")
-        found = simulate_nests(cache, nests, operands, new_state(cache))
+        found = simulate_nests(cache, nests, operands, new_state(cache), method="phases")
         assert found == wanted
+        assert simulate_nests(cache, nests, operands, new_state(cache)) == wanted
         return found[0].simulated_touches
 
     assert look_ups(32768) <= 1.1 * look_ups(2048)

@@ -12,7 +12,8 @@ import pytest
 
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Kernel, Operand
-from hwmodels.nest.stream import check_nests, measure_traffic
+from hwmodels.nest.stream import check_nests
+from hwmodels.nest.traffic import measure_traffic
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.runtimes.library import find_lowering, list_operators

@@ -8,7 +8,8 @@ import pytest
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Operand
-from hwmodels.nest.stream import check_nests, measure_traffic
+from hwmodels.nest.stream import check_nests
+from hwmodels.nest.traffic import measure_traffic
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import Lowering, Site
