@@ -1,10 +1,11 @@
 """Counts what ESP-NN's C kernels execute: `python -m benchmarks.operators.esp_nn SOURCES`.
 
 SOURCES is a checkout of espressif/esp-nn, of which nothing is kept here. Its ANSI C and generic
-kernels are compiled for RV32IMC by riscv64-unknown-elf-gcc -O2 with calls in many shapes, and run
-by `twin predict --elf`; instructions, loads and stores of each call go to
-results/esp_nn_rv32imc.csv, which `twin.runtimes.esp_nn_ansi` and `esp_nn` were written by and
-tests hold them to.
+kernels are compiled by GCC -O2 with calls in many shapes, and run by `twin predict --elf`;
+instructions, loads and stores of each call go to results/esp_nn_rv32imc.csv, which
+`twin.runtimes.esp_nn_ansi` and `esp_nn` were written by and tests hold them to, and, of the same C
+for Thumb-2, to results/esp_nn_armv7-m.csv: how far counts of one instruction set are from
+another's (`CARRIED_SD` of `calibration.fitting.intervals`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import csv
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import twin
 
-RESULTS = Path(__file__).parent / "results" / "esp_nn_rv32imc.csv"
+FOLDER = Path(__file__).parent / "results"
+RESULTS, THUMB = FOLDER / "esp_nn_rv32imc.csv", FOLDER / "esp_nn_armv7-m.csv"
 BUILDS = ("ansi", "opt")
 LEFT_OUT = ("logistic", "hard_swish", "mean")
 COLUMNS = ("op", "build", "height", "width", "channels", "outputs", "kernel_rows", "kernel_columns",
@@ -28,8 +31,8 @@ COLUMNS = ("op", "build", "height", "width", "channels", "outputs", "kernel_rows
 _HEADERS = "#pragma once\n#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);" \
            "void *memset(void *, int, size_t); int printf(const char *, ...);\n"
 _LINK = """ENTRY(_start)
-MEMORY { CODE (rx) : ORIGIN = 0x42000000, LENGTH = 4M
-         RAM (rw) : ORIGIN = 0x3fc7c000, LENGTH = 300K }
+MEMORY { CODE (rx) : ORIGIN = CODE_AT, LENGTH = 1M
+         RAM (rw) : ORIGIN = RAM_AT, LENGTH = 300K }
 SECTIONS { .text : { KEEP(*(.start)) *(.text* .rodata* .srodata*) } > CODE
   .data : { *(.data* .sdata*) } > RAM
   .bss (NOLOAD) : { *(.bss* .sbss* COMMON) } > RAM
@@ -45,8 +48,6 @@ void *memcpy(void *d, const void *s, unsigned n)
 { char *p = d; const char *q = s; while (n--) *p++ = *q++; return d; }
 int printf(const char *f, ...) { return 0; }
 int main(void);
-__attribute__((naked, section(".start"), used)) void _start(void)
-{ __asm volatile("la sp, stack_top\n jal main\n 1: j 1b"); }
 """
 _FILL = """void fill(void)
 {
@@ -65,6 +66,32 @@ _FILL = """void fill(void)
 """
 
 Case = dict[str, int | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What the kernels are compiled for, where they run, and how they start."""
+
+    name: str
+    kept: Path
+    compiler: tuple[str, ...]
+    board: str
+    code_at: int
+    ram_at: int
+    start: str
+
+
+TARGETS = (
+    Target(name="rv32imc", kept=RESULTS, board="esp32c3_devkitm", code_at=0x42000000,
+           ram_at=0x3FC7C000, compiler=("riscv64-unknown-elf-gcc", "-march=rv32imc",
+                                        "-mabi=ilp32", "-mcmodel=medany"),
+           start='__attribute__((naked, section(".start"), used)) void _start(void)\n'
+                 '{ __asm volatile("la sp, stack_top\\n jal main\\n 1: j 1b"); }\n'),
+    Target(name="armv7-m", kept=THUMB, board="nucleo_l4r5zi", code_at=0x08000000,
+           ram_at=0x20000000, compiler=("arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb"),
+           start="extern char stack_top; void _start(void) { main(); for (;;); }\n"
+                 '__attribute__((section(".start"), used)) void *vectors[2] = '
+                 "{ &stack_top, _start };\n"))
 
 
 def list_cases() -> Iterator[Case]:
@@ -142,46 +169,55 @@ def size_of_output(case: Case) -> tuple[int, int]:
     return rows, columns
 
 
-def build_program(sources: Path, cases: list[Case], folder: Path) -> Path:
+def build_program(sources: Path, cases: list[Case], folder: Path, target: Target) -> Path:
     """Compile the library's C beside calls of every case."""
     for name in ("string", "stdlib", "stdio", "assert"):
         (folder / f"{name}.h").write_text(_HEADERS)
-    (folder / "link.ld").write_text(_LINK)
+    (folder / "link.ld").write_text(_LINK.replace("CODE_AT", hex(target.code_at))
+                                    .replace("RAM_AT", hex(target.ram_at)))
     calls = "".join(f"__attribute__((noinline)) void case_{number}(void) {{ {write_call(case)} }}\n"
                     for number, case in enumerate(cases))
     every = "".join(f"case_{number}(); " for number in range(len(cases)))
     (folder / "calls.c").write_text(
-        f"{_HEAD}{calls}{_FILL}__attribute__((noinline)) void all(void) {{ {every}}}\n"
+        f"{_HEAD}{target.start}{calls}{_FILL}"
+        f"__attribute__((noinline)) void all(void) {{ {every}}}\n"
         "int main(void) { fill(); all(); return 0; }\n")
     files = [path for kind in BUILDS for path in sorted(sources.glob(f"src/*/*_{kind}.c"))
              if not any(name in path.name for name in LEFT_OUT)]
     made = folder / "program.elf"
     subprocess.run(
-        ["riscv64-unknown-elf-gcc", "-march=rv32imc", "-mabi=ilp32", "-O2", "-ffreestanding",
-         "-fno-builtin", "-nostdlib", "-mcmodel=medany", "-w", f"-I{folder}",
+        [*target.compiler, "-O2", "-ffreestanding", "-fno-builtin", "-nostdlib", "-w",
+         f"-I{folder}",
          f"-I{sources / 'include'}", f"-I{sources / 'src/common'}", f"-Wl,-T,{folder / 'link.ld'}",
          str(folder / "calls.c"), *map(str, files), "-lgcc", "-o", str(made)], check=True)
     return made
 
 
-def main() -> None:
+def count(sources: Path, target: Target) -> None:
     """Count every case and keep the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sources", type=Path, help="checkout of espressif/esp-nn")
-    sources, cases = parser.parse_args().sources, list(list_cases())
+    cases = list(list_cases())
     with tempfile.TemporaryDirectory() as name:
-        program = build_program(sources, cases, Path(name))
-        found = twin.deploy_elf(program, "esp32c3_devkitm", call="all", layers="case_*",
+        program = build_program(sources, cases, Path(name), target)
+        found = twin.deploy_elf(program, target.board, call="all", layers="case_*",
                                 limit=2 * 10**9).found
     counted = {layer: [sum(getattr(run.traffic, what) for run in runs)
                        for what in ("instructions", "loads", "stores")]
                for layer, runs in found.warm}
-    with RESULTS.open("w", newline="", encoding="utf-8") as stream:
+    with target.kept.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow((*COLUMNS, "instructions", "loads", "stores", "source"))
         for number, case in enumerate(cases):
             writer.writerow((*(case.get(name, "") for name in COLUMNS), *counted[f"case_{number}"],
-                             "espressif/esp-nn@d45b843ca5f8, gcc 12.2 -O2 rv32imc, counted"))
+                             f"espressif/esp-nn@d45b843ca5f8, gcc 12.2 -O2 {target.name}, counted"))
+
+
+def main() -> None:
+    """Count for every instruction set."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sources", type=Path, help="checkout of espressif/esp-nn")
+    sources = parser.parse_args().sources
+    for target in TARGETS:
+        count(sources, target)
 
 
 if __name__ == "__main__":

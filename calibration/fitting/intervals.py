@@ -49,6 +49,22 @@ read or counted, and where they were borrowed or are assumed; both assumed. Fact
 closed library lie 0.3 to 3 from one another in the logarithm.
 """
 
+CORE_SD, CORES = 0.11, 4
+"""Of the logarithm of a core's own cycles, by its table, where the instructions are known: what
+errors on measured cores left out show (`benchmarks.accuracy.cores_left_out`), and how many there
+are.
+"""
+
+CARRIED_SD = 0.12
+"""Of the logarithm of the instructions of C that was counted on another instruction set, of one
+with products of 64 bits: how far ESP-NN's operators lie apart on RV32IMC and Thumb-2, as counted.
+"""
+
+WAITING_SD, CALLING_SD = 0.4, 0.7
+"""Of the logarithm of what memories make wait and of what calling a kernel costs, as overlays take
+them before any data; assumed.
+"""
+
 REST_SD = 0.1
 """How well the rest of a network is known that tells of one of its operators; assumed."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -87,7 +86,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     cycles = price_cycles(prediction)
     totals = cycles.sum(axis=1)
     shares, weights = cycles.sum(axis=0) / totals.sum(), totals / totals.sum()
-    untold = _untold(prediction, calibration.operators, totals)
+    untold = _untold(prediction, calibration, totals)
     board = prediction.deployment.board
     away = far_sd(prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
                   measured=entry.board is not None)
@@ -135,19 +134,38 @@ def _sd(estimate: Estimate, shares: np.ndarray, learnt: Learnt, concentration: f
                      + (learnt.network_sd * concentration)**2 + learnt.row_sd**2)
 
 
-def _untold(prediction: Prediction, told: Mapping[str, float], totals: np.ndarray) -> np.ndarray:
+def _untold(prediction: Prediction, calibration: Calibration, totals: np.ndarray) -> np.ndarray:
     """Return how far each layer's cost is left open by rows of the library, shape (layers,)."""
-    deployment, found = prediction.deployment, []
-    closed = deployment.runtime.structure == "assumed"
-    outside = list_external(deployment.board)
-    beyond = left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD)
-    for layer, name, total in zip(prediction.layers, name_operators(deployment), totals,
-                                  strict=True):
-        sd = BORROWED_SD if closed or layer.assumed else OPERATOR_SD
+    found, outside = [], list_external(prediction.deployment.board)
+    beyond = left_untold(calibration.operators.get(EXTERNAL, 0.0), BORROWED_SD)
+    for layer, left, total in zip(prediction.layers, doubt_operators(prediction, calibration),
+                                  totals, strict=True):
         waiting = sum(line.cycles for line in layer.bill.lines if line.place in outside)
         part = waiting / total if total else 0.0
-        found.append((1 - part) * left_untold(told.get(name, 0.0), sd) + part * beyond)
+        found.append((1 - part) * left + part * beyond)
     return np.array(found)
+
+
+def doubt_operators(prediction: Prediction, calibration: Calibration) -> np.ndarray:
+    """Return how far rows leave what each layer's operator costs beside others, shape (layers,).
+
+    Parameters
+    ----------
+    prediction : Prediction
+        At the calibration's prices or any others.
+    calibration : Calibration
+        Whose rows tell of operators; an operator whose instructions were counted needs none.
+    """
+    deployment, told = prediction.deployment, calibration.operators
+    closed = deployment.runtime.structure == "assumed"
+    found = np.array([
+        left_untold(told.get(name, 0.0), BORROWED_SD if closed or made.assumed else OPERATOR_SD)
+        for made, name in zip(prediction.layers, name_operators(deployment), strict=True)])
+    if calibration.counted:
+        from twin.learning.counted import list_counted
+
+        found[list_counted(prediction)] = 0.0
+    return found
 
 
 def _name_untold(prediction: Prediction, weights: np.ndarray, untold: np.ndarray) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibration.fitting.cell import STRANGER_RUNTIME, Estimate, locate
@@ -38,6 +38,9 @@ class Calibration:
         What rows of the library tell of each operator: `intervals.left_untold`.
     kinds : tuple of str
         Of the measurements it was learnt from.
+    counted : str
+        Where instructions were counted that no row is asked for: "on this instruction set", "on
+        another instruction set"; else "".
     """
 
     origin: str
@@ -48,6 +51,7 @@ class Calibration:
     energy_spread: Mapping[str, float]
     operators: Mapping[str, float]
     kinds: tuple[str, ...] = ()
+    counted: str = ""
 
     @property
     def powers_of(self) -> str:
@@ -73,6 +77,10 @@ class Calibration:
 
     def _describe(self) -> str:
         entry, rows = self.entry, self.entry.time.rows
+        if self.counted:
+            whose = f" as libraries measured on {entry.board}" if entry.board else ""
+            return (f"instructions of the library's code, counted {self.counted}; {self.origin} "
+                    f"prices{whose}, spread of cores left out")
         if entry.runtime == STRANGER_RUNTIME:
             return (f"{self.origin} overlay of the spread between libraries, for one nobody "
                     f"measured, on {entry.board or 'a board nobody measured'}")
@@ -122,8 +130,9 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
         return None
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:
-        return (shipped_calibration(deployment.board, runtime)
-                or _stranger_calibration(deployment))
+        found = (shipped_calibration(deployment.board, runtime)
+                 or _stranger_calibration(deployment))
+        return None if found is None else _know_instructions(found, deployment)
     overlay, board = read_overlay(Path(wanted)), deployment.board
     entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
     if entry is None:
@@ -157,6 +166,24 @@ def _stranger_calibration(deployment: Deployment) -> Calibration | None:
     if read or computes_float(deployment.graph):
         return None
     return stranger_prices(board)
+
+
+def _know_instructions(found: Calibration, deployment: Deployment) -> Calibration:
+    """Return prices as sure as counted instructions make them, where no row was more.
+
+    Factors stay. What is left where nobody measured the library, or this release of it here, is
+    how far cores lie from their tables.
+    """
+    runtime = deployment.runtime
+    if found.entry.time.rows or not (runtime.counted or runtime.counted_on):
+        return found
+    from twin.learning.counted import know_core, tell_basis
+
+    basis = tell_basis(runtime, deployment.board.core)
+    time = know_core(found.entry.time, basis) if basis else None
+    return found if time is None else replace(
+        found, counted=basis, entry=replace(found.entry, time=time),
+        time=replace(found.time, covariance=time.matrix()))
 
 
 def stranger_prices(board: Board) -> Calibration | None:

@@ -10,15 +10,15 @@ library learnt from programs, u is what each layer, of share w, leaves open besi
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
 from calibration.fitting.intervals import (
     BORROWED_SD,
+    CORE_SD,
     DRIFT_SD,
     LAYER_SD,
-    LEVEL,
+    WAITING_SD,
     Band,
     Interval,
     bound,
@@ -27,13 +27,13 @@ from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
 from twin.learning.assurance import power_terms
 from twin.learning.calibration import stranger_prices
+from twin.learning.counted import core_band
 from twin.learning.repricing import waits_on_memory
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.prediction import Prediction
 
-CORE_SD, WAITING_SD, POWER_SD = 0.1, 0.4, 0.3
-"""Of the logarithm of a core's own cycles, by its table, where instructions are known; of what
-memories make wait and of stated powers, as overlays take them before any data; assumed."""
+POWER_SD = 0.3
+"""Of the logarithm of stated powers, as overlays take them before any data; assumed."""
 
 GUESSED_SD = 0.1
 """Of a layer whose kernel was seen in one shape only, another: what its loops turn over is guessed;
@@ -62,8 +62,7 @@ def assure_program(prediction: Prediction) -> Certainty:
     learnt = prediction.deployment.runtime.learnt is not None
     left = tell_left(prediction) if learnt else np.zeros(len(prediction.layers))
     weights = np.array([layer.time_us for layer in prediction.layers]) / (prediction.time_us or 1)
-    reach = NormalDist().inv_cdf(0.5 + LEVEL / 2)
-    band = Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=1)
+    band = core_band()
     shares = _split(prediction.bill)
     variances = np.array([CORE_SD, WAITING_SD])**2
     sds = [math.sqrt(float(_split(layer.bill)**2 @ variances) + LAYER_SD["open"]**2) + more

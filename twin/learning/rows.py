@@ -13,7 +13,6 @@ from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import (
     BORROWED_SD,
     LAYER_SD,
-    OPERATOR_SD,
     TYPICAL,
     Band,
     left_untold,
@@ -22,11 +21,12 @@ from calibration.fitting.overlay import Learnt
 from hwmodels.counts import CAUSES
 from hwmodels.paths.timing import Floats
 from twin.deployment.transfers import expect_waits
+from twin.learning.assurance import doubt_operators
 from twin.learning.batch import Batch, LayerArrays
 from twin.learning.calibration import Calibration
 from twin.learning.distance import between_sd, far_sd
 from twin.learning.itemised import POWERS, Itemised
-from twin.learning.tally import ENERGY_PRICES, EXTERNAL, TIME_PRICES, name_operators
+from twin.learning.tally import ENERGY_PRICES, EXTERNAL, TIME_PRICES
 from twin.prediction.prediction import Prediction
 
 ROWS = 4096
@@ -64,17 +64,13 @@ class Doubt:
 
 def doubt(prediction: Prediction, calibration: Calibration) -> Doubt:
     """Return what intervals of a prediction, and of others of its structure, come from."""
-    deployment, told = prediction.deployment, calibration.operators
-    closed = deployment.runtime.structure == "assumed"
+    deployment = prediction.deployment
     return Doubt(
-        calibration=calibration, beyond=left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD),
+        calibration=calibration, untold=doubt_operators(prediction, calibration),
+        beyond=left_untold(calibration.operators.get(EXTERNAL, 0.0), BORROWED_SD),
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
-        least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False),
-        untold=np.array([left_untold(told.get(name, 0.0), BORROWED_SD if closed or layer.assumed
-                                     else OPERATOR_SD)
-                         for layer, name in zip(prediction.layers, name_operators(deployment),
-                                                strict=True)]))
+        least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -46,6 +46,14 @@ def read_counted(path: Path, told: Any) -> tuple[str, str] | None:
     return str(told["kernels"]), str(told["level"])
 
 
+def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of names, empty where a file has none."""
+    told = merged.get(key, [])
+    if not (isinstance(told, list) and all(isinstance(one, str) for one in told)):
+        raise RuntimeRefusedError(f"{path}:{key}: a list of names is expected, not {told!r}")
+    return tuple(told)
+
+
 def choose_version(path: Path, document: dict[str, Any], version: str) -> str:
     """Return the version meant, trailing ".0" or not; the default for none."""
     known = [str(name) for name in document["versions"]]

@@ -83,6 +83,8 @@ class Runtime:
         How its kernels get onto hardware: a name of `twin.runtimes.targets`.
     counted : (str, str) or None
         Kernels and compiler level whose instructions were counted; None: as lowered from source.
+    counted_on : tuple of str
+        Instruction sets its library's own kernels were counted on, to be carried to others.
     copies_shapes : bool
         Whether an operator that only renames its input copies it.
     scalar_on_helium : tuple of str
@@ -126,6 +128,7 @@ class Runtime:
     offload: Offload | None = None
     target: str = CORE
     counted: tuple[str, str] | None = None
+    counted_on: tuple[str, ...] = ()
     copies_shapes: bool = False
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
@@ -318,6 +321,7 @@ _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels"
           "dispatches_aliases", "in_place", "parameters_in")
 _SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights")
 """False where a file does not say."""
+_NAMES = ("counted_on", "scalar_on_helium", "vectors_on_helium")
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
 
@@ -339,8 +343,8 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
     offload_leaves = {**read_mapping(path, "offload", merged.pop("offload", None)),
                       **read_mapping(path, "offload", changes.pop("offload", None))}
     merged.update(changes)
-    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted", "weight_passes",
-             "scalar_on_helium", "vectors_on_helium", "learnt", "base")
+    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
+             "weight_passes", "learnt", "base")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -371,22 +375,20 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         structure=merged["structure"], drops_dead_channels=bool(merged["drops_dead_channels"]),
         dispatches_aliases=bool(merged["dispatches_aliases"]),
         in_place=tuple(merged["in_place"]), parameters_in=merged["parameters_in"],
-        fuses_padding=bool(merged.get("fuses_padding", False)),
-        overlaps=bool(merged.get("overlaps", False)),
         dispatch_cycles=numbers["dispatch_cycles"],
         setup_cycles_per_op=numbers["setup_cycles_per_op"],
         setup_cycles_per_channel=numbers["setup_cycles_per_channel"],
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
-        copies_shapes=bool(merged.get("copies_shapes", False)),
-        scalar_on_helium=tuple(merged.get("scalar_on_helium", ())),
-        vectors_on_helium=tuple(merged.get("vectors_on_helium", ())),
-        counted=leaves.read_counted(path, merged.get("counted")),
-        weight_passes=passes, splits_memories=bool(merged.get("splits_memories", False)),
-        unpacks_weights=bool(merged.get("unpacks_weights", False)),
+        counted=leaves.read_counted(path, merged.get("counted")), weight_passes=passes,
         learnt=leaves.read_learnt(path, merged.get("learnt")),
-    )
+        fuses_padding=bool(merged.get("fuses_padding", False)),
+        overlaps=bool(merged.get("overlaps", False)),
+        copies_shapes=bool(merged.get("copies_shapes", False)),
+        splits_memories=bool(merged.get("splits_memories", False)),
+        unpacks_weights=bool(merged.get("unpacks_weights", False)),
+        **{key: leaves.read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
 
 
 def forget_runtimes() -> None:

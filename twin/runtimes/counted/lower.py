@@ -59,6 +59,21 @@ def lower_stand_in(runtime: str, op: str) -> Lowering:
     return assume(lower_counted(REFERENCE, "O2", None))
 
 
+def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: str) -> bool:
+    """Whether a layer's instructions are those of another variant, or were not counted at all.
+
+    Parameters
+    ----------
+    kernels, level, core : str
+        Columns of the table.
+    graph, layer
+        What runs.
+    """
+    work = describe(graph, layer)
+    amounts = None if work is None else look_up(kernels, core, level, layer.op, work)
+    return amounts is None or amounts.stands_in
+
+
 def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
            site: Site) -> tuple[Kernel, ...]:
     work = describe(graph, layer)
