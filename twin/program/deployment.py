@@ -186,6 +186,7 @@ class ProgramTarget(Core):
         """Say what of the run was guessed."""
         assert isinstance(deployment, Program)
         found = deployment.found
+        yield from found.doubts
         for poll in found.polls:
             yield (f"{poll['place']} waited for register 0x{poll['register']:08x}: it was answered "
                    f"0x{poll['value']:08x}")

@@ -62,6 +62,8 @@ class Found:
         Interrupts taken, by number.
     handed_over : bool
         Whether QEMU ran the billed part.
+    doubts : tuple of str
+        What speaks against its being linked for the board.
     """
 
     cold: Layers
@@ -74,6 +76,7 @@ class Found:
     printed: str
     exceptions: Mapping[str, int]
     handed_over: bool
+    doubts: tuple[str, ...]
 
 
 def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
@@ -105,7 +108,8 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     return Found(**{
         **{name: document[name] for name in Found.__slots__},
         "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
-        "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"])})
+        "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"]),
+        "doubts": tuple(document["doubts"])})
 
 
 def observe(elf: Elf, board: Board, wanted: Wanted,

@@ -15,6 +15,7 @@ from twin.program.cores import open_machine
 from twin.program.counting import FunctionRun, collect
 from twin.program.elf import Elf
 from twin.program.machine import Machine
+from twin.program.parts import doubt_board, list_touched
 from twin.program.patterns import choose_layers
 from twin.program.traced import go_on
 
@@ -190,7 +191,9 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "unknown": sorted(machine.unknown | machine.watch.odd),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
-        "peripherals": len(peripherals.touched), "handed_over": machine.traced}
+        "handed_over": machine.traced, "doubts": list(doubt_board(
+            machine.elf, board, machine.stack,
+            list_touched(machine.elf, peripherals.touched.items())))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from twin.program import finding, riscv
 from twin.program.counters import Counters
 from twin.program.counting import EXCEPTIONS
 from twin.program.elf import Function, demangle, read_elf
+from twin.program.parts import list_blocks
 from twin.program.patterns import choose_layers, name_kind
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder
@@ -66,7 +67,7 @@ def test_our_own_image_runs_the_instructions_that_are_read_from_it(network, boar
     assert made.memory_uses == sizes.memories and made.ram_bytes == sizes.ram_bytes
     parts = {name: size for name, size in made.ram_parts.items() if size}
     assert parts["arena"] == sizes.arena_bytes and parts["stack"] == sizes.stack_bytes
-    assert made.flash_bytes == sizes.flash_bytes
+    assert made.flash_bytes == sizes.flash_bytes and made.found.doubts == ()
     if board != BOARD:
         assert sizes.lies_in_ram and sizes.flash_bytes == 0 < parts["code"]
     # Variables with a beginning, and the Apollo's weights, are kept in RAM to be copied.
@@ -93,6 +94,11 @@ def test_a_program_comes_through_its_start_up_and_says_what_it_guessed(program):
     assert polls[0x40004400] == 1 << 7
     assert made.found.printed == "said\n"
     assert any("0x40023808" in one for one in twin.predict(made).warnings)
+    # Its clocks are an STM32F4's (RCC at 0x40023800), its RAM ends after 64 KiB.
+    told = [one for one in twin.predict(made).warnings if one.startswith("of another board?")]
+    assert "2 of 4 registers" in told[0] and "0x40023800 in main" in told[0]
+    assert "stack begins at 0x20010000" in told[1] and len(told) == 2
+    assert len(list_blocks("stm32f401re")) == 13 and list_blocks("mine") == ()
 
 
 def test_a_stripped_program_is_billed_by_address(program, tmp_path):
