@@ -62,7 +62,7 @@ MACHINES: Mapping[str, Machine] = {machine.port: machine for machine in (
     Machine(name="mps2-an505", port="mps2-an505", core="cortex-m33"),
     Machine(name="mps3-an547", port="mps3-an547", core="cortex-m55"),
     Machine(name="netduinoplus2", port="stm32f4", core="cortex-m4", shift=4),
-    Machine(name="virt", port="riscv_virt", core="rv32imac", program="qemu-system-riscv32",
+    Machine(name="virt", port="riscv_virt", core="rv32imc", program="qemu-system-riscv32",
             shift=0, options=("-bios", "none")),
 )}
 """Machines there are ports for, by port."""

@@ -92,8 +92,9 @@ class Core:
 
     name: str
     isa: Annotated[str, Key(Choice((
-        "armv6-m", "armv7-m", "armv7e-m", "armv8-m", "armv8-m-dsp", "armv8.1-m-mve", "rv32imac",
-        "xtensa-lx7", "x86-64")), "Instruction set.")]
+        "armv6-m", "armv7-m", "armv7e-m", "armv8-m", "armv8-m-dsp", "armv8.1-m-mve", "rv32imc",
+        "xtensa-lx7", "x86-64")), "Instruction set; rv32imc also of a core that has atomics: no "
+                              "kernel uses them.")]
     model: Annotated[str, Key(TEXT, "A timing table of `hwmodels/cores`: cortex-m4, ...")]
     clock: Annotated[str, Key(Reference("clock"), "What it runs on.")]
     fpu: Annotated[str | None, Key(

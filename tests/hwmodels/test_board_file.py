@@ -21,7 +21,7 @@ ASKED_FOR = {
     "rpi_pico": "cortex-m0plus", "host": "x86-64",
     "nrf52840dk": "cortex-m4", "nrf5340dk": "cortex-m33", "nucleo_u385rg_q": "cortex-m33",
     "rpi_pico2": "cortex-m33", "nucleo_f746zg": "cortex-m7", "ek_ra8d1": "cortex-m85",
-    "esp32c3_devkitm": "rv32imac", "esp32s3_devkitc": "xtensa-lx7",
+    "esp32c3_devkitm": "rv32imc", "esp32s3_devkitc": "xtensa-lx7",
 }
 
 RULES = {

@@ -203,7 +203,7 @@ def test_own_cause_takes_the_issue_slots() -> None:
 @pytest.mark.parametrize(("core", "code", "lanes"), [
     # the product of a loaded byte, widened or offset, is the MAC of a core without another
     ("cortex-m0plus", "ldrb r0, [r4]; sxtb r0, r0; muls r0, r1; adds r2, r0", 1),
-    ("rv32imac", "lb a0, 0(a1); add a0, a0, s1; mul a0, a0, a2; add a3, a3, a0", 1),
+    ("rv32imc", "lb a0, 0(a1); add a0, a0, s1; mul a0, a0, a2; add a3, a3, a0", 1),
     # loaded in the trip before
     ("cortex-m0plus", "muls r0, r1; adds r2, r0; ldrh r1, [r4]; movs r0, r5", 1),
     # factors from elsewhere
@@ -211,7 +211,7 @@ def test_own_cause_takes_the_issue_slots() -> None:
     # requantisation multiplies words, or halves of words, or takes the high half too
     ("cortex-m0plus", "ldr r0, [r4]; ldr r1, [r5]; muls r0, r1; adds r2, r0", 0),
     ("cortex-m0plus", "lsrs r0, r4, #16; lsrs r1, r5, #16; muls r0, r1; adds r2, r0", 0),
-    ("rv32imac", "mul a1, a0, s2; mulh a0, a0, s2", 0),
+    ("rv32imc", "mul a1, a0, s2; mulh a0, a0, s2", 0),
     # where there is a multiply-accumulate, a plain product is not one
     ("cortex-m4", "ldrb r0, [r4]; mul r0, r0, r1; add r2, r0", 0),
 ])

@@ -10,7 +10,7 @@ from hwmodels.core.file import SHIPPED, list_cores, load_core, read_core
 from hwmodels.errors import BoardError
 
 CORES = ("cortex-m0plus", "cortex-m3", "cortex-m33", "cortex-m4", "cortex-m55", "cortex-m7",
-         "cortex-m85", "rv32imac", "xtensa-lx7", "x86-64-generic")
+         "cortex-m85", "rv32imc", "xtensa-lx7", "x86-64-generic")
 
 
 def test_cores_that_boards_name_exist() -> None:

@@ -23,9 +23,9 @@ RISCV = ("addi a0, a0, 1", "add a1, a0, a2", "lb a3, 0(a0)", "sb a3, 1(a1)", "mu
 PIE = (*RISCV, "ee.vld.128 q0, 0(a1)", "ee.vmulas.s8.accx q0, q1", "ee.vadds.s32 q2, q0, q1",
        "ee.vst.128 q2, 0(a2)", "ee.movi.32.a q2, a4")
 POOLS = {"cortex-m0plus": THUMB, "cortex-m3": THUMB, "cortex-m4": DSP, "cortex-m33": DSP,
-         "cortex-m7": DSP, "cortex-m55": MVE, "rv32imac": RISCV, "xtensa-lx7": PIE,
+         "cortex-m7": DSP, "cortex-m55": MVE, "rv32imc": RISCV, "xtensa-lx7": PIE,
          "x86-64-generic": RISCV}
-SINGLE_ISSUE = ("cortex-m0plus", "cortex-m3", "cortex-m4", "rv32imac", "xtensa-lx7")
+SINGLE_ISSUE = ("cortex-m0plus", "cortex-m3", "cortex-m4", "rv32imc", "xtensa-lx7")
 
 blocks = st.sampled_from(sorted(POOLS)).flatmap(lambda core: st.tuples(
     st.just(core), st.lists(st.sampled_from(POOLS[core]), min_size=1, max_size=12)))

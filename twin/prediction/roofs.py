@@ -17,14 +17,14 @@ MAC_LOOPS = {
     ("armv8.1-m-mve", "int16"): "vmladava.s16 r0, q0, q1; vmladava.s16 r2, q2, q3",
     ("armv8.1-m-mve", "float32"): "vfma.f32 q0, q4, q5; vfma.f32 q1, q4, q6",
     ("xtensa-lx7", "int8"): "ee.vmulas.s8.accx q0, q1; ee.vmulas.s8.accx q2, q3",
-    ("rv32imac", "int8"): "mul a0, a1, a2; add a3, a3, a0; mul a4, a1, a2; add a5, a5, a4",
+    ("rv32imc", "int8"): "mul a0, a1, a2; add a3, a3, a0; mul a4, a1, a2; add a5, a5, a4",
 }
 """The densest run of independent MACs an instruction set has for a type."""
 
 _LOAD_LOOPS = {
     "armv8.1-m-mve": "vldrb.u8 q0, [r0], #16; vldrb.u8 q1, [r0], #16",
     "xtensa-lx7": "ee.vld.128 q0, 0(a1); ee.vld.128 q1, 0(a2)",
-    "rv32imac": "lw a0, 0(a1); lw a2, 4(a1)",
+    "rv32imc": "lw a0, 0(a1); lw a2, 4(a1)",
 }
 _LOAD_LOOP = "ldr r4, [r0, #0]; ldr r5, [r0, #4]; ldr r6, [r0, #8]; ldr r7, [r0, #12]"
 

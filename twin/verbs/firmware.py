@@ -112,7 +112,7 @@ def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
     from twin.image.compile.dropin import write_drop_in
     from twin.image.compile.source import generate_source
 
-    known = sorted({*ISAS.values(), "rv32imac", "x86-64"})
+    known = sorted({*ISAS.values(), "rv32imc", "x86-64"})
     if isa not in known:
         raise UsageError(f"--isa {isa!r}; " + did_you_mean(isa, known))
     graph = read_model(fspath(model))

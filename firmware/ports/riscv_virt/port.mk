@@ -1,5 +1,5 @@
 ARCH := riscv
-RISCV := -march=rv32imac_zicsr -mabi=ilp32 -mcmodel=medany
+RISCV := -march=rv32imc_zicsr -mabi=ilp32 -mcmodel=medany
 # What GCC 12 calls its libraries for that.
-LINK_RISCV := -march=rv32imac
+LINK_RISCV := -march=rv32imc
 FAMILY := riscv

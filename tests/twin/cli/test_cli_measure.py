@@ -193,7 +193,7 @@ def test_an_image_that_is_none_is_told(tmp_path):
     (("--power", "3", "--power-repeat"), 2, "--power-repeat needs --ina226"),
     (("--virtual", "unicorn-m5"), 4, "did you mean unicorn-m"),
     (("--virtual", "unicorn-m7"), 2, "a board of that core, or here mps2-an386"),
-    (("--virtual", "riscv_virt"), 2, "riscv_virt is a rv32imac, nucleo_l4r5zi a cortex-m4"),
+    (("--virtual", "riscv_virt"), 2, "riscv_virt is a rv32imc, nucleo_l4r5zi a cortex-m4"),
     (("--virtual", "mps2-an500", "--image", "x.elf"), 2, "mps2-an500 is a cortex-m7"),
     (("--virtual", "mps2-an386", "--clock", "80MHz"), 2, "runs at a clock of its own"),
     (("--virtual", "mps2-an386", "--input", "README.md"), 2, "ad takes 640"),

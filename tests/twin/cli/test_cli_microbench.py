@@ -69,7 +69,7 @@ def test_qemu_counts_instructions(tmp_path):
                     or shutil.which("riscv64-unknown-elf-gcc") is None,
                     reason="qemu-system-riscv32 or its compiler is not installed")
 def test_another_architecture_runs_them(tmp_path):
-    path, _ = write_board(Wanted(name="rv", core="rv32imac", clock_hz=96e6, flash_bytes=1 << 20,
+    path, _ = write_board(Wanted(name="rv", core="rv32imc", clock_hz=96e6, flash_bytes=1 << 20,
                                  sram_bytes=1 << 18), tmp_path / "rv.yaml")
     code, _, err = run("measure", "--plan", "mac:int8,fetch", "-b", path, "--virtual",
                        "riscv_virt", "--runs", 1, "-o", tmp_path / "m")

@@ -20,7 +20,7 @@ from twin.runtimes.library import find_lowering, list_operators
 from twin.runtimes.lowering import Lowering, Site
 
 OPERATORS = list_operators("cmsis_nn")
-ISAS = ("armv6-m", "armv7-m", "armv7e-m", "rv32imac")
+ISAS = ("armv6-m", "armv7-m", "armv7e-m", "rv32imc")
 
 
 def find(op: str, isa: str) -> Lowering:

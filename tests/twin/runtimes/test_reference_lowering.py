@@ -19,7 +19,7 @@ from twin.runtimes.lowering import Lowering, Site
 
 REFERENCE = list_operators("reference")
 CORES = {"thumb2": ("armv7e-m", "single", "cortex-m4"), "thumb1": ("armv6-m", None,
-         "cortex-m0plus"), "rv32": ("rv32imac", None, "rv32imac")}
+         "cortex-m0plus"), "rv32": ("rv32imc", None, "rv32imc")}
 SAME = Window(kernel=(3, 3), padding=(1, 1, 1, 1))
 POOL = Window(kernel=(3, 3), stride=(2, 2), padding=(1, 0, 1, 0))
 

@@ -130,7 +130,7 @@ def test_a_board_nobody_measured_takes_what_its_makers_parts_of_the_core_run(kws
 
 def test_cmsis_nn_is_not_the_default_where_it_cannot_run(kws):
     board = load_board("ek_ra6m4")
-    core = replace(board.core, isa="rv32imac", model="rv32imac")
+    core = replace(board.core, isa="rv32imc", model="rv32imc")
     assert default_runtime(kws, replace(board, cores=(core,))).name == "tflm-reference"
 
 

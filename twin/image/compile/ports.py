@@ -50,7 +50,7 @@ class Port:
     @property
     def isa(self) -> str:
         """Instruction set, by the boards' names."""
-        return ISAS.get(self.core, {"riscv": "rv32imac"}.get(self.arch, "x86-64"))
+        return ISAS.get(self.core, {"riscv": "rv32imc"}.get(self.arch, "x86-64"))
 
 
 def firmware_folder() -> Path:

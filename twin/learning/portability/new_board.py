@@ -14,7 +14,7 @@ from hwmodels.errors import TwinError, did_you_mean
 from twin.errors import UsageError
 from twin.image.compile.ports import ISAS
 
-CORES = {**ISAS, "rv32imac": "rv32imac"}
+CORES = {**ISAS, "rv32imc": "rv32imc"}
 """Instruction set by core a board file may name."""
 
 FPUS = {"cortex-m4": "single", "cortex-m7": "single", "cortex-m33": "single",

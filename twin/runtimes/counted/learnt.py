@@ -20,7 +20,7 @@ Series = tuple[tuple[str, float], ...]
 
 ISAS = {"armv6-m": ("armv6-m",), "armv7-m": ("armv7-m",), "armv7e-m": ("armv7e-m",),
         "armv8-m-dsp": ("armv8-m-dsp", "armv7e-m"), "armv8-m": ("armv8-m", "armv7-m"),
-        "armv8.1-m-mve": ("armv8.1-m-mve",), "rv32imac": ("rv32imac",)}
+        "armv8.1-m-mve": ("armv8.1-m-mve",), "rv32imc": ("rv32imc",)}
 """Instruction sets whose code tells what a core runs; another's is the same source, assumed."""
 
 

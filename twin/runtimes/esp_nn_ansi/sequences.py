@@ -12,7 +12,7 @@ from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import BRANCH, CALL, RETURN, block, join
 from twin.runtimes.reference.sequences import Machine
 
-ESP = ("rv32imac", "xtensa-lx7")
+ESP = ("rv32imc", "xtensa-lx7")
 """Instruction sets of Espressif's parts."""
 INT8 = Machine("rv32", "int8")
 """What the accesses of the int8 kernels are: bytes, parameters of four."""

@@ -2,7 +2,7 @@
 
 Four dialects: `dsp` (Armv7E-M, Armv8-M with DSP: packed 16-bit multiplies), `thumb2` (plain C
 on Armv7-M and Armv8-M), `thumb1` (plain C on Armv6-M: no long multiply, no unaligned access) and
-`rv32` (plain C on RV32IMAC). A sequence states the mix and the dependencies of what a compiler
+`rv32` (plain C on RV32IMC). A sequence states the mix and the dependencies of what a compiler
 makes of a library's C (gcc 12.2 -O2); register numbers carry only the dependencies.
 """
 
@@ -24,7 +24,7 @@ DIALECTS = {
     "armv7e-m": "dsp",
     "armv8-m-dsp": "dsp",
     "armv8.1-m-mve": "dsp",
-    "rv32imac": "rv32",
+    "rv32imc": "rv32",
     "xtensa-lx7": "rv32",
     "x86-64": "thumb2",
 }

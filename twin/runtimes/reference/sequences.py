@@ -29,7 +29,7 @@ from twin.runtimes.lowering.blocks import (
 )
 from twin.runtimes.lowering.nests import count_blocks, resolve
 
-PLAIN_ISA = {"thumb2": "armv7-m", "thumb1": "armv6-m", "rv32": "rv32imac"}
+PLAIN_ISA = {"thumb2": "armv7-m", "thumb1": "armv6-m", "rv32": "rv32imc"}
 """An instruction set without packed or vector arithmetic, by dialect."""
 
 Counts = tuple[int, int, int]
