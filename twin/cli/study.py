@@ -9,7 +9,7 @@ import typer
 
 import twin
 from twin.cli.options import AsJson, PlotFile, check_picture
-from twin.cli.output import note_written, open_console, show, show_json
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import RowCount, show_table
@@ -94,8 +94,8 @@ def diff(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of
          after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of the same study, "
                                               "such as of another version.")],
          as_json: AsJson = False) -> None:
-    """Show which configurations moved between two folders."""
-    pairs = twin.diff_studies(before, after)
+    """Show which configurations moved between two runs of a study."""
+    pairs = twin.diff_studies(before, after, on_remark=lambda remark: warn([remark]))
     if as_json:
         show_json(pairs)
         return

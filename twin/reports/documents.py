@@ -190,10 +190,13 @@ def _moved(pairs: Sequence[RowPair]) -> dict[str, Any]:
     def one(pair: RowPair) -> dict[str, Any]:
         inputs = next(row.inputs for row in pair if row is not None)
         before, after = (None if row is None else list_columns(row) for row in pair)
-        return {"inputs": dict(inputs), "moved": pair.has_moved, "time_ratio": pair.time_ratio,
-                "energy_ratio": pair.energy_ratio, "before": before, "after": after}
+        return {"inputs": dict(inputs), "moved": pair.has_moved, "figures": list(pair.figures),
+                "time_ratio": pair.time_ratio, "energy_ratio": pair.energy_ratio,
+                "before": before, "after": after}
 
     return {"schema": 1, "kind": "study_diff", "moved": sum(pair.has_moved for pair in pairs),
+            "gone": sum(pair.after is None for pair in pairs),
+            "new": sum(pair.before is None for pair in pairs),
             "rows": [one(pair) for pair in pairs]}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.errors import TwinError
 from hwmodels.files import write_whole
+from twin.errors import StudyError
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
 from twin.studies.study.findings import RowPair, diff_tables, tell
@@ -103,10 +104,36 @@ def study_front(folder: str | PathLike[str], objectives: Sequence[str] = ()) -> 
     return dataclasses.replace(table, rows=tuple(row for row in table.rows if row.front))
 
 
-def diff_studies(before: str | PathLike[str], after: str | PathLike[str],
-                 ) -> Sequence[RowPair]:
-    """Return the rows of two finished studies by what was asked; None where one has none."""
-    return diff_tables(open_study(before).load_results(), open_study(after).load_results())
+def diff_studies(before: str | PathLike[str], after: str | PathLike[str], *,
+                 on_remark: Callable[[str], None] = lambda remark: None) -> Sequence[RowPair]:
+    """Return the rows of two runs of one study by what was asked; None where one has none.
+
+    Parameters
+    ----------
+    before, after : str or path
+        Folders of finished runs.
+    on_remark : callable
+        Told of models and boards that are other files in the two, under the same name.
+
+    Raises
+    ------
+    StudyError
+        For folders of different studies: other names and other configurations, or none in common.
+    """
+    first, second = open_study(before), open_study(after)
+    pairs = diff_tables(first.load_results(), second.load_results())
+    both = sum(None not in pair for pair in pairs)
+    names = first.study.name, second.study.name
+    if not both or (names[0] != names[1] and both < len(pairs)):
+        told = " and ".join(names) if names[0] != names[1] else f"{names[0]}, of other values"
+        raise StudyError(f"{first.folder} and {second.folder}: are different studies ({told}), with "
+                         f"{both} of {len(pairs)} configurations in both; accepted: two runs of "
+                         "one study")
+    theirs = second.head["inputs"]
+    for name, digest in first.head["inputs"].items():
+        if theirs.get(name, digest) != digest:
+            on_remark(f"{name}: is another file in {second.folder}")
+    return pairs
 
 
 def study_sensitivity(study: str | PathLike[str], *, figure: str = "time", method: str = "morris",

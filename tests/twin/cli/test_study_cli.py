@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -56,8 +59,8 @@ def test_a_study_runs_and_tells_what_it_found(folder) -> None:
     (("run", "small.yaml", "-o", "out"), "study"), (("diff", "out", "out"), "study_diff"),
     (("sensitivity", "small.yaml"), "sensitivities")])
 def test_what_studies_tell_is_a_document_too(words, kind, folder, monkeypatch) -> None:
-    axis = Influence(axis="a", low_value="1", high_value="2", low=3.0, high=4.0, index=1.0,
-                     spread=0.1)
+    axis = Influence(axis="a", low_value="1", high_value="2", middle_value="1", low=3.0,
+                     high=4.0, index=1.0, spread=0.1)
     monkeypatch.setattr(twin, "study_sensitivity", lambda *_, **__: (Sensitivity(
         study="s", model="m", board="b", quantity="time_us", method="morris", middle=3.5, points=9,
         influences=(axis,)),))
@@ -67,12 +70,32 @@ def test_what_studies_tell_is_a_document_too(words, kind, folder, monkeypatch) -
     assert document["kind"] == kind
     jsonschema.Draft202012Validator(make_schema("study")).validate(document)
     assert kind != "study_diff" or (document["moved"], len(document["rows"])) == (0, 4)
+    assert kind != "study_diff" or (document["gone"], document["new"]) == (0, 0)
+
+
+def test_different_studies_are_refused_and_rows_of_one_alone_are_counted(folder) -> None:
+    other = folder / "other"
+    shutil.copytree(folder / "out", other)
+    done = twin.open_study(other)
+    rows = [replace(row, ram_bytes=row.ram_bytes + 1024) for row in done.load_results().rows[:3]]
+    done.save_results(replace(done.load_results(), rows=tuple(rows)), ["a", "b", "c"])
+    told = call("diff", folder / "out", other)
+    assert "4 of 4 configurations moved, 1 of which are in one of them only" in told.output
+    assert told.output.count("RAM +1,024 B") == 3
+    head = (other / "session.json").read_text()
+    (other / "session.json").write_text(re.sub(r'("kws": ")\w{4}', r"\1beef", head))
+    assert "kws: is another file in" in call("diff", folder / "out", other).stderr
+    (other / "study.yaml").write_text(FILE.replace("name: small", "name: large"))
+    told = call("diff", folder / "out", other)
+    assert told.exit_code == 3 and "different studies (small and large), with 3 of 4" in told.stderr
 
 
 def test_sensitivity_ranks_axes_and_draws_a_tornado(folder) -> None:
     ended = call("sensitivity", folder / "small.yaml", "-n", "4", "--plot", folder / "t.png")
     assert ended.exit_code == 0, ended.output
     lines = [line for line in ended.output.splitlines() if line.startswith(("clocks", "caches"))]
+    assert "clocks.cpu.frequency_hz 80MHz, caches.l1d.size_bytes 4KiB" in " ".join(
+        ended.output.split())
     assert lines[0].startswith("clocks.cpu.frequency_hz") and (folder / "t.png").is_file()
     sobol = call("sensitivity", folder / "small.yaml", "-n", "4", "--method", "sobol")
     assert "alone" in sobol.output

@@ -68,10 +68,15 @@ class Study(TypedDict):
 
 
 class StudyPair(TypedDict):
-    """A configuration in two studies, null where one does not have it; ratios: after / before."""
+    """A configuration in two studies, null where one does not have it; ratios: after / before.
+
+    `moved`: it is in one of them only, or `reason` or one of `figures` differs.
+    """
 
     inputs: dict[str, str]
     moved: bool
+    figures: Annotated[list[Literal["time_us", "energy_uj", "ram_bytes", "flash_bytes"]], Field(
+        description="those that differ by 0.05 % or more, or are known in one only")]
     time_ratio: Positive | None
     energy_ratio: Positive | None
     before: TableRow | None
@@ -83,12 +88,17 @@ class StudyDiff(TypedDict):
 
     schema: Literal[1]
     kind: Literal["study_diff"]
-    moved: Count
+    moved: Annotated[Count, Field(description="rows whose `moved` is true, `gone` and `new` ones "
+                                              "among them")]
+    gone: Annotated[Count, Field(description="rows the study before has alone")]
+    new: Annotated[Count, Field(description="rows the study after has alone")]
     rows: list[StudyPair]
 
 
 class Influence(TypedDict):
     """What an axis does to a figure; `low` and `high` are the figure at the ends of its range.
+
+    The other axes are at their `middle_value`: of an even number of values the earlier of two.
 
     `index` is Morris' mean absolute effect, or Sobol's total index; `alone` Sobol's first-order.
     """
@@ -96,6 +106,7 @@ class Influence(TypedDict):
     axis: str
     low_value: str
     high_value: str
+    middle_value: str
     low: float
     high: float
     index: Amount

@@ -48,12 +48,14 @@ def study_diff_report(pairs: Sequence[RowPair]) -> RenderableType:
     """Return rows that moved between two tables of the same study."""
     table = new_table(("configuration", "time", "energy", "now"), numbers=("time", "energy"))
     moved = [pair for pair in pairs if pair.has_moved]
+    alone = sum(None in pair for pair in pairs)
     for pair in moved:
         row = pair.after or pair.before
         assert row is not None
         add_row(table, (" ".join(value for _, value in row.inputs), *_tell_pair(pair)))
-    head = Text(f"{len(moved)} of {len(pairs)} configurations moved or are in one of them only; "
-                "time and energy: after / before")
+    head = Text(f"{len(moved)} of {len(pairs)} configurations moved"
+                + (f", {alone} of which are in one of them only" if alone else "")
+                + ("; time and energy: after / before" if moved else ""))
     return spaced([head, table]) if moved else head
 
 
@@ -61,10 +63,23 @@ def _tell_pair(pair: RowPair) -> tuple[str, str, str]:
     before, after = pair
     if before is None or after is None:
         return "", "", "new" if before is None else "gone"
-    said = after.reason if after.failure else "was refused" if before.failure else ""
+    said = (after.reason if after.failure else "was refused" if before.failure else
+            _tell_bytes(pair))
     time, energy = ("" if ratio is None else f"x{ratio:.4g}"
                     for ratio in (pair.time_ratio, pair.energy_ratio))
     return time, energy, said
+
+
+def _tell_bytes(pair: RowPair) -> str:
+    """Say how memory moved, and what is known in one table only."""
+    found = []
+    for name in pair.figures:
+        old, new = (getattr(row, name) for row in pair)
+        if old is None or new is None:
+            found.append(f"{WORDS[name]} {'not known before' if old is None else 'not known'}")
+        elif name.endswith("_bytes"):
+            found.append(f"{WORDS[name]} {new - old:+,} B")
+    return ", ".join(found)
 
 
 def sensitivity_report(found: Sequence[Sensitivity]) -> RenderableType:
@@ -82,5 +97,7 @@ def sensitivity_report(found: Sequence[Sensitivity]) -> RenderableType:
             add_row(table, cells)
         parts.append(Group(Text(f"{one.model} on {one.board}: {WORDS[one.quantity]} "
                                 f"({one.quantity}), {one.method}, {one.points} configurations; "
-                                f"{one.middle:.4g} with every axis in its middle"), table))
+                                f"{one.middle:.4g} with every axis in its middle: "
+                                + ", ".join(f"{axis.axis} {axis.middle_value}"
+                                            for axis in one.influences)), table))
     return spaced(parts)

@@ -30,6 +30,9 @@ LITTLE = 0.005
 UNMOVED = 5e-4
 """The same between two tables of one study."""
 
+MOVING = ("time_us", "energy_uj", "ram_bytes", "flash_bytes")
+"""Figures of a row that are compared between two tables of one study."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
@@ -258,12 +261,24 @@ class RowPair(NamedTuple):
 
     @property
     def has_moved(self) -> bool:
-        """Whether it is in one table only, its figures differ by `UNMOVED` or its fate does."""
+        """Whether it is in one table only, or its reason of refusal or one of `MOVING` differs.
+
+        Figures differ by `UNMOVED` or more, or where one of the two is not known.
+        """
         if self.before is None or self.after is None:
             return True
-        return self.before.reason != self.after.reason or any(
-            ratio is not None and abs(ratio - 1) >= UNMOVED
-            for ratio in (self.time_ratio, self.energy_ratio))
+        return self.before.reason != self.after.reason or bool(self.figures)
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Which of `MOVING` differ."""
+        return tuple(name for name in MOVING if self._differs(name))
+
+    def _differs(self, name: str) -> bool:
+        before, after = (getattr(row, name, None) for row in self)
+        if before is None or after is None:
+            return before is not after
+        return bool(abs(after - before) >= UNMOVED * abs(before) and after != before)
 
     def _ratio(self, name: str) -> float | None:
         before, after = (getattr(row, name, None) for row in self)

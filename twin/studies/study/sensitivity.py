@@ -26,6 +26,9 @@ from twin.studies.study.workers import open_workers
 
 METHODS = ("morris", "sobol")
 
+MIDDLE = 0.5 - 1e-9
+"""Share of the way at which an axis is in its middle: of two values it is the first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Influence:
@@ -37,6 +40,9 @@ class Influence:
         Its name.
     low_value, high_value : str
         The ends of its range, or its first and last value.
+    middle_value : str
+        Where it is while others vary: half-way, or the value in the middle of its list; of an
+        even number of values the earlier of the two, so of two the first.
     low, high : float
         The figure there, the other axes in their middle.
     index : float
@@ -50,6 +56,7 @@ class Influence:
     axis: str
     low_value: str
     high_value: str
+    middle_value: str
     low: float
     high: float
     index: float
@@ -169,7 +176,7 @@ def _draw(axes: Sequence[Axis], method: str, count: int, seed: int) -> np.ndarra
         drawn = (sample.sample(_problem(axes), count, num_levels=4, seed=seed)
                  if method == "morris" else
                  sample.sample(_problem(axes), count, calc_second_order=False, seed=seed))
-    ends = np.full((2 * len(axes) + 1, len(axes)), 0.5)
+    ends = np.full((2 * len(axes) + 1, len(axes)), MIDDLE)
     for place in range(len(axes)):
         ends[1 + 2 * place, place], ends[2 + 2 * place, place] = 0.0, 1.0
     return np.vstack([drawn, ends])
@@ -212,7 +219,7 @@ def _make(study: Study, axes: Sequence[Axis], of: tuple[str, str], quantity: str
     first, second = ("mu_star", "sigma") if method == "morris" else ("ST", "ST_conf")
     influences = [Influence(
         axis=axis.name, low_value=_end(axis, 0.0), high_value=_end(axis, 1.0),
-        low=float(ends[1 + 2 * place]), high=float(ends[2 + 2 * place]),
+        middle_value=_end(axis, MIDDLE), low=float(ends[1 + 2 * place]), high=float(ends[2 + 2 * place]),
         index=_number(told[first][place]), spread=_number(told[second][place]),
         alone=None if method == "morris" else _number(told["S1"][place]))
         for place, axis in enumerate(axes)]
@@ -222,8 +229,9 @@ def _make(study: Study, axes: Sequence[Axis], of: tuple[str, str], quantity: str
 
 
 def _end(axis: Axis, share: float) -> str:
-    return axis.span.at(share) if axis.span is not None else label(
-        axis.values[0 if share == 0 else -1])
+    if axis.span is not None:
+        return label(axis.at(share, {}))
+    return label(axis.values[min(int(share * len(axis.values)), len(axis.values) - 1)])
 
 
 def _number(value: Any) -> float:
