@@ -31,7 +31,8 @@ Basis = Literal["conformal", "borrowed", "model-based"]
 BASES: Mapping[Basis, str] = {
     "conformal": "quantiles of {} errors on networks left out, of this library on this board",
     "borrowed": "quantiles of {} errors on networks left out, of other boards or libraries",
-    "model-based": "a spread worth {} independent errors elsewhere: nothing like this was measured",
+    "model-based": "a spread worth {} independent errors on boards, cores or libraries left out: "
+                   "this one was not measured",
 }
 """What an interval may rest on, and how many errors."""
 

@@ -255,7 +255,7 @@ def draw_shares(sample: Sample, axes: int) -> np.ndarray:
     try:
         from scipy.stats import qmc
     except ImportError as error:
-        raise extra_missing("samples", "SciPy", "fit") from error
+        raise extra_missing("samples", "SciPy", "study") from error
     if sample.method == "lhs":
         drawn: np.ndarray = qmc.LatinHypercube(d=axes, rng=sample.seed).random(sample.count)
         return drawn

@@ -167,4 +167,4 @@ def _rests_on(row: Row) -> str:
         return ("stated prices, without an interval" if row.time is None else
                 "stated rates of the accelerator; intervals by families of networks left out")
     kind = BASES[cast(Basis, row.basis)].replace("{} ", "").split(": ")[-1]
-    return f"{row.basis}: {kind}; {row.calibration}"
+    return f"{row.basis} intervals: {kind}; {row.calibration}"

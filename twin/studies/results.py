@@ -304,23 +304,37 @@ def write_table(table: Table, path: str | Path) -> Path:
     UsageError
         For another suffix.
     ToolMissingError
-        Without pyarrow.
+        For Parquet without pyarrow.
     """
     path = Path(path)
-    suffix = check_file(path)
-    arrow = to_arrow(table)
+    content = _as_csv(table) if check_file(path) == ".csv" else _as_parquet(table)
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = BytesIO()
-    if suffix == ".csv":
-        from pyarrow import csv
-
-        csv.write_csv(arrow, content)
-    else:
-        from pyarrow import parquet
-
-        parquet.write_table(arrow, content)
-    write_whole(path, content.getvalue())
+    write_whole(path, content)
     return path
+
+
+def _as_parquet(table: Table) -> bytes:
+    arrow = to_arrow(table)
+    from pyarrow import parquet
+
+    content = BytesIO()
+    parquet.write_table(arrow, content)
+    return content.getvalue()
+
+
+def _as_csv(table: Table) -> bytes:
+    """Return rows as CSV: texts in quotes, what is not known empty."""
+    records = [list_columns(row) for row in table.rows]
+    names = [*dict.fromkeys(name for record in records for name in record)]
+    lines: list[list[object]] = [[*names], *([record.get(name) for name in names]
+                                             for record in records)]
+    return "".join(",".join(map(_as_cell, line)) + "\n" for line in lines).encode()
+
+
+def _as_cell(value: object) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace('"', '""') + '"'
+    return "" if value is None else f"{value}"
 
 
 def check_file(path: str | Path) -> str:

@@ -25,7 +25,8 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
     deployments : Deployment or iterable of Deployment
         From `twin.deploy`; or one, of which `vary` makes many.
     vary : mapping of str to sequence, optional
-        Dotted path to one value a configuration, or to a single one for all: any what-if path
+        Dotted path to one value a configuration, or to a single one for all, as `--set` takes
+        them (80e6 or "80MHz"): any what-if path
         ("clocks.cpu.frequency_hz", "supply.voltage_scale", "caches.dcache.size_bytes",
         "placement.arena", ...), and factors on stated prices in place of the learnt ones
         ("learnt.time.memory", "learnt.energy.leakage", ...). Voltage follows the clock and wait
@@ -36,7 +37,7 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
         Whether each layer's time and energy are wanted.
     errors : str
         "raise": the first configuration that cannot be raises its error; "keep": all such become
-        `Batch.failures`, and NaN.
+        `Batch.failures`, and NaN, -1 for bytes.
 
     Returns
     -------

@@ -126,9 +126,9 @@ def diff_studies(before: str | PathLike[str], after: str | PathLike[str], *,
     names = first.study.name, second.study.name
     if not both or (names[0] != names[1] and both < len(pairs)):
         told = " and ".join(names) if names[0] != names[1] else f"{names[0]}, of other values"
-        raise StudyError(f"{first.folder} and {second.folder}: are different studies ({told}), with "
-                         f"{both} of {len(pairs)} configurations in both; accepted: two runs of "
-                         "one study")
+        raise StudyError(f"{first.folder} and {second.folder}: are different studies ({told}), "
+                         f"with {both} of {len(pairs)} configurations in both; accepted: two runs "
+                         "of one study")
     theirs = second.head["inputs"]
     for name, digest in first.head["inputs"].items():
         if theirs.get(name, digest) != digest:

@@ -11,7 +11,7 @@ from twin.network.graph import Graph
 from twin.studies.axes import EACH, OWN, Value, make_space, read_clock
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
-from twin.studies.results import Table, check_file, read_objectives
+from twin.studies.results import Table, check_file, import_arrow, read_objectives
 from twin.studies.sweep import Told, sweep_space
 
 Models = str | PathLike[str] | Graph | Iterable[str | PathLike[str] | Graph]
@@ -108,5 +108,6 @@ def list_words(given: Words) -> tuple[str, ...]:
 
 
 def check_output(path: str) -> None:
-    """Refuse a file no table is written as; raises `UsageError`."""
-    check_file(path)
+    """Refuse a file no table is written as, and one that needs what is not installed."""
+    if check_file(path) != ".csv":
+        import_arrow()

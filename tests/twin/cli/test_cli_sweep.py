@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -21,7 +22,10 @@ def run(*words: str, columns: int = 80):
     return CliRunner().invoke(app, list(words), env={"COLUMNS": str(columns)})
 
 
-def test_a_sweep_prints_a_row_for_every_combination_and_writes_it(tmp_path) -> None:
+def test_a_sweep_prints_a_row_for_every_combination_and_writes_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # a table as text needs no more than the core
+    refused = run("sweep", "ad", *BOARDS, "-o", str(tmp_path / "sweep.parquet"))
+    assert refused.exit_code == 5 and "'study'" in refused.stderr and not refused.stdout
     target = tmp_path / "out" / "sweep.csv"
     ended = run("sweep", "ad", *BOARDS, "--clock", "own,48MHz", "--max-ms", "10ms", "--max-ram",
                 "64KiB", *STATED, "-o", str(target))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from typer.testing import CliRunner
 
 from hwmodels.board.file import change_board, load_board
+from hwmodels.errors import BoardError
 from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deployment import deploy
@@ -61,6 +64,12 @@ def test_guesses_are_marked_and_what_is_given_is_not():
     text = describe_board(wanted())
     # 96 MHz at 30 MHz an answer: four periods
     assert "wait_states: [3, assumed, waits]" in text
+
+
+def test_what_cannot_be_names_what_asked_for_it(tmp_path):
+    with pytest.raises(BoardError, match=r"_hz, of --clock: 1000 is impos.* nothing is wr"):
+        write_board(replace(wanted(), clock_hz=1e3), tmp_path / "mine.yaml")
+    assert not list(tmp_path.iterdir())
 
 
 def test_wait_states_follow_the_clock_of_the_model():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hwmodels.board.facts import REGULATORS, Board, Power
 from hwmodels.board.file import list_boards, load_board
-from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.errors import BoardError, did_you_mean
 from twin.errors import UsageError
 from twin.image.compile.ports import ISAS
 
@@ -23,6 +23,12 @@ FPUS = {"cortex-m4": "single", "cortex-m7": "single", "cortex-m33": "single",
 
 HZ_PER_WAIT = 30e6
 """Flash of these parts answers about this often; assumed where no table is known."""
+
+OPTIONS = {"clocks.cpu.frequency_hz": "--clock", "memories.flash.size_bytes": "--flash",
+           "memories.sram.size_bytes": "--sram", "memories.flash.wait_states": "--wait-states",
+           "memories.flash.read_bytes": "--flash-read", "caches.icache.size_bytes": "--cache",
+           "supply.voltage_v": "--supply"}
+"""What asks for a key of the file, for the refusal of a file that is not kept."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -195,9 +201,12 @@ def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
     try:
         return path, load_board(path)
-    except TwinError:
+    except BoardError as error:
         path.unlink()
-        raise
+        said = str(error)
+        for key, option in OPTIONS.items():
+            said = said.replace(f"{path}:{key}:", f"{path}:{key}, of {option}:", 1)
+        raise BoardError(f"{said}; nothing is written") from error
 
 
 def describe_board(wanted: Wanted) -> str:

@@ -172,9 +172,10 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     wanted = {name_network(network) for network in networks}
     chosen = tuple(one for one in found if not wanted or one.network in wanted)
     if not chosen:
-        raise UsageError(f"--from {', '.join(sources)}: no row there is of a core, a network and a "
-                         "use that may be learnt from; accepted: other boards of "
-                         + ", ".join(sorted(filter(None, measured))))
+        others = measured - {load_board(name).name for name in sources if not Path(name).is_dir()}
+        raise UsageError(f"--from {', '.join(sources)}: nothing that was measured there is of a "
+                         "core, a network and a use that may be learnt from; accepted: "
+                         + ", ".join(sorted(filter(None, others))))
     return chosen
 
 

@@ -25,9 +25,10 @@ def advice_report(advice: Advice) -> RenderableType:
     shown = advice.ranked[:SHOWN]
     if shown:
         parts += [Text(""), _change_table(shown)]
-        notes = ["x: after over before, with the 90 % interval of the time; shared errors cancel",
+        costs = (cost for one in shown for cost in one.costs.split("; ") if cost)
+        notes = ["ratio of time: with its 90 % interval, from which shared errors cancel",
                  *say_idle([advice.before]),
-                 *dict.fromkeys(f"costs: {one.costs}" for one in shown if one.costs),
+                 *dict.fromkeys(f"costs: {cost}" for cost in costs),
                  f"the first rests on {shown[0].rests_on}"]
         parts += [Text(""), *(Text(note, style="dim") for note in notes)]
     if advice.refused:
