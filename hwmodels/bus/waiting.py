@@ -112,12 +112,12 @@ def _mean_waits(gaps: np.ndarray, before: np.ndarray, demand: Demand) -> np.ndar
     met = np.flatnonzero(np.bincount(keys))
     known = (met // (longest + 1)).astype(float)
     lengths = np.where(known < served, known, served * FINEST ** np.maximum(known - served, 0))
-    rates = np.linspace(0.0, 1.0 / served, RUNGS + 1)
-    at_rates = _solve(lengths[:, None], (met % (longest + 1))[:, None], rates[None, :], demand)
-    growing = np.maximum.accumulate(at_rates, axis=1)
     place = min(demand.bursts_per_cycle * served, 1.0) * RUNGS
     low = min(int(place), RUNGS - 1)
-    found = growing[:, low] + (place - low) * (growing[:, low + 1] - growing[:, low])
+    rates = np.linspace(0.0, 1.0 / served, RUNGS + 1)[:low + 2]  # no higher one says anything
+    at_rates = _solve(lengths[:, None], (met % (longest + 1))[:, None], rates[None, :], demand)
+    below, above = at_rates[:, :-1].max(axis=1), at_rates.max(axis=1)
+    found = below + (place - low) * (above - below)
     table = np.zeros(met[-1] + 1)
     table[met] = found
     return np.asarray(table[keys])
@@ -126,19 +126,25 @@ def _mean_waits(gaps: np.ndarray, before: np.ndarray, demand: Demand) -> np.ndar
 def _solve(gap: np.ndarray, before: np.ndarray, rate: np.ndarray, demand: Demand) -> np.ndarray:
     """Return mean waits, (pairs, rates); see `expect_waits`."""
     served = demand.held_cycles
-    short = np.minimum(gap, served - 1)
-    fresh = rate * (short * served - short * (short + 1) / 2)
+    least = np.minimum(gap, served - 1)
+    fresh = rate * (least * served - least * (least + 1) / 2)
     passed = (np.maximum(0.0, 1 - rate * (before + gap)) if demand.first is None
               else np.full((len(gap), rate.shape[1]), float(demand.first)))
     ties = rate * served * passed
-    rest = np.maximum(0.0, served - gap) * (1.0 if not demand.patient else gap > 0)
     wait: np.ndarray = np.zeros_like(ties)
-    for _ in range(ROUNDS):
-        arrived = rate * (before - passed + wait)
-        pending = np.minimum(1.0, arrived)
-        backlog = np.where(gap < served, 0.0, np.maximum(0.0, arrived - 1) * fresh)
-        wait = np.where(gap < served, pending * rest + (1 - pending) * (fresh + ties),
-                        np.minimum(fresh + backlog, (served - 1) / 2) + ties)
-        if demand.greedy:
-            wait = wait + np.maximum(0.0, arrived - 1) * np.where(gap < served, served, 0.0)
+    is_short = (gap < served)[:, 0]
+    for here, short in ((is_short, True), (~is_short, False)):
+        rest = np.maximum(0.0, served - gap[here]) * (gap[here] > 0 if demand.patient else 1.0)
+        own, alone, tied = before[here] - passed[here], fresh[here], ties[here]
+        found = np.zeros_like(tied)
+        for _ in range(ROUNDS):
+            arrived = rate * (own + found)
+            over = np.maximum(0.0, arrived - 1)
+            if short:
+                pending = np.minimum(1.0, arrived)
+                found = pending * rest + (1 - pending) * (alone + tied)
+                found += over * served * demand.greedy
+            else:
+                found = np.minimum(alone + over * alone, (served - 1) / 2) + tied
+        wait[here] = found
     return wait
