@@ -28,12 +28,15 @@ from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
+from hwmodels.paths.ways import is_unified
 
 if TYPE_CHECKING:
     from hwmodels.bus.contention import Load
     from hwmodels.cache.set_associative import CacheState
     from hwmodels.core.schedule import BlockCounts
+    from hwmodels.core.timing import CoreTiming
     from hwmodels.kernel import Kernel
+    from hwmodels.paths.code import CodePath
     from hwmodels.paths.data import DataPath
     from hwmodels.paths.traffic import CodeTraffic
 
@@ -114,13 +117,11 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
     data = DataPath(board, states)
     issued = [[count_block(block, timing) for block in kernel.blocks if block.trips]
               for kernel in kernels]
-    done: list[KernelTraffic] = []
+    if not cold:
+        _warm(kernels, [_core_cycles(blocks) for blocks in issued], timing, code, data)
     # Fetching comes first: code and data of a unified cache share its lines.
-    for warming in (False,) if cold else (True, False):
-        shared = () if warming else tuple(loads)
-        done = [_run_kernel(kernel, blocks, code.fetch(kernel, timing), data, shared)
-                for kernel, blocks in zip(kernels, issued, strict=True)]
-    return tuple(done)
+    return tuple([_run_kernel(kernel, blocks, code.fetch(kernel, timing), data, loads)
+                  for kernel, blocks in zip(kernels, issued, strict=True)])
 
 
 def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -148,11 +149,27 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
     states: dict[str, CacheState] = {}
     code = CodePath(kernels, board, code_address, code_memory, states)
     data = DataPath(board, states)
-    for kernel in (*(() if cold else kernels), *kernels[:stop]):
-        code.fetch(kernel, timing)
-        data.access(kernel, math.fsum(count_block(block, timing).cpu_cycles
-                                      for block in kernel.blocks if block.trips))
+    run = (*(() if cold else kernels), *kernels[:stop])
+    _warm(run, [_core_cycles([count_block(block, timing) for block in kernel.blocks if block.trips])
+                for kernel in run], timing, code, data)
     return dict(states)
+
+
+def _core_cycles(blocks: Sequence[BlockCounts]) -> float:
+    return math.fsum(block.cpu_cycles for block in blocks)
+
+
+def _warm(kernels: Sequence[Kernel], core_cycles: Sequence[float], timing: CoreTiming,
+          code: CodePath, data: DataPath) -> None:
+    """Run kernels for what they leave in caches alone."""
+    if code.cache is not None and is_unified(data.board, code.cache):
+        for kernel, cycles in zip(kernels, core_cycles, strict=True):
+            code.fetch(kernel, timing)
+            data.access(kernel, cycles)
+        return
+    for kernel in kernels:
+        code.fetch(kernel, timing)
+    data.warm(kernels, core_cycles)
 
 
 def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
@@ -193,7 +210,7 @@ def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: CodeTraf
         CountLine(event=event, place=COPYING if block.count("copy_issue") else "",
                   occurred=count, exposed=count)
         for block in blocks for event, count in block.events))])
-    core_cycles = math.fsum(block.cpu_cycles for block in blocks)
+    core_cycles = _core_cycles(blocks)
     bursts = None
     if loads:
         from hwmodels.bus.contention import count_waits, list_bursts

@@ -21,7 +21,7 @@ from functools import partial
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import change_board, load_board
-from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.cache.set_associative import new_state, simulate_kernels, simulate_nests
 from hwmodels.kernel import Kernel
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import deploy
@@ -78,7 +78,10 @@ def median_s(call: Callable[[], object]) -> float:
 
 
 def simulate_all(kernels: Sequence[Kernel], cache: Cache, state, method="auto") -> None:  # type: ignore[no-untyped-def]
-    """A pass, as fast as it goes."""
+    """A pass, as fast as it goes: as predictions warm caches, or kernel by kernel."""
+    if method == "auto":
+        simulate_kernels(cache, kernels, state)
+        return
     for kernel in kernels:
         _, state = simulate_nests(cache, kernel.nests, kernel.operands, state, method=method)
 

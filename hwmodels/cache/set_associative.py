@@ -17,14 +17,17 @@ from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
 from hwmodels.cache.counts import AccessCounts, OwnerCounts
 from hwmodels.cache.running import run_plan
-from hwmodels.cache.transfer import place_transfer
+from hwmodels.cache.transfer import Chain, make_chain, place_transfer
 from hwmodels.errors import BoardError, KernelError, did_you_mean
-from hwmodels.kernel import Nest, Operand
+from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
 from hwmodels.nest.program import MAX_OWNERS, STATE_HEAD
 
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
+
+MOST_CHAINS = 16
+"""Sequences of kernels whose transfers are kept one behind the other."""
 
 METHODS = ("auto", "accesses", "runs", "phases")
 """Ways to simulate, all exact: one access after the other; runs of them; phases and passes, where
@@ -169,13 +172,66 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
                          f"bytes, replacement) {state.shape}; accepted: {call.shape}")
     words, plan = state.words.copy(), call.plan
     if call.moves:
-        placed = plan.moved.get(state.owners) or place_transfer(
+        chain = plan.moved.get(state.owners) or place_transfer(
             plan, cache, operands, call.looked_up, state.owners)
-        counts, owners = placed.move(words), placed.owners
+        (counts,), owners = chain.move(words), chain.owners
     else:
         counts, owners = run_plan(plan, cache, operands, call.looked_up, state.owners, words)
     words.flags.writeable = False
     return counts, CacheState(shape=call.shape, words=words, owners=owners)
+
+
+def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
+                     cached: Sequence[tuple[bool, ...]] | None = None,
+                     ) -> tuple[tuple[AccessCounts, ...], CacheState]:
+    """Run kernels' accesses through a cache, one kernel behind the other.
+
+    Parameters
+    ----------
+    cache, state
+        As for `simulate_nests`.
+    kernels : sequence of Kernel
+        In order.
+    cached : sequence of tuple of bool, optional
+        Per kernel and operand, whether its memory is looked up; by default all are.
+
+    Returns
+    -------
+    tuple of AccessCounts
+        Per kernel, as `simulate_nests` has them: under LRU by one call for all of them.
+    CacheState
+        After the last.
+    """
+    flags = cached or (None,) * len(kernels)
+    calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, "auto")
+             for kernel, looked_up in zip(kernels, flags, strict=True)]
+    if state.shape != _shape(cache) or not all([call.moves for call in calls]):
+        found = []
+        for kernel, looked_up in zip(kernels, flags, strict=True):
+            counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state, looked_up)
+            found.append(counts)
+        return tuple(found), state
+    key = (state.owners, *map(id, calls))
+    known = _CHAINS.get(key)
+    if known is None:
+        if len(_CHAINS) >= MOST_CHAINS:
+            _CHAINS.clear()
+        known = _CHAINS[key] = _chain(cache, kernels, calls, state.owners), calls
+    words = state.words.copy()
+    every = known[0].move(words)
+    words.flags.writeable = False
+    return every, CacheState(shape=state.shape, words=words, owners=known[0].owners)
+
+
+def _chain(cache: Cache, kernels: Sequence[Kernel], calls: Sequence[_Call],
+           owners: tuple[tuple[str, str], ...]) -> Chain:
+    """Put the transfers of kernels one behind the other."""
+    placed, known = [], owners
+    for kernel, call in zip(kernels, calls, strict=True):
+        alone = place_transfer(call.plan, cache, kernel.operands, call.looked_up, known)
+        placed.append(alone.parts[0][0])
+        known = alone.owners
+    return make_chain(placed, cache.ways, owners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -204,6 +260,8 @@ class _Call:
 
 
 _CALLS: dict[tuple[object, ...], _Call] = {}
+_CHAINS: dict[tuple[object, ...], tuple[Chain, list[_Call]]] = {}
+"""By owners before and calls, which stay alive, so that nothing else takes their identity."""
 
 
 def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],

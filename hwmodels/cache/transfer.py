@@ -11,6 +11,7 @@ first lines are stored to, which leave before that, and which stay as they were.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -77,8 +78,8 @@ class PlacedTransfer:
     ----------
     table : ndarray of int64
         As `hwmodels.kernels.cache_transfer` reads it.
-    ways, size : int
-        Of the cache; counters.
+    size : int
+        Counters.
     firsts : int
         Lines looked up.
     owners : tuple of (str, str)
@@ -87,41 +88,92 @@ class PlacedTransfer:
         Per operand, what makes its counts.
     made : dict
         Counts made last, by the bytes of counters.
-    spare : list
-        Counters that earlier runs are done with, and what runs with them.
     """
 
     table: np.ndarray
-    ways: int
     size: int
     firsts: int
     owners: Owners
     counts: tuple[Count, ...]
     made: dict[bytes, AccessCounts] = field(default_factory=dict)
+
+    def count(self, counters: bytes) -> AccessCounts:
+        """Return what counters say."""
+        if len(self.made) >= MOST_MADE:
+            self.made.clear()
+        found = self.made[counters] = make_counts(
+            self.counts, self.owners, np.frombuffer(counters, dtype=np.int64).tolist(),
+            self.firsts)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chain:
+    """Transfers of kernels that follow each other.
+
+    Parameters
+    ----------
+    parts : tuple of (PlacedTransfer, slice)
+        In order, and where the bytes of the counters of each are.
+    table : ndarray of int64
+        One behind the other.
+    ways : int
+        Of the cache.
+    owners : tuple of (str, str)
+        After the last.
+    spare : list
+        Counters that earlier runs are done with, and what runs with them.
+    """
+
+    parts: tuple[tuple[PlacedTransfer, slice], ...]
+    table: np.ndarray
+    ways: int
+    owners: Owners
     spare: list[tuple[np.ndarray, Callable[[np.ndarray], None]]] = field(default_factory=list)
 
-    def move(self, words: np.ndarray) -> AccessCounts:
-        """Bring a state, in place, to after the kernel; return what that counts."""
+    def move(self, words: np.ndarray) -> tuple[AccessCounts, ...]:
+        """Bring a state, in place, to after the kernels; return what each counts."""
         room = self.spare.pop() if self.spare else self._make_room()
         room[1](words)
         counters = room[0].tobytes()
         self.spare.append(room)
-        found = self.made.get(counters)
-        if found is None:
-            if len(self.made) >= MOST_MADE:
-                self.made.clear()
-            found = self.made[counters] = make_counts(
-                self.counts, self.owners, np.frombuffer(counters, dtype=np.int64).tolist(),
-                self.firsts)
-        return found
+        return tuple([part.made.get(own := counters[where]) or part.count(own)
+                      for part, where in self.parts])
 
     def _make_room(self) -> tuple[np.ndarray, Callable[[np.ndarray], None]]:
-        room = np.empty(self.size + self.ways, dtype=np.int64)
-        return room[:self.size], TRANSFER_STATE.bind(self.ways, self.table, None, room)
+        size = self.parts[-1][1].stop // 8 if self.parts else 0
+        room = np.empty(size + self.ways, dtype=np.int64)
+        return room[:size], TRANSFER_STATE.bind(len(self.parts), self.ways, self.table, None, room)
+
+
+def make_chain(placed: Sequence[PlacedTransfer], ways: int, owners: Owners) -> Chain:
+    """Put transfers, each placed behind the one before it, one behind the other.
+
+    Parameters
+    ----------
+    placed : sequence of PlacedTransfer
+        In order.
+    ways : int
+        Of the cache.
+    owners : tuple of (str, str)
+        Before the first.
+
+    Returns
+    -------
+    Chain
+        What all of them do.
+    """
+    ends = [0, *itertools.accumulate(8 * one.size for one in placed)]
+    tables = [one.table for one in placed]
+    return Chain(
+        parts=tuple((one, slice(*ends[at:at + 2])) for at, one in enumerate(placed)),
+        table=(tables[0] if len(tables) == 1 else np.concatenate(tables) if tables
+               else np.zeros(0, dtype=np.int64)),
+        ways=ways, owners=placed[-1].owners if placed else owners)
 
 
 def place_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
-                   looked_up: Sequence[bool], known: Owners) -> PlacedTransfer:
+                   looked_up: Sequence[bool], known: Owners) -> Chain:
     """Return a plan's transfer behind the owners of earlier kernels; those made last are kept.
 
     Parameters
@@ -131,20 +183,19 @@ def place_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
 
     Returns
     -------
-    PlacedTransfer
-        Found by one run of the plan's program, if it was not yet.
+    Chain
+        Of that alone; found by one run of the plan's program, if it was not yet.
     """
-    placed = plan.moved.get(known)
-    if placed is None:
+    found = plan.moved.get(known)
+    if found is None:
         if not plan.transfer:
             plan.transfer.append(find_transfer(plan, cache, operands, looked_up))
-        placed = _place(plan.transfer[0], cache.ways,
-                        count_operands(plan, cache, operands, looked_up),
+        placed = _place(plan.transfer[0], count_operands(plan, cache, operands, looked_up),
                         number_owners(known, operands, looked_up)[0])
         if len(plan.moved) >= MOST_PLACED:
             plan.moved.clear()
-        plan.moved[known] = placed
-    return placed
+        found = plan.moved[known] = make_chain((placed,), cache.ways, known)
+    return found
 
 
 def find_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
@@ -210,8 +261,7 @@ def _lay_out(used: np.ndarray, firsts: np.ndarray, numbers: np.ndarray, leaving:
     return rows[kept], np.flatnonzero(owned[kept])
 
 
-def _place(transfer: Transfer, ways: int, counts: tuple[Count, ...],
-           owners: Owners) -> PlacedTransfer:
+def _place(transfer: Transfer, counts: tuple[Count, ...], owners: Owners) -> PlacedTransfer:
     """Give a transfer's owners the numbers they have behind those of earlier kernels."""
     numbers = np.array([owners.index(owner) for owner in transfer.owners] or [0], dtype=np.int64)
     table = transfer.table.copy()
@@ -225,5 +275,5 @@ def _place(transfer: Transfer, ways: int, counts: tuple[Count, ...],
         counters[first + 2 * number:first + 2 * number + 2] = left
     table = np.concatenate([[transfer.sets, len(counters), first], counters, table])
     return PlacedTransfer(
-        table=table, ways=ways, size=len(counters),
+        table=table, size=len(counters),
         firsts=len(transfer.entries_at) // 2, owners=owners, counts=counts)

@@ -70,7 +70,7 @@ def renew_four(table: Words, first: Integer, words: Words, base: Integer, counte
 
 @compile_inline
 def transfer_set(table: Words, at: Integer, ways: Integer, words: Words, counters: Words,
-                 leaving: Integer, room: Integer) -> Integer:
+                 out: Integer, leaving: Integer, room: Integer) -> Integer:
     """Bring a set from before a kernel to after it; return where the next set's words begin.
 
     The entries the kernel has not come to yet stand in `room`, most recent first.
@@ -90,7 +90,7 @@ def transfer_set(table: Words, at: Integer, ways: Integer, words: Words, counter
         if way < held:
             entry, found = counters[room + way], table[first + count + seen]
             fate = found & FATE
-            counters[found >> 16] -= 1
+            counters[out + (found >> 16)] -= 1
             if fate >= STAYS:
                 words[base + fate - STAYS] = entry
             elif fate == GONE:
@@ -107,22 +107,24 @@ def transfer_set(table: Words, at: Integer, ways: Integer, words: Words, counter
 
 
 @compile_kept
-def transfer_state(ways: Integer, table: Words, words: Words, counters: Words) -> None:
-    """Bring a cache from before a kernel to after it.
+def transfer_state(kernels: Integer, ways: Integer, table: Words, words: Words,
+                   counters: Words) -> None:
+    """Bring a cache from before kernels to after them.
 
     Parameters
     ----------
-    ways : int
-        Geometry.
+    kernels, ways : int
+        How many follow each other; geometry.
     table : ndarray of int64
-        Sets the kernel comes to, number of its counters and where those of lines that leave begin;
-        what the counters are from an empty cache; of each set the place of its entries in the
-        state, number of first lines, those, what is to be known of each, and as many entries of
-        the end.
+        Of each kernel: sets it comes to, number of its counters and where those of lines that leave
+        begin; what the counters are from an empty cache; of each set the place of its entries in
+        the state, number of first lines, those, what is to be known of each, and as many entries
+        of the end.
     words : ndarray of int64
         State of the cache, changed.
     counters : ndarray of int64
-        Filled, but for the last words, as many as there are ways: they are room.
+        Filled, one kernel's behind the other's, but for the last words, as many as there are ways:
+        they are room.
 
     Notes
     -----
@@ -130,9 +132,14 @@ def transfer_state(ways: Integer, table: Words, words: Words, counters: Words) -
     hit if it is among what the ones before it did not drive out, and else drives the oldest line
     out that the kernel has not come to.
     """
-    size, leaving, at = table[SIZE], table[LEAVING], HEAD
-    for place in range(size):
-        counters[place] = table[at]
-        at += 1
-    for _ in range(table[SETS]):
-        at = transfer_set(table, at, ways, words, counters, leaving, size)
+    room = len(counters) - ways
+    at = out = 0
+    for _ in range(kernels):
+        sets, size, leaving = table[at + SETS], table[at + SIZE], out + table[at + LEAVING]
+        at += HEAD
+        for place in range(size):
+            counters[out + place] = table[at + place]
+        at += size
+        for _ in range(sets):
+            at = transfer_set(table, at, ways, words, counters, out, leaving, room)
+        out += size

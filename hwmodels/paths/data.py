@@ -10,8 +10,15 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hwmodels.board.facts import Board, Cache
+from hwmodels.board.policies import POLICIES
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
-from hwmodels.cache.set_associative import CacheState, line_buffer_of, new_state, simulate_nests
+from hwmodels.cache.set_associative import (
+    CacheState,
+    line_buffer_of,
+    new_state,
+    simulate_kernels,
+    simulate_nests,
+)
 from hwmodels.kernel import Kernel
 from hwmodels.paths.refill import refill_cycles
 from hwmodels.paths.traffic import DataTraffic
@@ -74,6 +81,29 @@ class DataPath:
             lower=tuple(lower.values()),
             array_reads=tuple(self._array_reads(kernel, operand, cache)
                               for operand, cache in zip(operands, caches, strict=True)))
+
+    def warm(self, kernels: Sequence[Kernel], core_cycles: Sequence[float]) -> None:
+        """Run kernels' accesses, one kernel behind the other, for what they leave in caches.
+
+        Parameters
+        ----------
+        kernels, core_cycles
+            As for `access`, of each.
+        """
+        served = {memory.name: data_cache(self.board, memory) for memory in self.board.memories}
+        rows = [[served[operand.memory] for operand in kernel.operands] for kernel in kernels]
+        caches = dict.fromkeys(cache for row in rows for cache in row if cache is not None)
+        if any(cache.streaming_lines or cache.below or not POLICIES[cache.replacement].stack
+               for cache in caches) or any(
+                   memory.line_buffer and served[memory.name] is None
+                   for memory in self.board.memories):
+            for kernel, cycles in zip(kernels, core_cycles, strict=True):
+                self.access(kernel, cycles)
+            return
+        for cache in caches:
+            flags = [tuple([one is cache for one in row]) for row in rows]
+            _, self.states[cache.name] = simulate_kernels(
+                cache, kernels, self.states.get(cache.name) or new_state(cache), flags)
 
     def _look_up(self, cache: Cache | None, kernel: Kernel, chosen: tuple[bool, ...],
                  core_cycles: float) -> tuple[AccessCounts, dict[Cache, AccessCounts]]:
