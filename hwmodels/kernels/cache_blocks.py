@@ -3,7 +3,6 @@
 import numpy as np
 
 from hwmodels.kernels.cache_policies import (
-    find_way,
     geometry_of,
     record_of,
     set_among,
@@ -11,7 +10,6 @@ from hwmodels.kernels.cache_policies import (
     touch,
 )
 from hwmodels.kernels.cache_words import (
-    ABSENT,
     ADDRESS,
     ALLOWED,
     ANY,
@@ -20,20 +18,16 @@ from hwmodels.kernels.cache_words import (
     CHUNK,
     CLASHES,
     CLEAN,
-    COUPLED,
     ENTERED,
-    ENTRY,
     FILLED,
     FIRST,
     FIRST_BLOCK,
     FIRST_STILL,
     FLAGS,
     HIGH,
-    HITS_CHANGE,
     KIND,
     KNOWN,
     KNOWN_WORDS,
-    LEAF,
     LINE,
     LISTED,
     LISTS,
@@ -56,20 +50,15 @@ from hwmodels.kernels.cache_words import (
     SETS,
     SEVERAL,
     SHIFT,
-    SPLIT,
     STAMP,
     STEP,
     STILL,
     STILL_BLOCK,
     STILL_LINE,
-    STORER,
-    STORES,
     THREE,
     TURNED,
     TWO,
-    WAYS,
     WORK,
-    WRITE,
     ZERO,
 )
 from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
@@ -102,25 +91,13 @@ def span_of(m: Words, at: Integer, start: Integer, stop: Integer,
     return turn, final, address, reach, step
 
 
-@compile_inline
-def draws(m: Words, s: Integer) -> bool:
-    """Whether what a set evicts next hangs on the others: it is full, and the sets are coupled.
-
-    A line that fills an empty way draws nothing from a state all sets share.
-    """
-    drawn: bool = m[COUPLED] != 0 and m[s + ENTRY + np.uint64(m[WAYS]) - ONE] >= 0
-    return drawn
-
-
 @compile_part
 def note_again(m: Words, line: Integer, index: Integer, s: Integer, at: Integer,
                single: Integer, clash: Integer) -> Integer:
     """Note a further line of a set, or its line touched in another manner.
 
     Order does not tell in a set that sees one line only, touched in one manner or in manners
-    that follow each other; nor, where hits change nothing, in one whose lines are all present.
-    An LFSR or a counter of all couples the sets: there order tells wherever a line is absent
-    and the set is full.
+    that follow each other.
 
     Returns
     -------
@@ -135,16 +112,9 @@ def note_again(m: Words, line: Integer, index: Integer, s: Integer, at: Integer,
         flags |= TURNED
     if flags & TURNED and not (single and (
             m[s + PART] < part < ANY or (part == m[s + PART] and kind == m[s + KIND]))):
-        flags |= MIXED | (STORES if kind & 1 and m[s + STORER] not in (kind, -1) else 0)
-    told = flags & (SEVERAL | MIXED)
-    if not m[HITS_CHANGE]:
-        if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
-            flags |= ABSENT
-        told = flags & STORES or (flags & ABSENT and (told or draws(m, s)))
+        flags |= MIXED
     m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, max(part, m[s + PART]), flags
-    if kind & 1:
-        m[s + STORER] = kind
-    if told and m[clash + index] != stamp:
+    if flags & (SEVERAL | MIXED) and m[clash + index] != stamp:
         m[clash + index] = stamp
         return 1
     return 0
@@ -191,8 +161,7 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
     """Deal with the listed sets that still blocks use, too: some clash, in others a line is noted.
 
     In a set that no block moved in, neither now nor in the iterations before, and that was not
-    filled in those, all touches were hits and are made again: they change nothing. So are all
-    where hits change nothing and all lines are there, moved or not.
+    filled in those, all touches were hits and are made again: they change nothing.
     """
     clashed = 0
     stamp, clash = m[STAMP], clash_of(m, depth)
@@ -201,37 +170,15 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
         index = np.uint64(m[listed + place])
         known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
         if m[known + STILL] == entered and m[clash + index] != stamp:
-            line, s, at = m[known + STILL_LINE], record_of(m, index), m[known + STILL_BLOCK]
-            seen, kind = m[s + SEEN] == stamp, m[np.uint64(at) + B_KIND]
-            absent = m[HITS_CHANGE] or find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])
-            if line < 0 or (absent and draws(m, s)) or (seen and (
-                    absent or m[s + FLAGS] & ABSENT
-                    or (kind & 1 and m[s + STORER] not in (kind, -1)))):
+            line = m[known + STILL_LINE]
+            if line < 0 or m[record_of(m, index) + SEEN] == stamp:
                 m[clash + index] = stamp
                 clashed += 1
-            elif absent or kind & 1:
-                m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), at
-                m[s + FLAGS] = ABSENT
+            else:
+                m[note], m[note + ONE] = line, np.int64(index)
+                m[note + TWO] = m[known + STILL_BLOCK]
                 note += THREE
     return clashed, note
-
-
-@compile_part
-def find_alone(m: Words, end: Integer, depth: Integer, entered: Integer) -> Integer:
-    """Return the one set that clashes, plus one, if it sees one line alone; else zero.
-
-    Where what sets evict hangs on the others, one eviction is in order with itself.
-    """
-    clash, note = clash_of(m, depth), np.uint64(m[NOTES])
-    while note < end:
-        index = np.uint64(m[note + ONE])
-        if m[clash + index] == m[STAMP]:
-            known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
-            told = m[record_of(m, index) + FLAGS] & (SEVERAL | MIXED | STORES)
-            still = entered and m[known + STILL] == entered
-            return ZERO if told or still else index + ONE
-        note += THREE
-    return ZERO
 
 
 @compile_part
@@ -247,14 +194,12 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     stamp, clash = m[STAMP], clash_of(m, depth)
     knowns = np.uint64(m[KNOWN]) + depth * np.uint64(sets) * KNOWN_WORDS
     listed = np.uint64(m[LISTS]) + depth * np.uint64(sets + 1)
-    count, ways = np.uint64(m[listed]), np.uint64(m[WAYS])
-    busy = m[HITS_CHANGE] != 0
+    count = np.uint64(m[listed])
     single = stop - start == 1
     clashed, note = 0, np.uint64(m[NOTES])
     while at < end:
         turn, final, address, reach, step = span_of(m, at, start, stop, shift)
         kind, part = m[at + B_KIND], m[at + B_PART]
-        storer, writes = kind if kind & 1 else -1, m[at + WRITE] != 0
         while turn < final:
             line, high = address >> shift, (address + reach) >> shift
             while line <= high:
@@ -262,23 +207,14 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                 if m[allowed + index] == own:
                     s, known = records + index * words, knowns + index * KNOWN_WORDS
                     if m[s + SEEN] != stamp:
-                        m[s + SEEN], m[s + STORER], m[s + FLAGS] = stamp, storer, 0
+                        m[s + SEEN], m[s + FLAGS] = stamp, 0
                         m[s + LINE], m[s + KIND], m[s + PART] = line, kind, part
                         if m[known + LISTED] != stamp:
                             count += ONE
                             m[known + LISTED], m[listed + count] = stamp, np.int64(index)
                         m[known + MOVED] = stamp
-                        told = busy
-                        if not busy:
-                            # Loads of what is there change nothing.
-                            absent = find_way(m, s + ENTRY, line) == ways
-                            m[s + FLAGS] = ABSENT if absent else 0
-                            told = absent or writes
-                            drawn = absent and draws(m, s)
-                            m[clash + index] = stamp if drawn else m[clash + index]
-                            clashed += 1 if drawn else 0
                         m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
-                        note += THREE if told else ZERO
+                        note += THREE
                     elif line != m[s + LINE] or kind != m[s + KIND] or part != m[s + PART]:
                         clashed += note_again(m, line, index, s, at, single, clash)
                         m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
@@ -299,10 +235,7 @@ def touch_notes(m: Words, end: Integer, depth: Integer) -> None:
     while note < end:
         index, at = np.uint64(m[note + ONE]), np.uint64(m[note + TWO])
         if m[clash + index] != stamp:
-            s = record_of(m, index)
-            # Where hits change nothing, loads of what is there need not be made.
-            if m[HITS_CHANGE] or m[at + WRITE] or m[s + FLAGS] & ABSENT:
-                touch(m, m[note], s, at)
+            touch(m, m[note], record_of(m, index), at)
         note += THREE
 
 
@@ -389,9 +322,7 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
             m[np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)] = 0
         stop = min(extent, turn + size)
         clashed, note = note_blocks(m, turn, stop, begin, end, allowed, own, depth)
-        alone = find_alone(m, note, depth, entered) if clashed == 1 and m[COUPLED] else ZERO
-        if not clashed or alone or stop - turn == 1 or (m[op] == LEAF and (
-                clashed * 8 <= m[SETS] or stop - turn < SPLIT)):
+        if not clashed or stop - turn == 1:
             break
         # Too many sets see several lines: fewer iterations reach fewer.
         size = (stop - turn + 3) // 4
@@ -399,9 +330,6 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
     if entered:
         further, note = settle_still(m, entered, depth, note)
         clashed += further
-    if alone and clashed == 1:
-        m[clash_of(m, depth) + alone - ONE] = 0
-        clashed = 0
     touch_notes(m, note, depth)
     m[loop + OWN], m[loop + ALLOWED] = m[STAMP], np.int64(clash_of(m, depth))
     if not entered:

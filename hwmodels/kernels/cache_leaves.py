@@ -9,6 +9,7 @@ import numpy as np
 from hwmodels.kernels.cache_blocks import are_apart, clash_of, span_of, touch_blocks
 from hwmodels.kernels.cache_lines import run_rounds
 from hwmodels.kernels.cache_policies import (
+    find_way,
     geometry_of,
     record_of,
     set_among,
@@ -19,6 +20,7 @@ from hwmodels.kernels.cache_policies import (
 from hwmodels.kernels.cache_words import (
     ADDRESS,
     CHUNK,
+    ENTRY,
     FEW,
     FIRST,
     FIRST_BLOCK,
@@ -31,11 +33,13 @@ from hwmodels.kernels.cache_words import (
     LINE,
     LOG_STEP,
     LOW,
+    LRU,
     MOST_APART,
     MOST_SHARERS,
     NOTES,
     ONE,
     OPERAND,
+    POLICY,
     RECORD,
     ROOM,
     SEEN,
@@ -137,7 +141,7 @@ def touch_sharers(m: Words, s: Integer, index: Integer, scratch: Integer, start:
                   stop: Integer, clash: Integer) -> Integer:
     """Touch the lines of a set that several pieces come into, or stamp it; return 1 if so."""
     count = np.uint64(m[s + FLAGS])
-    distinct = ZERO
+    distinct = absent = ZERO
     firsts, lasts = scratch, scratch + TWO * MOST_SHARERS
     note = np.uint64(m[s + LINE])
     many = count > MOST_SHARERS
@@ -147,10 +151,12 @@ def touch_sharers(m: Words, s: Integer, index: Integer, scratch: Integer, start:
         for other in range(number):
             new = new and m[np.uint64(m[firsts + TWO * other + ONE])] != line
         distinct += ONE if new else ZERO
+        if m[POLICY] != LRU:
+            absent += ONE if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]) else ZERO
         insert_key(m, firsts, number, first_touch(m, at, line, start), note)
         insert_key(m, lasts, number, last_touch(m, at, line, stop), note)
         note = np.uint64(m[note + TWO])
-    if many or distinct > np.uint64(m[WAYS]):
+    if many or distinct > np.uint64(m[WAYS]) or (absent and distinct > TWO):
         m[clash + index] = m[STAMP]
         return 1
     # Lines that come first in both orders stand where they are to stand.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hwmodels.kernels.cache_policies import record_of, set_of, touch, touch_apart
+from hwmodels.kernels.cache_policies import record_of, set_of, touch_apart
 from hwmodels.kernels.cache_words import (
     ACTIVE,
     ADDRESS,
@@ -86,7 +86,7 @@ def run_lines(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer
             while line <= high:
                 index = set_of(m, line)
                 if m[allowed + index] == own:
-                    touch(m, line, record_of(m, index), at)
+                    touch_apart(m, line, record_of(m, index), at)
                 line += 1
             line = high
             address += step

@@ -6,16 +6,19 @@ The array all of it works in is explained in `cache_words`.
 
 import numpy as np
 
-from hwmodels.kernels.cache_blocks import clash_of, try_chunk
+from hwmodels.kernels.cache_blocks import try_chunk
+from hwmodels.kernels.cache_events import run_settled, try_events
 from hwmodels.kernels.cache_leaves import run_pieces
 from hwmodels.kernels.cache_lines import run_lines, run_rounds, set_ranges, shift_streams
 from hwmodels.kernels.cache_passes import run_passes
-from hwmodels.kernels.cache_policies import record_of
+from hwmodels.kernels.cache_policies import record_of, settle
+from hwmodels.kernels.cache_settled import try_settled
 from hwmodels.kernels.cache_words import (
     ALLOWED,
     CHUNK,
     CODE,
     CODE_END,
+    COUPLED,
     CURSORS,
     DEPTH,
     END,
@@ -26,11 +29,11 @@ from hwmodels.kernels.cache_words import (
     FIRST_BLOCK,
     FOUR,
     FULL,
+    HITS_CHANGE,
     LAST,
     LEAF,
     LOOP_WORDS,
     LOOPS,
-    LRU,
     MIDDLE,
     ONE,
     OPERATION_WORDS,
@@ -40,12 +43,13 @@ from hwmodels.kernels.cache_words import (
     PASSES_END,
     PHASE,
     PHASE_END,
-    POLICY,
     POSITION,
     RECORD,
     REGISTER,
     ROWS,
     SETS,
+    SETTLED,
+    SETTLED_END,
     SIZE,
     SPARSE,
     STAMP,
@@ -56,6 +60,8 @@ from hwmodels.kernels.cache_words import (
     TURN,
     TWO,
     WAYS,
+    WINDOWS,
+    WINDOWS_END,
     WORD,
     WORK,
     ZERO,
@@ -70,27 +76,21 @@ def run_leaf(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integ
     work = np.uint64(m[WORK])
     first, last = np.uint64(m[op + FIRST]) * RECORD, np.uint64(m[op + LAST]) * RECORD
     block = np.uint64(m[op + FIRST_BLOCK]) * RECORD
-    chunk = m[op + CHUNK]
     if m[op + PARTNER]:
         set_ranges(m, turn, extent, depth, work + block, work + last)
-    if m[POLICY] == LRU and block != first:
-        run_pieces(m, op, depth, turn, extent, allowed, own)
+    if block != first:
+        if m[HITS_CHANGE]:
+            run_pieces(m, op, depth, turn, extent, allowed, own)
+        else:
+            run_settled(m, op, turn, extent, allowed, own)
         return
     if m[SPARSE] and extent - turn > 1:
         run_rounds(m, turn, extent, work + first, work + last, allowed, own)
         return
-    if block == first:
-        while turn < extent:
-            m[STAMP] += 1
-            run_lines(m, turn, min(extent, turn + chunk), work + first, work + last, allowed, own)
-            turn += chunk
-        return
-    size, entered = chunk, np.int64(0)
     while turn < extent:
-        stop, clashed, size = try_chunk(m, op, depth, turn, extent, size, entered, allowed, own)
-        if clashed:
-            run_rounds(m, turn, stop, work + first, work + last, clash_of(m, depth), m[STAMP])
-        entered = m[np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS + ENTERED]
+        m[STAMP] += 1
+        stop = min(extent, turn + m[op + CHUNK])
+        run_lines(m, turn, stop, work + first, work + last, allowed, own)
         turn = stop
 
 
@@ -109,8 +109,14 @@ def run_loop(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integ
         tried = extent
         m[loop + OWN], m[loop + ALLOWED] = own, np.int64(allowed)
     while turn < extent and turn == tried:
-        tried, clashed, size = try_chunk(m, op, depth, turn, extent, size, entered, allowed, own)
-        entered = m[loop + ENTERED]
+        if m[HITS_CHANGE]:
+            tried, clashed, size = try_chunk(m, op, depth, turn, extent, size, entered, allowed,
+                                             own)
+            entered = m[loop + ENTERED]
+        elif m[COUPLED]:
+            turn, tried, clashed, size = try_events(m, op, depth, turn, extent, size, allowed, own)
+        else:
+            tried, clashed, size = try_settled(m, op, depth, turn, extent, size, allowed, own)
         if not clashed:
             turn = tried
     m[loop + TURN], m[loop + STOP], m[loop + SIZE], m[loop + TRIED] = turn, extent, size, tried
@@ -154,6 +160,17 @@ def move_sets(m: Words, words: Words, stored: Integer) -> None:
             m[s + WORD] = words[word + index]
 
 
+@compile_inline
+def settle_sets(m: Words) -> None:
+    """Note which lines of operands are there."""
+    for word in range(np.uint64(m[SETTLED]), np.uint64(m[SETTLED_END])):
+        m[word] = 0
+    for index in range(np.uint64(m[SETS])):
+        s = record_of(m, index)
+        for way in range(np.uint64(m[WAYS])):
+            settle(m, m[s + ENTRY + way] >> 8, -1, -1)
+
+
 @compile_kept
 def run_program(m: Words, words: Words) -> None:
     """Run a program through a cache.
@@ -174,6 +191,8 @@ def run_program(m: Words, words: Words) -> None:
     body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
     """
     move_sets(m, words, 0)
+    if m[WINDOWS] < m[WINDOWS_END]:
+        settle_sets(m)
     code = np.uint64(m[CODE])
     op = code
     row = ZERO

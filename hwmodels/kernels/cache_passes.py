@@ -4,7 +4,7 @@ import numpy as np
 
 from hwmodels.kernels.cache_blocks import clash_of
 from hwmodels.kernels.cache_lines import shift_streams
-from hwmodels.kernels.cache_policies import record_of, set_of
+from hwmodels.kernels.cache_policies import record_of, set_of, settle
 from hwmodels.kernels.cache_words import (
     ADDRESS,
     ALLOWED,
@@ -18,6 +18,7 @@ from hwmodels.kernels.cache_words import (
     FIRST_BLOCK,
     FIRST_INNER,
     FIRST_STILL,
+    HITS_CHANGE,
     INNER,
     LAST,
     LEAVING,
@@ -114,7 +115,10 @@ def settle_passes(m: Words, s: Integer, known: Integer, turn: Integer) -> None:
         m[at] += passes // period * (m[at] - m[old + word]) + m[last + ways + ONE + word] - m[
             old + word]
     for way in range(ways):
-        m[s + ENTRY + way] = m[last + way]
+        entry, kept = m[s + ENTRY + way], m[last + way]
+        m[s + ENTRY + way] = kept
+        if entry != kept and not m[HITS_CHANGE]:
+            settle(m, kept >> 8, -1, entry >> 8)
     m[s + WORD] = m[last + ways]
     m[s + FILLED] = m[STAMP]
     m[s + PERIOD] = m[known + TAKEN] = 0

@@ -9,6 +9,8 @@ import numpy as np
 
 from hwmodels.kernels.cache_words import (
     ALLOCATE,
+    ALONE,
+    ALONE_END,
     BYPASS,
     CLOCK,
     ENTRY,
@@ -20,6 +22,7 @@ from hwmodels.kernels.cache_words import (
     GLOBAL,
     GONE,
     HIT,
+    HITS_CHANGE,
     LEAVING,
     LRU,
     MARK,
@@ -41,6 +44,9 @@ from hwmodels.kernels.cache_words import (
     TREE,
     TWO,
     WAYS,
+    WINDOW_WORDS,
+    WINDOWS,
+    WINDOWS_END,
     WORD,
     WRITE,
     ZERO,
@@ -134,7 +140,7 @@ def choose_way(m: Words, word: Integer, ways: Integer, policy: Integer) -> Integ
 
 
 @compile_inline
-def choose_victim(m: Words, base: Integer, word: Integer) -> Integer:
+def choose_victim(m: Words, base: Integer, word: Integer, policy: Integer) -> Integer:
     """Way that gives way to a new line: the first empty one, else the policy's choice.
 
     Ways fill from the first, so the last one tells whether there are empty ones.
@@ -145,7 +151,7 @@ def choose_victim(m: Words, base: Integer, word: Integer) -> Integer:
         while m[base + way] >= 0:
             way += ONE
         return way
-    return np.uint64(choose_way(m, word, m[WAYS], m[POLICY]))
+    return np.uint64(choose_way(m, word, m[WAYS], policy))
 
 
 @compile_inline
@@ -198,7 +204,7 @@ def look_up_stack(m: Words, base: Integer, line: Integer, mark: Integer,
 
 @compile_inline
 def look_up_ways(m: Words, base: Integer, word: Integer, line: Integer, mark: Integer,
-                 write: Integer) -> Integer:
+                 write: Integer, policy: Integer) -> Integer:
     """Look a line up where every line keeps its way (all but LRU)."""
     ways = np.uint64(m[WAYS])
     way = find_way(m, base, line)
@@ -209,10 +215,10 @@ def look_up_ways(m: Words, base: Integer, word: Integer, line: Integer, mark: In
     else:
         if write and not m[ALLOCATE]:
             return BYPASS
-        way = choose_victim(m, base, word)
+        way = choose_victim(m, base, word, policy)
         left = m[base + way]
         m[base + way] = line << 8 | mark
-    if m[POLICY] == PLRU:
+    if policy == PLRU:
         m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
     return left
 
@@ -244,21 +250,48 @@ def note_gone(m: Words, line: Integer) -> None:
 
 
 @compile_inline
-def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
-    """Touch a line of set `s` for the stream or block `at`, and count.
+def set_bits(m: Words, window: Integer, line: Integer, stored: Integer) -> None:
+    """Note in a window that a line is there, and whether its operand stored to it last."""
+    bit = 1 << ((m[window + TWO] + line) & 31)
+    m[np.uint64((m[window + TWO] + line) >> 5)] |= bit
+    word = np.uint64((m[window + THREE] + line) >> 5)
+    m[word] = m[word] | bit if stored else m[word] & ~bit
 
-    Returns
-    -------
-    int
-        HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
-    """
-    m[CLOCK] += 1
-    write = m[at + WRITE]
-    if m[POLICY] == LRU:
-        left = look_up_stack(m, s + ENTRY, line, m[at + MARK], write)
-    else:
-        left = look_up_ways(m, s + ENTRY, s + WORD, line, m[at + MARK], write)
+
+@compile_part
+def settle(m: Words, line: Integer, operand: Integer, gone: Integer) -> None:
+    """Note that a line is there, last stored to by an operand (-1: none), and another one gone."""
+    at, end = np.uint64(m[WINDOWS]), np.uint64(m[WINDOWS_END])
+    number = 0
+    while at < end:
+        if 0 <= gone - m[at] < m[at + ONE]:
+            bit = 1 << ((m[at + TWO] + gone) & 31)
+            m[np.uint64((m[at + TWO] + gone) >> 5)] &= ~bit
+            m[np.uint64((m[at + THREE] + gone) >> 5)] &= ~bit
+        if 0 <= line - m[at] < m[at + ONE]:
+            set_bits(m, at, line, number == operand)
+        number += 1
+        at += WINDOW_WORDS
+
+
+@compile_inline
+def settle_touch(m: Words, line: Integer, operand: Integer, write: Integer, gone: Integer) -> None:
+    """Note what a touch of an operand's line changed."""
+    at = np.uint64(m[WINDOWS]) + np.uint64(operand) * WINDOW_WORDS
+    if at >= np.uint64(m[WINDOWS_END]):
+        return
+    alone = m[at + ALONE] <= line < m[at + ALONE_END]
+    if alone:
+        set_bits(m, at, line, write != 0)
+    if not alone or gone >= 0:
+        settle(m, -1 if alone else line, operand if write else -1, gone)
+
+
+@compile_inline
+def count_touch(m: Words, line: Integer, s: Integer, at: Integer, left: Integer) -> None:
+    """Count what a touch of a set for the stream or block `at` met, if it was no hit."""
     if left != HIT:
+        write = m[at + WRITE]
         counts = np.uint64(m[s + TALLY]) + THREE * np.uint64(m[at + OPERAND])
         if left == BYPASS:
             m[counts + TWO] += 1
@@ -274,10 +307,39 @@ def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
             note_gone(m, left >> 8)
         elif m[FIRSTS] and left == FILL:
             note_first(m, line, s, at)
+
+
+@compile_inline
+def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
+    """Touch a line of set `s` for the stream or block `at` where hits matter, and count.
+
+    Returns
+    -------
+    int
+        HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
+    """
+    m[CLOCK] += 1
+    if m[POLICY] == LRU:
+        left = look_up_stack(m, s + ENTRY, line, m[at + MARK], m[at + WRITE])
+    else:
+        left = look_up_ways(m, s + ENTRY, s + WORD, line, m[at + MARK], m[at + WRITE], PLRU)
+    count_touch(m, line, s, at, left)
+    return left
+
+
+@compile_part
+def touch_settling(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
+    """Touch a line as `touch` does where hits do not matter, and note what has settled."""
+    m[CLOCK] += 1
+    write = m[at + WRITE]
+    left = look_up_ways(m, s + ENTRY, s + WORD, line, m[at + MARK], write, m[POLICY])
+    count_touch(m, line, s, at, left)
+    if left >= FILL or (left == HIT and write):
+        settle_touch(m, line, m[at + OPERAND], write, left >> 8)
     return left
 
 
 @compile_part
 def touch_apart(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
-    """Touch a line as `touch` does, by a call: where that is done in several places."""
-    return touch(m, line, s, at)
+    """Touch a line under any policy, by a call: where that is done in several places."""
+    return touch(m, line, s, at) if m[HITS_CHANGE] else touch_settling(m, line, s, at)

@@ -12,13 +12,16 @@ import numpy as np
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
- SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED, ROOM, FIRSTS) = np.arange(40, dtype=np.uint64)
+ SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED, ROOM, FIRSTS, WINDOWS, WINDOWS_END, SETTLED, SETTLED_END,
+ SHARED) = np.arange(45, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
 from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
 change what leaves next, COUPLED that what one set evicts hangs on the others. ROOM: words
 for notes of pieces. FIRSTS: where the lines that fill empty ways are noted; zero where they are
-not."""
-TREE = np.uint64(40)
+not. Where hits change nothing, an operand's window is its first line, its lines and what is to be
+added to one for its bit that it is there, and that this operand stored to it; bits begin at
+SETTLED, 32 a word. SHARED: several operands store to a line."""
+TREE = np.uint64(45)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 """Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all
@@ -27,8 +30,8 @@ sets."""
 # A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries.
 # TALLY is where what leaves and misses it is counted.
 # USERS has a bit for each active stream of a leaf that is in it, PERIOD is as below.
-(SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, STORER, TALLY, USERS, PERIOD,
- ENTRY) = np.arange(12, dtype=np.uint64)
+(SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, TALLY, USERS, PERIOD,
+ ENTRY) = np.arange(11, dtype=np.uint64)
 # A first line of a set, behind how many it has: what touched it, and whether the line left before
 # it was stored to. Till then its owner is NOBODY.
 FIRST_WORDS = np.uint64(2)
@@ -36,7 +39,7 @@ GONE, NOBODY = 2, 127
 
 # What a loop knows of a set: stamps of being listed, moved in and used by still blocks, and those.
 LISTED, MOVED, STILL, STILL_LINE, STILL_BLOCK, KNOWN_WORDS = np.arange(6, dtype=np.uint64)
-SEVERAL, TURNED, MIXED, STORES, ABSENT = 1, 2, 4, 8, 16
+SEVERAL, TURNED, MIXED = 1, 2, 4
 
 STATE_HEAD = np.uint64(8)
 """Words of a state before its entries, of which the first is REGISTER; a word for each set follows
@@ -46,6 +49,11 @@ them."""
 (ADDRESS, STEP, LOG_STEP, REACH, WRITE, MARK, OPERAND, FOLLOWS, B_KIND, B_PART, LOW, HIGH, HERE,
  FIRST_GUARD, LAST_GUARD, NEXT) = np.arange(16, dtype=np.uint64)
 RECORD = np.uint64(16)
+
+# A window: where it has lines no other one has, behind what stands above.
+ALONE, ALONE_END, WINDOW_WORDS = np.arange(4, 7, dtype=np.uint64)
+# Of a block or piece: what is to be added to a line for its bit.
+BITS = FOLLOWS
 
 # A piece of a leaf: place of the first and of the last of its streams that are always in its line.
 FIRST_PLACE, LAST_PLACE = B_KIND, B_PART
@@ -69,10 +77,10 @@ HIT, BYPASS, FILL = -3, -2, -1
 NEVER = 1 << 60
 ANY = 1 << 30
 """Part of a block that several parts of a loop's body make up."""
-SPLIT = 8
-"""Iterations of a loop that are tried a quarter at a time when many lines clash."""
 PATIENCE = 8
 """Tries without a clash after which twice as many iterations are tried."""
+TIRED, REST = 2, 16
+"""Tries in a row that come to nothing, and iterations not tried after them (coupled sets)."""
 MOST_SHARERS = np.uint64(16)
 """Notes of a set, in some iterations of a leaf, that are put in order."""
 MOST_APART = np.uint64(6)

@@ -26,6 +26,10 @@ from hwmodels.kernels.expressions import (
     type_of,
 )
 
+MOST_INLINED = 160
+"""Instructions of a function above which it is called: putting it in place of a call saves nothing,
+and what it is put into takes LLVM longer than both."""
+
 
 class Retype(Exception):
     """A variable or result turned out wider than first taken: translate the function again."""
@@ -87,7 +91,9 @@ class Unit:
             returned = result[0] if result else ()
             arguments = ", ".join(declare(kind, f"%{name}", " noalias" if not linkage else "")
                                   for name, kind in zip(body.names, kinds, strict=True))
-            inline = " alwaysinline" if self.parts.get(function) and linkage else ""
+            size = len(body.lines)
+            inline = "" if not linkage else " alwaysinline" if self.parts.get(function) else \
+                " noinline" if size > MOST_INLINED else ""
             self.texts.append(
                 f"define {linkage}{type_of(returned)} @{symbol}({arguments}) nounwind{inline} {{\n"
                 ".top:\n" + "\n".join(body.slots + body.lines) + "\n}\n")

@@ -26,15 +26,18 @@ class Geometry:
         Of the cache.
     allocates : bool
         Stores do, or there are none.
-    stack : bool
-        The line that leaves is the one not touched for longest.
+    hits_change : bool
+        Whether a touch that finds its line changes what leaves next.
+    sets_apart : bool
+        Whether what one set evicts hangs on nothing outside it.
     """
 
     line_bytes: int
     sets: int
     ways: int
     allocates: bool
-    stack: bool
+    hits_change: bool
+    sets_apart: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,15 +137,18 @@ def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:
     found: list[Block] = []
     for number, part in enumerate(parts):
         for stream, extents in part:
-            # Order between parts matters where loads and stores mix.
-            order = number if stream.operand in stored & loaded else ANY_PART
+            # Order between parts matters where loads and stores mix, or between sets.
+            order = number if (not geometry.sets_apart
+                               or stream.operand in stored & loaded) else ANY_PART
             own = blocks_of(stream, order, depth, extents, geometry.line_bytes)
             found += own
             if (stream.guards or not own or len(found) > 16 * MAX_BLOCKS
                     or (stream.write and not geometry.allocates)):
                 return []
     merged = merge_blocks(found, geometry.line_bytes)
-    lines = _count_lines(merged, geometry.line_bytes)
+    # Where parts are told apart, each has room for its lines.
+    lines = _count_lines(merged, geometry.line_bytes) if geometry.sets_apart else sum(
+        _count_lines([block], geometry.line_bytes) for block in merged)
     return merged if len(merged) <= MAX_BLOCKS and lines <= 3 * geometry.sets // 2 else []
 
 

@@ -105,7 +105,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         tree = mark_passes(tree, cache)
     if method == "phases" and policy.stack and allocates:
         tree = cut_tree(tree, cache, operands)
-    program = flatten_tree(tree, cache, len(operands), allocates=allocates,
+    program = flatten_tree(tree, cache, operands, allocates=allocates,
                            grouped=method != "accesses")
     return Plan(program=program, traffic=traffic)
 

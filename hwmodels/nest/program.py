@@ -14,22 +14,21 @@ import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import POLICIES
-from hwmodels.kernel import Guard
+from hwmodels.kernel import Guard, Operand
 from hwmodels.nest.blocks import (
     EVER,
     Block,
     Geometry,
     Piece,
-    block_of,
     choose_chunk,
     count_iterations,
     find_blocks,
     find_pieces,
-    merge_blocks,
-    moving_lines,
 )
 from hwmodels.nest.passes import MAX_DIMENSIONS, Mover, find_movers
+from hwmodels.nest.rewrite import walk_streams
 from hwmodels.nest.stream import Repeat, Stream, Tree
+from hwmodels.nest.windows import count_words, find_windows, place_windows, share_lines
 
 LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
 """Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next
@@ -43,9 +42,10 @@ MAX_OWNERS = 127
 MOST_SPARE_WORDS = 1 << 17
 """Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
 
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 40, 64, 16, 11
-MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 45, 64, 16, 10
+MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 7
 STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD, FIRSTS_WORD = 7, 26, 29, 36, 39
+WINDOWS_WORD, SETTLED_WORD, SHARED_WORD, BITS_WORD, KIND_WORD = 40, 42, 44, 7, 8
 """Places in a record and a set, and in the header, as the kernel has them."""
 
 STATE_HEAD = 8
@@ -135,8 +135,8 @@ class _Flat:
     skipped: list[tuple[int, bool, int]] = field(default_factory=list)
 
 
-def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = True,
-                 grouped: bool = True) -> Program:
+def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
+                 allocates: bool = True, grouped: bool = True) -> Program:
     """Flatten a tree of streams.
 
     Parameters
@@ -145,8 +145,8 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         In program order.
     cache : Cache
         What it runs through.
-    operands : int
-        Number of operands its streams count from.
+    operands : sequence of Operand
+        Those its streams are of.
     allocates : bool
         Stores that miss allocate, or there are none.
     grouped : bool
@@ -159,7 +159,8 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
     """
     flat = _Flat(grouped=grouped, geometry=Geometry(
         line_bytes=cache.line_bytes, sets=cache.sets, ways=cache.ways, allocates=allocates,
-        stack=POLICIES[cache.replacement].stack))
+        hits_change=POLICIES[cache.replacement].hits_change,
+        sets_apart=POLICIES[cache.replacement].sets_apart))
     _flatten_body(tree, 0, flat)
     depths = max([len(place.steps_bytes) for place, _ in flat.places], default=0) + 1
     records: list[list[int]] = []
@@ -178,11 +179,13 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
         "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
         "loops": [[0] * 9] * (depths + 1),
-        "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
+        "misses": [[0] * 3] * len(operands), "leaving": [[0] * 2] * (MAX_OWNERS + 1),
         # From here on a run leaves all as it was, or stamped.
         "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
         "rows": [row for rows in flat.phases for row in rows.tolist()],
         "inner": inner,
+        "windows": find_windows(operands, cache.line_bytes) if flat.grouped and not (
+            flat.geometry.hits_change) else [],
         "sets": [[0] * (SET_WORDS + cache.ways)] * cache.sets,
     }
     rooms = {
@@ -191,16 +194,20 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "notes": 4 * (MOST_SHARERS + 4 * cache.sets + cache.sets * cache.ways
                       + 2 * len(records)),
     }
-    tally = 3 * operands + 2 * OWNER_ROOM
+    tally = 3 * len(operands) + 2 * OWNER_ROOM
     snapshots = 2 if POLICIES[cache.replacement].stack else min(cache.ways, 8) + 1
     pass_words = 3 + tally + snapshots * (cache.ways + 1 + tally)
     if flat.passes:
         rooms["passes"] = cache.sets * pass_words
     rooms["firsts"] = cache.sets * (1 + 2 * cache.ways) * (
         allocates and POLICIES[cache.replacement].stack)
-    return _lay_out(cache, depths, allocates, (pass_words, tally, snapshots), {
-        name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}, rooms,
-        flat.skipped)
+    rooms["settled"] = sum(2 * count_words(lines) for _, lines, *_ in front["windows"])
+    parts = {name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}
+    program = _lay_out(cache, depths, allocates, (pass_words, tally, snapshots), parts, rooms,
+                       flat.skipped)
+    if flat.grouped and not flat.geometry.hits_change:
+        _place_records(program, [place for place, _ in flat.places], tree)
+    return program
 
 
 def _record(place: Stream | Block | Piece, step: int, first_guard: int) -> list[int]:
@@ -245,7 +252,8 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
     header += [start["nexts"]]
     header += [0] * (HITS_CHANGE_WORD - len(header)) + [
         policy.hits_change, not policy.sets_apart,
-        places["notes"].stop - start["notes"] - 4 * MOST_SHARERS, 0]
+        places["notes"].stop - start["notes"] - 4 * MOST_SHARERS, 0,
+        start["windows"], places["windows"].stop, start["settled"], places["settled"].stop, 0]
     header += _tree_masks(cache.ways if policy.tree else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
@@ -255,6 +263,21 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
                    words=end, changing=start["steps"], records=places["work"],
                    misses=places["misses"], leaving=places["leaving"], sets=places["sets"],
                    firsts=places["firsts"], passes="passes" in rooms, skipped=tuple(skipped))
+
+
+def _place_records(program: Program, places: Sequence[object], tree: Tree) -> None:
+    """Say where the bits of blocks and pieces are, and whether operands stored to share lines."""
+    front = program.front
+    windows = place_windows(front[front[WINDOWS_WORD]:front[WINDOWS_WORD + 1]],
+                            int(front[SETTLED_WORD]))
+    records = front[program.records].reshape(-1, RECORD_WORDS)
+    for record, place in zip(records, places, strict=True):
+        if isinstance(place, (Block, Piece)):
+            record[BITS_WORD] = windows[place.operand, 2 + place.write]
+        if isinstance(place, Block):
+            record[KIND_WORD] = place.part
+    front[SHARED_WORD] = share_lines(windows[sorted(
+        {stream.operand for stream in walk_streams(tree) if stream.write})])
 
 
 def _tree_masks(ways: int) -> list[int]:
@@ -343,21 +366,14 @@ def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> N
     steps = [_pad(stream.steps_bytes, depth + 1)[depth] for stream in leaf]
     line_bytes = flat.geometry.line_bytes
     settled = flat.grouped and (flat.geometry.allocates or not any(stream.write for stream in leaf))
-    blocks: list[Block] = []
     pieces: list[Piece] = []
     chunk = 1
     if settled and len(leaf) == 1 and steps[0] >= 0:
         chunk = EVER
-    elif settled and extent != 1 and flat.geometry.stack:
+    elif settled and extent != 1:
         pieces = find_pieces(leaf, line_bytes)
         chunk = count_iterations(pieces, depth, flat.geometry)
-    elif settled and extent != 1:
-        blocks = merge_blocks([block_of(stream, depth) for stream in leaf], line_bytes)
-        chunk = choose_chunk(blocks, flat.geometry)
-        if 2 * moving_lines(blocks, line_bytes) > len(leaf):
-            # Most accesses are the first of a line anyway.
-            blocks, chunk = [], 1
-    places = _place_blocks(blocks, depth, flat)
+    places = len(flat.places), len(flat.places) + len(pieces)
     flat.places.extend((piece, depth) for piece in pieces)
     first = len(flat.places)
     flat.places.extend((stream, depth) for stream in leaf)

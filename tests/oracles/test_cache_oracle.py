@@ -64,7 +64,7 @@ def test_equals_time_stamps(policy):
             nests, operands = random_kernel(rng, 100)
             oracle.counts.clear()
             oracle.run(nests, operands)
-            before = state.words.copy()
+            before, ends = state.words.copy(), []
             for method in METHODS if POLICIES[policy].stack else METHODS[:-1]:
                 counts, after = simulate_nests(cache, nests, operands, state, method=method)
                 assert np.array_equal(before, state.words)
@@ -72,6 +72,8 @@ def test_equals_time_stamps(policy):
                 assert contents(after) == oracle.contents(), (case, method)
                 if policy == "lfsr":
                     assert after.words[0] == oracle.seed
+                ends.append(after)
+            assert all(end == ends[0] for end in ends), case
             state = after
             accesses += counts.total("reads") + counts.total("writes")
     assert accesses > 20 * CASES
