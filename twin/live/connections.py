@@ -8,6 +8,7 @@ being answered, the new one goes.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,25 @@ class Held:
         return True
 
 
+class Timer:
+    """Something to do after a while, unless it is stopped before."""
+
+    def __init__(self) -> None:
+        self._handle: asyncio.TimerHandle | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop, delay_s: float, act: Callable[[], None],
+              ) -> None:
+        """Begin to wait; where it waits already, that goes on."""
+        if self._handle is None:
+            self._handle = loop.call_later(delay_s, act)
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
 def make_protocol(held: Held) -> type[asyncio.Protocol]:
     """Return the protocol of connections that share limits.
 
@@ -67,9 +87,6 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
     class Connection(H11Protocol):
         """One connection."""
 
-        _clock: asyncio.TimerHandle | None = None
-        _stall: asyncio.TimerHandle | None = None
-
         @property
         def is_waiting(self) -> bool:
             """Whether it is the peer's turn: a head or a body has not come whole."""
@@ -77,6 +94,7 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self.head, self.stall = Timer(), Timer()
             if held.admit(self, self.client[0] if self.client else ""):
                 self._wind()
             else:
@@ -84,8 +102,8 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             held.open.pop(self, None)
-            self._stop_clock()
-            self._stop_stall()
+            self.head.stop()
+            self.stall.stop()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
@@ -100,12 +118,12 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._stop_stall()
-            self._stall = self.loop.call_later(held.stalled_s, self.end)
+            self.stall.stop()
+            self.stall.start(self.loop, held.stalled_s, self.end)
 
         def resume_writing(self) -> None:
             super().resume_writing()
-            self._stop_stall()
+            self.stall.stop()
 
         def end(self) -> None:
             """Close, whatever the peer has not sent or taken."""
@@ -115,19 +133,9 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
         def _wind(self) -> None:
             """Let the clock of a head run, and of nothing else; what drips does not stop it."""
             if self._is_answering():
-                self._stop_clock()
-            elif self._clock is None:
-                self._clock = self.loop.call_later(held.head_s, self.end)
-
-        def _stop_clock(self) -> None:
-            if self._clock is not None:
-                self._clock.cancel()
-                self._clock = None
-
-        def _stop_stall(self) -> None:
-            if self._stall is not None:
-                self._stall.cancel()
-                self._stall = None
+                self.head.stop()
+            else:
+                self.head.start(self.loop, held.head_s, self.end)
 
         def _is_answering(self) -> bool:
             return self.cycle is not None and not self.cycle.response_complete

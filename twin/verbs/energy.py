@@ -13,7 +13,7 @@ from calibration.measurement.measurement import (
     write_measurement,
 )
 from calibration.microbench.probes import PowerStep, is_microbench, read_power
-from calibration.power_trace import energy_samples, read_meter_file
+from calibration.power_trace import PowerTrace, energy_samples, read_meter_file
 from calibration.power_trace.board_energy import (
     describe_merged,
     find_windows,
@@ -113,24 +113,29 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
     late = None if by_shape else judge_windows(
         recording, find_windows(recording, layers, runs))
-    environment = {**dict(measured.header.environment), "meter": meter, "trace": trace,
-                   "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
-    remarks = (*merged, *([late] if late else []))
-    if merged:
-        environment["merged"] = merged[0]
     found = Measurement(samples=tuple(samples), header=replace(
-        measured.header, environment=tuple(environment.items()),
-        supply_v=supply_v or measured.header.supply_v, source=f"twin energy of {trace}"))
+        measured.header, supply_v=supply_v or measured.header.supply_v,
+        source=f"twin energy of {trace}", environment=_describe(
+            measured, recording, meter, trace, by_shape, merged)))
     write_measurement(target, found)
     write_excerpt(cut_excerpt(recording, layers, times_us, runs=runs, by_shape=by_shape), target)
     cpu_hz = dict(measured.header.clocks_hz).get("cpu")
     doubt = judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
-    if not is_microbench(measured):
-        return Energy(measurement=found, folder=target, doubt=doubt, remarks=remarks)
-    return Energy(
-        measurement=found, folder=target, doubt=doubt, remarks=remarks,
-        steps=tuple(read_power(measured, found, str(source))),
+    made = Energy(measurement=found, folder=target, doubt=doubt,
+                  remarks=(*merged, *([late] if late else [])))
+    return made if not is_microbench(measured) else replace(
+        made, steps=tuple(read_power(measured, found, str(source))),
         idle_mw=None if by_shape or not recording.marks_us else idle_power(recording))
+
+
+def _describe(measured: Measurement, recording: PowerTrace, meter: str, trace: str,
+              by_shape: bool, merged: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return what a measurement's header says of where it was made, with the meter's part."""
+    environment = {**dict(measured.header.environment), "meter": meter, "trace": trace,
+                   "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
+    if merged:
+        environment["merged"] = merged[0]
+    return tuple(environment.items())
 
 
 def _check_folder(folder: Path) -> None:
