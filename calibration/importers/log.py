@@ -118,10 +118,16 @@ def measurement_of(log: Log, samples: Sequence[Sample], *, runtime: str = UNKNOW
         Where they are from; its remarks are kept in the environment.
     samples : sequence of Sample
         In order.
+    runtime, kind, model, board, temperature
+        As `Header` has them; what the log does not tell is `UNKNOWN`.
     expected : str
         What the log should have contained, for the refusal.
+    clocks_hz : sequence of (str, float)
+        Clocks by name.
     tags : sequence of str
         Operators in the order of the layers; kept in the environment.
+    environment : sequence of (str, str)
+        What else was said of the run.
 
     Raises
     ------

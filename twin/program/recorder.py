@@ -58,6 +58,10 @@ def list_regions(board: Board, elf: Elf, stack_top: int) -> tuple[Region, ...]:
 
     Parameters
     ----------
+    board : Board
+        Whose memories.
+    elf : Elf
+        The program: sections named after a stack, and where its variables end.
     stack_top : int
         Where the stack begins: between the last variable and it nothing else is taken to lie.
     """

@@ -25,8 +25,17 @@ def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
 
     Parameters
     ----------
+    graph : Graph
+        For its tensors.
+    layer : Layer
+        The convolution.
     isa : str
         Makes no difference: every instruction set copies the same columns.
+
+    Returns
+    -------
+    int
+        Bytes.
     """
     weights = graph.tensors[layer.inputs[1]]
     if is_pointwise(graph, layer):
