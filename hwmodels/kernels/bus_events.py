@@ -283,5 +283,5 @@ def run_bursts(ports: Table, bursts: Table, transfer: Words, pages: Words, page_
     granted: int = grant_bursts(
         ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration, times, busy,
         arrival, waits_for, at, target, free, turn, opened, delivered, credits, own,
-        np.zeros((count, 4), np.int64), plain)
+        np.zeros((count, 8), np.int64), plain)
     return granted

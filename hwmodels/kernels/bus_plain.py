@@ -13,7 +13,7 @@ LATEST, RANKS = 1 << 55, 64
 """Time no grant reaches, and more than the ports a key of time and rank has room for."""
 FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
 BY_FINISH, BY_ISSUE, BY_CLOCK = 0, 1, 2
-ONE = np.uint64(1)
+ONE, SHORT = np.uint64(1), np.uint64(1 << 31)
 
 PERIOD, OUTSTANDING, PACING, REQUEST, WEIGHT, FIRST, LAST = np.arange(7, dtype=np.uint64)
 """Columns of `ports`: ticks of a cycle, bursts in flight, pacing, ticks to the arbiter, weight,
@@ -21,6 +21,10 @@ and the range of the port's bursts."""
 
 THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
 """Columns of `bursts`: ticks of thinking, slave, ticks it is held, ticks the reply takes more."""
+
+EDGE, FACTOR, SHIFT = np.arange(4, 7, dtype=np.uint64)
+"""Further columns of `ahead`: an edge of the port's clock not behind its next reply, and what
+`left_over` takes the period by."""
 
 ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
 """Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
@@ -33,6 +37,38 @@ def align(ticks: Integer, period: Integer) -> Integer:
         return ticks
     over = np.int64(np.uint64(ticks) % np.uint64(period))
     return ticks + period - over if over else ticks
+
+
+@compile_inline
+def left_over(ticks: Integer, period: Integer, factor: Integer, shift: Integer) -> Integer:
+    """Remainder of ticks by a period, by a product instead of a division where there are few.
+
+    With factor = ceil(2^shift / period) and shift = 31 + ceil(log2 period) it is exact below 2^31
+    (Granlund and Montgomery, Division by invariant integers using multiplication, PLDI 1994).
+    """
+    if np.uint64(ticks) < SHORT:
+        return ticks - ((ticks * factor) >> shift) * period
+    return np.int64(np.uint64(ticks) % np.uint64(period))
+
+
+@compile_inline
+def align_from(ticks: Integer, edge: Integer, period: Integer, factor: Integer,
+               shift: Integer) -> Integer:
+    """Next edge of a clock, at or after a time, from an edge at or before it."""
+    if period == 1:
+        return ticks
+    over = left_over(ticks - edge, period, factor, shift)
+    return ticks + ((period - over) & (-over >> 63))
+
+
+@compile_inline
+def invert(period: Integer) -> tuple[Integer, Integer]:
+    """Factor and shift of `left_over`; a factor of 0 where all below 2^31 is below the period."""
+    shift = 31
+    while shift < 62 and 1 << (shift - 31) < period:
+        shift += 1
+    factor = ((1 << shift) + period - 1) // period
+    return factor if 1 << (shift - 31) >= period else 0, shift
 
 
 @compile_inline
@@ -83,6 +119,8 @@ def prepare(ports: Table, bursts: Table, in_turn: Integer, arrival: Words, at: S
     for place in range(len(turn)):
         turn[place] = turn[place] if in_turn else -1
     for place in range(len(ports)):
+        factor, shift = invert(ports[place, PERIOD])
+        ahead[place, EDGE], ahead[place, FACTOR], ahead[place, SHIFT] = 0, factor, shift
         if ports[place, FIRST] < ports[place, LAST]:
             look_ahead(np.uint64(place), at[place], ports, bursts, ahead)
 
@@ -94,6 +132,7 @@ def grant_plainly(ports: Table, bursts: Table, bus_period: Integer, arbitration:
     """Grant bursts of ports with one in flight."""
     in_turn = arbitration == ROUND_ROBIN
     prepare(ports, bursts, in_turn, arrival, at, turn, ahead)
+    bus_factor, bus_shift = invert(bus_period)
     granted = 0
     while True:
         now, number = choose_plainly(len(arrival), arrival, target, free, turn)
@@ -107,7 +146,11 @@ def grant_plainly(ports: Table, bursts: Table, bus_period: Integer, arbitration:
         turn[slave] = number if in_turn else -1
         busy[slave] += held
         done = now + held + ahead[port, DELAY]
-        finish = align(done, period)
+        finish = done
+        if period > 1:
+            finish = align_from(done, ahead[port, EDGE], period, ahead[port, FACTOR],
+                                ahead[port, SHIFT])
+            ahead[port, EDGE] = finish
         times[burst, GRANT], times[burst, FINISH] = now, finish
         times[burst, WAIT] = now - arrival[port]
         origin = finish if pacing == BY_FINISH else 0
@@ -124,11 +167,12 @@ def grant_plainly(ports: Table, bursts: Table, bus_period: Integer, arbitration:
         if pacing == BY_FINISH and bus_period > 1 and period <= bus_period:
             # All but finish and think are whole bus cycles: what is left of the two to an edge
             # needs no division of a time that another division gave.
-            over = finish - done + np.int64(np.uint64(think) % np.uint64(bus_period))
+            over = finish - done + left_over(think, bus_period, bus_factor, bus_shift)
             over -= bus_period & ~((over - bus_period) >> 63)
             arrival[port] = issue + ((bus_period - over) & (-over >> 63)) + ports[port, REQUEST]
         else:
-            arrival[port] = align(issue, bus_period) + ports[port, REQUEST]
+            arrival[port] = align_from(issue, now, bus_period, bus_factor, bus_shift) + ports[
+                port, REQUEST]
         target[port] = np.uint64(bursts[burst, TARGET])
         look_ahead(port, burst, ports, bursts, ahead)
 
@@ -144,6 +188,7 @@ def grant_many(ports: Table, bursts: Table, transfer: Words, bus_period: Integer
     """
     in_turn = arbitration == ROUND_ROBIN
     prepare(ports, bursts, in_turn, arrival, at, turn, ahead)
+    bus_factor, bus_shift = invert(bus_period)
     granted = 0
     while True:
         now, number = choose_plainly(len(arrival), arrival, target, free, turn)
@@ -158,7 +203,11 @@ def grant_many(ports: Table, bursts: Table, transfer: Words, bus_period: Integer
         busy[slave] += held
         done = max(now + held + ahead[port, DELAY], delivered[port] + transfer[burst])
         delivered[port] = done
-        finish = align(done, period)
+        finish = done
+        if period > 1:
+            finish = align_from(done, ahead[port, EDGE], period, ahead[port, FACTOR],
+                                ahead[port, SHIFT])
+            ahead[port, EDGE] = finish - period
         times[burst, GRANT], times[burst, FINISH] = now, finish
         times[burst, WAIT] = now - came - max(0, min(own[slave, port], now) - came)
         own[slave, port] = now + held
@@ -172,8 +221,12 @@ def grant_many(ports: Table, bursts: Table, transfer: Words, bus_period: Integer
         origin = credit if pacing == BY_FINISH else 0
         if pacing == BY_ISSUE:
             origin = times[burst - ONE, ISSUE]
-        issue = align(max(max(origin + think, credit), now + bus_period), period)
+        issue = max(max(origin + think, credit), now + bus_period)
+        if period > 1:
+            issue = align_from(issue, times[burst - ONE, ISSUE], period, ahead[port, FACTOR],
+                               ahead[port, SHIFT])
         times[burst, ISSUE] = issue
-        arrival[port] = align(issue, bus_period) + ports[port, REQUEST]
+        arrival[port] = align_from(issue, now, bus_period, bus_factor, bus_shift) + ports[
+            port, REQUEST]
         target[port] = np.uint64(bursts[burst, TARGET])
         look_ahead(port, burst, ports, bursts, ahead)

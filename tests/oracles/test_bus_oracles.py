@@ -13,8 +13,8 @@ from bus_cases import random_interconnect, random_streams
 from benchmarks.oracles.bus_ticked import tick_bus
 from hwmodels.bus.bursts import merge_streams
 from hwmodels.bus.events import run_bursts
-from hwmodels.bus.interconnect import ARBITRATIONS
-from hwmodels.kernels import bus_events
+from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
+from hwmodels.kernels import bus_events, bus_plain
 
 CASES = 30
 """Per arbitration, so 120 together."""
@@ -103,3 +103,33 @@ def test_the_plain_way_equals_itself_interpreted(arbitration, many, monkeypatch)
         with monkeypatch.context() as patched:
             patched.setattr(bus_events, "grant_bursts", bus_events.grant_bursts.py_func)
             assert np.array_equal(run_bursts(bursts).times, run.times)
+
+
+def test_remainders_by_a_product_are_those_by_a_division():
+    rng = random.Random(11)
+    for period in (1, 2, 3, 5, 7, 641, (1 << 20) - 1, (1 << 31) - 1, 1 << 31, (1 << 31) + 1,
+                   1 << 40, *(rng.randrange(1, 1 << 33) for _ in range(40))):
+        factor, shift = bus_plain.invert(period)
+        assert 0 <= factor * bus_plain.SHORT.item() < 1 << 63
+        near = [period * rng.randrange(1 << 31) + step for step in (-1, 0, 1)]
+        for ticks in (0, (1 << 31) - 1, 1 << 31, *near, *(rng.randrange(1 << 31)
+                                                          for _ in range(20))):
+            if 0 <= ticks < 1 << 62:
+                assert bus_plain.left_over(ticks, period, factor, shift) == ticks % period
+
+
+@pytest.mark.parametrize("outstanding", [1, 4])
+def test_long_thinking_at_odd_clocks_equals_the_other_way(outstanding, monkeypatch):
+    rng = random.Random(outstanding)
+    masters = tuple(Master(name=name, clock_hz=hertz, outstanding=outstanding)
+                    for name, hertz in (("a", 33e6), ("b", 280e6), ("c", 7e6)))
+    interconnect = Interconnect(clock_hz=200e6, masters=masters,
+                                slaves=(Slave(name="s", latency_cycles=2),))
+    streams = [Stream(master=one.name, slave="s", beats=np.array([rng.randrange(1, 9)
+                                                                  for _ in range(60)]),
+                      think_cycles=np.array([rng.choice((0, 3, 10**6, 10**9))
+                                             for _ in range(60)])) for one in masters]
+    bursts = merge_streams(interconnect, streams)
+    run = run_bursts(bursts)
+    monkeypatch.setattr(bus_events, "RANKS", 0)
+    assert np.array_equal(run.times, run_bursts(bursts).times)
