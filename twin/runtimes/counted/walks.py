@@ -139,7 +139,9 @@ def _access(operand: Operand, told: LearntOperand, each: float, turns: int, part
     if not strided:
         extent = max(1, extent // parts)
         if whole and parts == 1 and not write and stem != "scratch":
-            sweeps = max(1, round(told.sweeps))
+            # Begun anew oftener than its bytes are read: once, from several places in turn.
+            often = each * width / max(1, extent)
+            sweeps = max(1, round(told.sweeps)) if told.sweeps <= often + WHOLE else 1
     count = max(1, min(round(each / sweeps), extent // min(width, extent)))
     step = max(1, extent // count)
     width = _fit(min(width, step, operand.size_bytes))
