@@ -93,14 +93,16 @@
   const held = document.getElementById("plots");
   const plots = held ? JSON.parse(held.textContent) : {};
   const isDrawn = name => document.getElementById(name).dataset.drawn !== undefined;
-  // Where there is little room a legend takes many lines; the plot grows by them.
+  // Where there is little room a legend takes many lines; the plot grows by them, to twice a legend
+  // at least: Plotly gives one half of the height, and hides the rest behind a bar.
   const stretch = name => {
     const holder = document.getElementById(name);
     const names = plots[name].data.filter(one => one.name && one.showlegend !== false).map(one => one.name);
     const lines = names.some(one => one.length > 15) ? names.length : Math.ceil(names.length / 2);
     holder.dataset.height ??= parseFloat(holder.style.height);
-    const more = plots[name].layout.showlegend === false || !narrow() ? 0 : Math.max(0, lines - 2);
-    holder.style.height = Number(holder.dataset.height) + 24 * more + "px";
+    const height = Number(holder.dataset.height);
+    const grows = plots[name].layout.showlegend !== false && narrow() && lines > 2;
+    holder.style.height = (grows ? Math.max(height + 24 * (lines - 2), 40 * lines + 20) : height) + "px";
   };
   const draw = async (name, printed) => {
     stretch(name);
