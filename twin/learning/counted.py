@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from twin.prediction.prediction import Prediction
     from twin.runtimes.runtime import Runtime
 
-ALIKE = ("rv32imac", "xtensa-lx7")
+ALIKE = ("rv32imc", "xtensa-lx7")
 """Instruction sets that counts of Thumb-2 and of each other hold for: 32 bits, products of 64."""
 
 HERE, CARRIED = "on this instruction set", "on another instruction set"

@@ -90,6 +90,6 @@ def test_each_core_is_judged_by_the_others_and_counts_once():
 
 
 def test_instruction_sets_are_names(tmp_path):
-    assert load_runtime("esp-nn").counted_on == ("rv32imac",)
+    assert load_runtime("esp-nn").counted_on == ("rv32imc",)
     with pytest.raises(RuntimeRefusedError, match="counted_on: a list of names is expected"):
-        read_names(tmp_path, {"counted_on": "rv32imac"}, "counted_on")
+        read_names(tmp_path, {"counted_on": "rv32imc"}, "counted_on")
