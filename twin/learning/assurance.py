@@ -101,7 +101,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
             if total else 0.0
             for line, total, more in zip(cycles, totals, untold, strict=True)]
     energies = _energy_intervals(prediction, calibration, sds, [
-        concentrate(totals), *(one for _ in totals)])
+        concentrate(totals), *(one for _ in totals)], entry.time.band.band())
     unclear = {name: share for name, share in zip(TIME_PRICES, shares, strict=True)
                if share >= NOTABLE_SHARE and name in entry.time.unidentified}
     return Certainty(
@@ -130,6 +130,7 @@ def _name_doubtful(time: Learnt) -> tuple[str, ...]:
 
 
 def _sd(estimate: Estimate, shares: np.ndarray, learnt: Learnt, concentration: float) -> float:
+    """Return the deviation of a logarithm by its prices, the network and the row."""
     return math.sqrt(float(shares @ estimate.covariance @ shares)
                      + (learnt.network_sd * concentration)**2 + learnt.row_sd**2)
 
@@ -206,8 +207,29 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
     return np.array(rows).reshape(len(rows), len(TIME_PRICES))
 
 
+def bound_energies(prediction: Prediction, powers: Calibration, time_sds: list[float],
+                   time_band: Band) -> list[Interval | None]:
+    """Return bounds of the energy of the total and of each layer, of a program.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        At the powers of `powers`.
+    powers : Calibration
+        Whose covariance is propagated.
+    time_sds : list of float
+        Deviations of the logarithm of time, of the total and of each layer.
+    time_band : Band
+        What those are of.
+    """
+    one = concentrate(np.ones(1))
+    totals = np.array([layer.time_us for layer in prediction.layers])
+    return _energy_intervals(prediction, powers, time_sds,
+                             [concentrate(totals), *(one for _ in totals)], time_band)
+
+
 def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds: list[float],
-                      concentrations: list[float]) -> list[Interval | None]:
+                      concentrations: list[float], time_band: Band) -> list[Interval | None]:
     """Bounds of the total and of each layer: those of the time, and of the power besides.
 
     On a board nobody measured they reach what the currents its file states give.
@@ -215,7 +237,7 @@ def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds
     learnt, estimate = calibration.entry.energy, calibration.energy
     if learnt is None or estimate is None or prediction.energy_uj is None:
         return [None] * (1 + len(prediction.layers))
-    time_band, power_band = calibration.entry.time.band.band(), learnt.band.band()
+    power_band = learnt.band.band()
     intervals: list[Interval | None] = []
     factors = None if calibration.entry.powers_are_own else estimate.factors
     parts: list[tuple[Bill, float | None]] = [(prediction.bill, prediction.energy_uj)]

@@ -13,9 +13,16 @@ import dataclasses
 from hwmodels.quantities import format_energy
 from twin.deployment.deployment import Deployment
 from twin.learning.assurance import assure, power_terms, widen
-from twin.learning.calibration import AUTO, NONE, Calibration, choose_calibration
+from twin.learning.calibration import (
+    AUTO,
+    NONE,
+    Calibration,
+    choose_calibration,
+    stranger_prices,
+)
 from twin.learning.distance import note_missing
-from twin.learning.repricing import apply_calibration
+from twin.learning.repricing import apply_calibration, apply_factors
+from twin.learning.tally import ENERGY_PRICES
 from twin.prediction.prediction import Prediction, predict
 from twin.prediction.replacement import replacement_range
 
@@ -52,21 +59,44 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
         return made
     from twin.learning.voltage import note_voltage
 
-    return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature))
+    return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature)
+                        if chosen is not None or not other.target.executes
+                        else _predict_stated(other, temperature, calibration))
 
 
 def _predict_stated(deployment: Deployment, temperature: str,
                     wanted: str | Calibration | None) -> Prediction:
     """Predict at stated prices, and say that no interval stands behind it where one was wanted."""
+    if deployment.target.executes and wanted not in (None, NONE):
+        return _predict_program(deployment, temperature)
     made = predict(deployment, temperature=temperature)
-    counted = deployment.target.executes or deployment.runtime.learnt is not None
-    if counted and wanted not in (None, NONE):
+    if deployment.runtime.learnt is not None and wanted not in (None, NONE):
         from twin.learning.executed import assure_program, note_powers
 
         return dataclasses.replace(made, certainty=assure_program(made),
                                    warnings=(*made.warnings, *note_powers(made)))
     notes = () if wanted in (None, NONE) else note_missing(deployment)
     return dataclasses.replace(made, warnings=(*made.warnings, *notes)) if notes else made
+
+
+def _predict_program(deployment: Deployment, temperature: str) -> Prediction:
+    """Predict a program at stated prices of time, and at powers learnt from networks.
+
+    What an instruction draws is the board's, whoever's kernels it is of; the code of datasheets,
+    which stated currents are of, draws less than networks do.
+    """
+    from twin.learning.executed import assure_program
+
+    powers = stranger_prices(deployment.board)
+    if powers is None or powers.energy is None:
+        made = predict(deployment, temperature=temperature)
+        return dataclasses.replace(made, certainty=assure_program(made))
+    drawn = apply_factors(deployment, {}, dict(zip(
+        ENERGY_PRICES, powers.energy.factors.tolist(), strict=True)))
+    made = predict(drawn, temperature=temperature)
+    return dataclasses.replace(
+        made, deployment=deployment, certainty=assure_program(made, powers),
+        warnings=(*made.warnings, *_note_currents(made, powers)))
 
 
 def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: str) -> Prediction:

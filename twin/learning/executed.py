@@ -25,8 +25,8 @@ from calibration.fitting.intervals import (
 )
 from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
-from twin.learning.assurance import power_terms
-from twin.learning.calibration import stranger_prices
+from twin.learning.assurance import bound_energies, power_terms
+from twin.learning.calibration import Calibration, stranger_prices
 from twin.learning.counted import core_band
 from twin.learning.repricing import waits_on_memory
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
@@ -40,13 +40,15 @@ GUESSED_SD = 0.1
 assumed."""
 
 
-def assure_program(prediction: Prediction) -> Certainty:
+def assure_program(prediction: Prediction, powers: Calibration | None = None) -> Certainty:
     """Return the intervals of a program's prediction.
 
     Parameters
     ----------
     prediction : Prediction
-        Of a program, at stated prices.
+        Of a program, at stated prices of time.
+    powers : Calibration, optional
+        What its powers were learnt from; by default they are stated.
 
     Returns
     -------
@@ -69,15 +71,20 @@ def assure_program(prediction: Prediction) -> Certainty:
            for layer, more in zip(prediction.layers, left.tolist(), strict=True)]
     missing = float(weights @ left)
     sd = math.sqrt(float(shares**2 @ variances)) + missing
+    energies = ([_bound_energy(whole, one, band) for whole, one in zip(
+        [prediction.energy_uj, *(layer.energy_uj for layer in prediction.layers)], [sd, *sds],
+        strict=True)] if powers is None else
+        bound_energies(prediction, powers, [sd, *sds], band))
     return Certainty(
         calibration="instructions as "
-        + ("programs of the library run them" if learnt else "they ran") + ", at stated prices",
+        + ("programs of the library run them" if learnt else "they ran") + ", at stated prices"
+        + (f"; powers as networks measured on {powers.powers_of} drew"
+           if powers and prediction.energy_uj else ""),
         time_us=bound(prediction.time_us, sd, band),
-        energy_uj=_bound_energy(prediction.energy_uj, sd, band), basis=band.basis,
+        energy_uj=energies[0], basis=band.basis,
         errors=band.count, layers=tuple(LayerCertainty(
-            time_us=bound(layer.time_us, one, band),
-            energy_uj=_bound_energy(layer.energy_uj, one, band))
-            for layer, one in zip(prediction.layers, sds, strict=True)),
+            time_us=bound(layer.time_us, one, band), energy_uj=energy)
+            for layer, one, energy in zip(prediction.layers, sds, energies[1:], strict=True)),
         extrapolating=(), unidentified=(),
         draw=Draw(source=("program", prediction.deployment.board.name),
                   covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
