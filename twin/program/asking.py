@@ -5,6 +5,7 @@ from __future__ import annotations
 from hwmodels.board.facts import Board
 from twin.errors import ProgramError
 from twin.program import riscv, thumb
+from twin.program.cores import check_core
 from twin.program.elf import Elf
 from twin.program.patterns import choose_layers
 from twin.program.session import MAINS, Wanted
@@ -34,17 +35,3 @@ def check_wanted(elf: Elf, board: Board, wanted: Wanted) -> None:
         if not name.startswith("0x") and name.upper() not in known:
             raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
                                f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
-
-
-def check_core(elf: Elf, board: Board) -> None:
-    """Refuse a program of another instruction set than the board's.
-
-    Raises
-    ------
-    ProgramError
-        Naming both.
-    """
-    runs = "riscv" if board.core.isa.startswith("rv") else "arm"
-    if elf.machine != runs:
-        raise ProgramError(f"{elf.path}: machine code of {elf.machine}, and {board.name} has a "
-                           f"{board.core.model}; accepted: a program linked for this board")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwmodels.board.facts import Board
+from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.machine import Machine
 from twin.program.recorder import Recorder
@@ -15,7 +16,25 @@ def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
                  recorder: type[Recorder] = Recorder) -> Machine:
     """Return the board's core with a program in its memories; parameters as of `Machine`.
 
-    `check_wanted` has seen to it that the program is for that core.
+    Raises
+    ------
+    ProgramError
+        When the program is not for that core.
     """
+    check_core(elf, board)
     kind = RiscvMachine if elf.machine == "riscv" else Machine
     return kind(elf, board, files, limit, recorder)
+
+
+def check_core(elf: Elf, board: Board) -> None:
+    """Refuse a program of another instruction set than the board's.
+
+    Raises
+    ------
+    ProgramError
+        Naming both.
+    """
+    runs = "riscv" if board.core.isa.startswith("rv") else "arm"
+    if elf.machine != runs:
+        raise ProgramError(f"{elf.path}: machine code of {elf.machine}, and {board.name} has a "
+                           f"{board.core.model}; accepted: a program linked for this board")
