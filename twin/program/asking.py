@@ -7,6 +7,7 @@ from twin.errors import ProgramError
 from twin.program import riscv, thumb
 from twin.program.cores import check_core
 from twin.program.elf import Elf
+from twin.program.instruction_set import name_registers
 from twin.program.patterns import choose_layers
 from twin.program.session import MAINS, Wanted
 
@@ -30,8 +31,4 @@ def check_wanted(elf: Elf, board: Board, wanted: Wanted) -> None:
                            "over; accepted: --from")
     if not (elf.stripped and wanted.layers.lstrip().lower().startswith("0x")):
         choose_layers(elf, wanted.layers)
-    known = _CODES[elf.machine].REGISTERS
-    for name in wanted.registers:
-        if not name.startswith("0x") and name.upper() not in known:
-            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
-                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
+    name_registers(wanted.registers, _CODES[elf.machine].REGISTERS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from twin.errors import ProgramError
+
 
 class InstructionSet(Protocol):
     """The interface of the modules of instruction sets."""
@@ -54,3 +56,29 @@ class InstructionSet(Protocol):
 
     def without_target(self, line: str) -> str:
         """Return a jump that leads nowhere."""
+
+
+def name_registers(registers: Mapping[str, int], known: Mapping[str, str]) -> dict[str, int]:
+    """Return what registers of a core are set to, by the emulator's names.
+
+    Parameters
+    ----------
+    registers : mapping of str to int
+        As `--set-register` has them; those by address are of peripherals, and left out.
+    known : mapping of str to str
+        The core's.
+
+    Raises
+    ------
+    ProgramError
+        For one the core has not.
+    """
+    found = {}
+    for name, value in registers.items():
+        if name.startswith("0x"):
+            continue
+        if name.upper() not in known:
+            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
+                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
+        found[known[name.upper()]] = value
+    return found

@@ -14,6 +14,7 @@ from twin.errors import ProgramError
 from twin.program.cores import open_machine
 from twin.program.counting import FunctionRun, collect
 from twin.program.elf import Elf
+from twin.program.instruction_set import name_registers
 from twin.program.machine import Machine
 from twin.program.parts import doubt_board, list_touched
 from twin.program.patterns import choose_layers
@@ -321,10 +322,8 @@ def _set_peripherals(machine: Machine, wanted: Wanted) -> None:
 
 
 def _set_registers(machine: Machine, wanted: Wanted) -> None:
-    for name, value in wanted.registers.items():
-        if name.startswith("0x"):
-            continue
-        machine.set(machine.code.REGISTERS[name.upper()], value)
+    for name, value in name_registers(wanted.registers, machine.code.REGISTERS).items():
+        machine.set(name, value)
 
 
 def _find_start(machine: Machine, wanted: Wanted) -> tuple[int, int]:
