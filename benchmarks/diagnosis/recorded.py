@@ -101,7 +101,8 @@ def _count_span(span: Span, *, flash: bool) -> Span:
 
     return dataclasses.replace(
         span, read_miss_cycles=one, write_miss_cycles=one, read_cycles=made(span.read_cycles),
-        write_cycles=made(span.write_cycles), fetch_miss_cycles=0.0, fetch_cycles=1 / SCALE)
+        write_cycles=made(span.write_cycles), fetch_miss_cycles=0.0, fetch_cycles=1 / SCALE,
+        fetch_bytes=0)
 
 
 def _events(record: LayerRecord, costs: Costs) -> tuple[float, ...]:

@@ -38,7 +38,9 @@ class Span:
         Per access that looks up no cache; with `buffer_bytes`, per array read of a load.
         A write-through cache passes each store on at `write_cycles`.
     fetch_cycles : float
-        Per word of code fetched past the cache.
+        Per word of code fetched past the cache; with `fetch_bytes`, per array read.
+    fetch_bytes : int
+        Code comes by so many bytes at a time into a buffer of one, a power of two; 0: by words.
     buffer_bytes : int
         Line buffer in front of the array, a power of two; 0 is none.
     """
@@ -53,6 +55,7 @@ class Span:
     read_cycles: float = 0.0
     write_cycles: float = 0.0
     fetch_cycles: float = 0.0
+    fetch_bytes: int = 0
     buffer_bytes: int = 0
 
 
@@ -128,9 +131,10 @@ class Costs:
         for span in self.spans:
             if (span.cached and self.data is None) or (span.fetch_cached and self.code is None):
                 raise MeasurementError(f"span 0x{span.base:08x} is cached, and there is no cache")
-            if span.buffer_bytes & (span.buffer_bytes - 1):
-                raise MeasurementError(f"span 0x{span.base:08x}: a buffer of {span.buffer_bytes} "
-                                       "bytes; accepted: a power of two")
+            for size_bytes in (span.buffer_bytes, span.fetch_bytes):
+                if size_bytes & (size_bytes - 1):
+                    raise MeasurementError(f"span 0x{span.base:08x}: a buffer of {size_bytes} "
+                                           "bytes; accepted: a power of two")
 
 
 def costs_of(board: Board) -> Costs:
@@ -177,4 +181,5 @@ def _span(board: Board, memory: Memory) -> Span:
         fetch_miss_cycles=prices.price("icache_refill", memory.name).cycles if code else 0.0,
         read_cycles=wait if waits else other, write_cycles=0.0 if data is not None else other,
         fetch_cycles=wait if waits and code is None else 0.0,
-        buffer_bytes=memory.read_bytes if memory.line_buffer and waits else 0)
+        buffer_bytes=memory.read_bytes if memory.line_buffer and waits else 0,
+        fetch_bytes=memory.read_bytes if memory.line_buffer else 0)

@@ -137,8 +137,8 @@ def _region(span: Span) -> list[int]:
     def scaled(cycles: float) -> int:
         return round(cycles * SCALE)
 
-    shift = span.buffer_bytes.bit_length() - 1 if span.buffer_bytes else 0
+    shift, code = (max(size.bit_length() - 1, 0) for size in (span.buffer_bytes, span.fetch_bytes))
     return [span.base, span.end, int(span.cached), scaled(span.read_miss_cycles),
             scaled(span.write_miss_cycles), scaled(span.read_cycles), scaled(span.write_cycles),
             shift, -1, int(span.fetch_cached), scaled(span.fetch_miss_cycles),
-            scaled(span.fetch_cycles)]
+            scaled(span.fetch_cycles), code, -1]

@@ -34,9 +34,9 @@ POLICIES = {"lru": LRU, "plru": PLRU, "fifo": FIFO, "round_robin": FIFO, "lfsr":
 
 SLOT = 4
 COUNT, AGAIN, TAKEN, BYTES = range(SLOT)
-REGION = 12
+REGION = 14
 (BASE, END, CACHED, READ_MISS, WRITE_MISS, READ_COST, WRITE_COST, BUFFER_SHIFT, BUFFER_LINE,
- FETCH_CACHED, FETCH_MISS, FETCH_COST) = range(REGION)
+ FETCH_CACHED, FETCH_MISS, FETCH_COST, FETCH_SHIFT, FETCH_LINE) = range(REGION)
 
 uc_reg_read: Any = types.ExternalFunction("uc_reg_read", types.int32(
     types.voidptr, types.int32, types.voidptr))
@@ -141,7 +141,14 @@ def fetch(words: Words, address: Integer, size: Integer) -> None:
     if region < 0:
         return
     if not words[region + FETCH_CACHED]:
-        words[FETCH_STALL] += words[region + FETCH_COST] * ((size + 3) >> 2)
+        width = words[region + FETCH_SHIFT]
+        if not width:
+            words[FETCH_STALL] += words[region + FETCH_COST] * ((size + 3) >> 2)
+            return
+        for line in range(address >> width, ((address + size - 1) >> width) + 1):
+            if line != words[region + FETCH_LINE]:
+                words[region + FETCH_LINE] = line
+                words[FETCH_STALL] += words[region + FETCH_COST]
         return
     shift = words[FETCH + LINE_SHIFT]
     for line in range(address >> shift, ((address + size - 1) >> shift) + 1):

@@ -44,7 +44,7 @@ def state_memories(board: Board) -> dict[str, Stated]:
         if span.fetch_cached and costs.code is not None:
             fetch = span.fetch_miss_cycles / costs.code.line_bytes
         elif span.fetch_cycles:
-            fetch = span.fetch_cycles / 4  # a word of code
+            fetch = span.fetch_cycles / (span.fetch_bytes or 4)  # a word of code
         found[memory.name] = Stated(
             miss_cycles=span.read_miss_cycles if span.cached else span.read_cycles,
             fetch_cycles=fetch, fetch_cached=span.fetch_cached)
