@@ -16,12 +16,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
+from hwmodels.errors import TwinError
 from twin.attribution.error_model import (
     BINARY,
     HEALTHY_SOURCE,
@@ -29,7 +31,7 @@ from twin.attribution.error_model import (
     STAND_IN,
     ErrorModel,
 )
-from twin.attribution.evidence import Evidence
+from twin.attribution.evidence import Evidence, list_evidence
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import (
@@ -49,6 +51,7 @@ from twin.attribution.marks import (
     Marks,
     clock_hz_of,
     describe_marks,
+    may_be_other,
     read_marks,
     repeats_within,
     ruled_out,
@@ -74,7 +77,18 @@ SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
 
 ADDED = "what each does alone, added up: not predicted together"
+TOGETHER = "predicted together"
 """Of two faults at once."""
+
+AGAINST_HEADER = "the header says another level of optimisation"
+
+WORTH_PREDICTING, MOST_TOGETHER = 0.02, 3
+"""Two at once that are so probable are predicted together, so many at most: each takes as long as
+a fault of its own."""
+
+LOG_WRONG_HEADER = math.log(0.02)
+"""How likely a header names another level of optimisation than its image was built with: a build
+writes it, and seldom wrongly. Assumed."""
 
 Progress = Callable[[int, int, str], None]
 
@@ -117,31 +131,32 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     prices = _choose_prices(deployment, measurement, stands_in, calibration)
     forecasts = forecasts if forecasts is not None else Forecasts()
     tell = on_progress or _tell_nobody
-    tell(0, 1, DECLARED)
+    marks = read_marks(measurement, deployment)
+    one_image = is_one_image(healthy, measurement)
+    listed = tuple(fault for fault in _list(deployment, measurement, marks, forecasts)
+                   if not (one_image and fault.kind in BUILT_KINDS))
+    faults = tuple(fault for fault in listed if not fault.doubted)
+    tell(0, len(faults), DECLARED)
     temperature = side.temperature or "warm"
     base = forecasts.predict((DECLARED, temperature), deployment, prices, temperature)
     ours = side_of_prediction(base)
     require_network(ours, side)
     pattern = make_pattern(ours, side, deployment)
-    marks = read_marks(measurement, deployment)
-    one_image = is_one_image(healthy, measurement)
-    faults = tuple(fault for fault in _list(deployment, measurement, marks, forecasts)
-                   if not (one_image and fault.kind in BUILT_KINDS))
     effects = _foresee(faults, forecasts, base, prices, pattern, tell)
     evidence = Evidence(
         pattern=pattern, marks=marks, declared=effects[0], hidden=_sum_hidden(faults, effects),
         reference=None if healthy is None else _refer(healthy, ours, side, pattern, deployment),
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in))
-    weighed = [weigh(fault, evidence, effect)
-               for fault, effect in zip(faults, effects, strict=True)]
-    alone = tuple(single_out(faults[0], effects[0], evidence))
-    pairs = _pair(faults, effects, weighed, evidence, forecasts)
-    weighed += [weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
-    weighed += [weight for _, weight in alone]
-    found = _rank((*faults, *(pair for pair, _, _ in pairs), *(one for one, _ in alone)), weighed,
-                  evidence,
-                  repeats_within(measurement))
+    foresee = partial(_foresee, forecasts=forecasts, base=base, prices=prices, pattern=pattern,
+                      tell=tell)
+    repeats = repeats_within(measurement)
+    found = _explain(faults, effects, evidence, forecasts, foresee, repeats)
+    if len(listed) > len(faults) and found.stated < SETTLED and next(iter(found.kinds)) != DECLARED:
+        # nothing the header allows explains it: what it says may be wrong
+        effects += foresee(listed[len(faults):])
+        found = _explain(listed, effects, evidence, forecasts, foresee, repeats)
+    found = dataclasses.replace(found, rests_on=list_evidence(pattern, measurement, healthy))
     if one_image:
         found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
     if found.stated >= SETTLED:
@@ -152,13 +167,61 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
 
 def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
           forecasts: Forecasts) -> tuple[Fault, ...]:
-    """Return the faults a measurement leaves possible."""
-    observed = _observe_clock(marks, deployment)
-    if observed not in forecasts.faults:
-        forecasts.faults[observed] = list_faults(deployment, observed)
-    out = ruled_out(measurement) | read_build(deployment, measurement)
-    return tuple(fault for fault in forecasts.faults[observed]
-                 if fault.kind not in out and fault.name not in out)
+    """Return the faults a measurement leaves possible; last those its header speaks against."""
+    stated = may_be_other(measurement, deployment) and bool(measurement.count("cpu_cycles"))
+    observed = None if stated else _observe_clock(marks, deployment)
+    key = (observed, stated)
+    if key not in forecasts.faults:
+        forecasts.faults[key] = list_faults(deployment, observed, timed=not stated)
+    out, built = ruled_out(measurement, deployment), read_build(deployment, measurement)
+    possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
+    against = [fault for fault in possible if fault.kind in built or fault.name in built]
+    return (*(fault for fault in possible if fault not in against),
+            *(dataclasses.replace(fault, doubted=LOG_WRONG_HEADER) for fault in against))
+
+
+def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
+             forecasts: Forecasts, foresee: Callable[[Sequence[Fault]], list[Effect]],
+             repeats: float | None) -> Diagnosis:
+    """Weigh faults, two of them at once, and layers that are off alone.
+
+    Two at once are added up from what each does, and of those that then explain most, and are
+    changes of one deployment, predicted together and weighed again.
+    """
+    weighed = [weigh(fault, evidence, effect)
+               for fault, effect in zip(faults, effects, strict=True)]
+    alone = tuple(single_out(faults[0], effects[0], evidence))
+    pairs = _pair(faults, effects, weighed, evidence, forecasts)
+    both = [weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
+    all_of_them = (*faults, *(pair for pair, _, _ in pairs), *(one for one, _ in alone))
+    singles = [weight for _, weight in alone]
+    found = _rank(all_of_them, [*weighed, *both, *singles], evidence, repeats)
+    together = _choose_together(found, [pair for pair, _, _ in pairs])
+    if not together:
+        return found
+    foreseen = dict(zip(together, foresee([together[place] for place in together]), strict=True))
+    for place, effect in foreseen.items():
+        both[place] = weigh(together[place], evidence, effect, pairs[place][2])
+    return _rank(all_of_them, [*weighed, *both, *singles], evidence, repeats,
+                 {one.name for one in together.values()})
+
+
+def _choose_together(found: Diagnosis, pairs: Sequence[Fault]) -> dict[int, Fault]:
+    """Return the likeliest two at once that one deployment can have, by their place in a list."""
+    likely = [one.fault.name for one in found.findings
+              if one.fault.changes and JOINED in one.fault.kind
+              and one.probability >= WORTH_PREDICTING][:MOST_TOGETHER]
+    asked = {place: _deploy_both(pair) for place, pair in enumerate(pairs) if pair.name in likely}
+    return {place: pair for place, pair in asked.items() if pair is not None}
+
+
+def _deploy_both(pair: Fault) -> Fault | None:
+    """Return two faults as one deployment; None where they cannot be."""
+    assert pair.deployment is not None
+    try:
+        return dataclasses.replace(pair, deployment=pair.deployment.replace(dict(pair.changes)))
+    except TwinError:
+        return None
 
 
 def _foresee(faults: Sequence[Fault], forecasts: Forecasts, base: Prediction,
@@ -267,7 +330,7 @@ def _metric(evidence: Evidence) -> np.ndarray:
 
 
 def _rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
-          repeats: float | None) -> Diagnosis:
+          repeats: float | None, together: Collection[str] = ()) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each."""
     pattern = evidence.pattern
     priors = prior_of(faults)
@@ -277,7 +340,7 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Eviden
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
-        evidence=(fit, *((ADDED,) if JOINED in fault.kind else ()), *one.counted),
+        evidence=(fit, *_say_joined(fault, together), *one.counted),
         predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
         for fault, prior, chance, one, fit in zip(
             faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
@@ -291,6 +354,12 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Eviden
         indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
                          if _is_indistinct(fault, one, weighed[0])),
         healthy=evidence.reference is not None)
+
+
+def _say_joined(fault: Fault, together: Collection[str]) -> tuple[str, ...]:
+    """Say how two at once were foreseen, and what a header says against a fault."""
+    said = (TOGETHER if fault.name in together else ADDED,) if JOINED in fault.kind else ()
+    return (*said, AGAINST_HEADER) if fault.doubted else said
 
 
 def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:

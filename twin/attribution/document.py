@@ -132,7 +132,8 @@ def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
     verdict = diagnosis.verdict
     return {
         "schema": DIAGNOSIS_SCHEMA, "kind": "diagnosis", "quantity": diagnosis.quantity,
-        "layers": list(diagnosis.layers), "verdict": verdict.fault.name,
+        "layers": list(diagnosis.layers), "left_out": diagnosis.left_out,
+        "rests_on": list(diagnosis.rests_on), "verdict": verdict.fault.name,
         "verdict_kind": verdict.fault.kind, "remedy": diagnosis.remedy,
         "telling": diagnosis.telling,
         "ratio": diagnosis.declared_ratio, "repeats_within": diagnosis.repeats,

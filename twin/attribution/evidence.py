@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibration.measurement.measurement import Measurement
 from twin.attribution.error_model import MOVED, ErrorModel
 from twin.attribution.fault_effects import Effect
 from twin.attribution.faults import Fault
@@ -42,6 +43,36 @@ class Evidence:
     errors: ErrorModel
     marks: Marks
     right: Marks | None
+
+
+def list_evidence(pattern: Pattern, measurement: Measurement,
+                  healthy: Measurement | None) -> tuple[str, ...]:
+    """Return what a diagnosis rests on, a phrase each: the pattern first, then what is beside it.
+
+    Parameters
+    ----------
+    pattern : Pattern
+        What was compared.
+    measurement, healthy : Measurement
+        Whose runs and header are read.
+    """
+    told = dict(measurement.header.environment)
+    whole = pattern.layers == (None,)
+    found = [f"{pattern.quantity} of the whole network" if whole
+             else f"{pattern.quantity} per layer", *pattern.counted]
+    found += [text for name, text in (
+        ("interrupts", "counted interrupts"), ("dwt_exccnt", "cycles of interrupts (DWT)"))
+        if measurement.count(name)][:1]
+    runs = max(measurement.count("cpu_cycles"), measurement.count("latency"),
+               measurement.count("timer_ticks"))
+    found += [text for text, there in (
+        (f"scatter and drift of {runs} runs", runs > 1),
+        ("clock timed by the host", "clock_by_host" in told),
+        ("clock as the header states it", "clock_by_host" not in told
+         and bool(measurement.header.clocks_hz)),
+        ("compiler and level of the header", bool(told.get("compiler"))),
+        ("a measurement known to be right", healthy is not None)) if there]
+    return tuple(found)
 
 
 def compare_counts(fault: Fault, effect: Effect,

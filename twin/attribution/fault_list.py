@@ -59,7 +59,8 @@ COUNTED = (("twice", 2.0), ("three times", 3.0), ("four times", 4.0))
 another master; prescalers of counters, and runs added up."""
 
 
-def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[Fault, ...]:
+def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
+                timed: bool = True) -> tuple[Fault, ...]:
     """Return every single hypothesis that is possible for a deployment.
 
     Parameters
@@ -68,6 +69,8 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[
         As asked for.
     clock_hz : float, optional
         The core's clock as observed; without it common frequencies are tried.
+    timed : bool
+        Whether time tells the clock; else only clocks of other wait states are listed.
 
     Returns
     -------
@@ -77,8 +80,8 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[
     return (
         Fault(kind=DECLARED, name=DECLARED, remedy=""),
         *_misplaced(deployment), *_uncached(deployment), *_slow_flash(deployment),
-        *_other_clocks(deployment, clock_hz), *_weaker(deployment), *_other_levels(deployment),
-        *_reference(deployment),
+        *_other_clocks(deployment, clock_hz, timed), *_weaker(deployment),
+        *_other_levels(deployment), *_reference(deployment),
         _unoptimised(deployment),
         Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
               remedy="look at temperature, supply and clock source; pause between blocks"),
@@ -112,7 +115,7 @@ def _change(deployment: Deployment, changes: Mapping[str, object], *, kind: str,
     changed = _try(deployment, changes)
     if changed is not None:
         yield Fault(kind=kind, name=name, remedy=remedy, deployment=changed, unhides=unhides,
-                    errors=errors)
+                    errors=errors, changes=tuple(changes.items()))
 
 
 def _misplaced(deployment: Deployment) -> Iterator[Fault]:
@@ -163,8 +166,13 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
                     remedy="look at the option bytes: one bank or two")
 
 
-def _other_clocks(deployment: Deployment, observed_hz: float | None) -> Iterator[Fault]:
-    clock = deployment.board.core.clock
+def _other_clocks(deployment: Deployment, observed_hz: float | None,
+                  timed: bool) -> Iterator[Fault]:
+    """Yield other clocks; of those that only cycles could tell, one for each of its wait states.
+
+    Set-up code gives a flash the wait states of the clock it sets, so a lower clock waits for less.
+    """
+    clock, known = deployment.board.core.clock, {_list_waits(deployment)}
     asked = deployment.board.clock(clock).frequency_hz
     tried = (observed_hz,) if observed_hz is not None else (
         *COMMON_CLOCKS_HZ, *(asked / part for part in (2, 3, 4)))
@@ -174,9 +182,23 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None) -> Iterator
         changes: dict[str, object] = {
             f"clocks.{clock}.frequency_hz": hertz,
             "supply.voltage_scale": deployment.board.power.voltage_scale}
-        yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz",
-                    deployment=_try(deployment, changes), shifts_clock=True,
-                    remedy=f"check PLL and oscillator: {asked / 1e6:g} MHz was asked for")
+        changed, said = _try(deployment, changes), ""
+        if not timed:
+            waits = () if changed is None else _list_waits(changed)
+            if changed is None or waits in known:
+                continue
+            known.add(waits)
+            said = f" or near, flash at {' and '.join(map(str, waits))} wait states"
+        yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz{said}",
+                    deployment=changed, shifts_clock=True,
+                    remedy=f"check PLL and oscillator: {asked / 1e6:g} MHz was asked for"
+                           + "; time a run by a host's clock" * (not timed))
+
+
+def _list_waits(deployment: Deployment) -> tuple[int, ...]:
+    """Return the wait states of each flash."""
+    return tuple(memory.wait_states for memory in deployment.board.memories
+                 if memory.role == "flash")
 
 
 def _weaker(deployment: Deployment) -> Iterator[Fault]:
@@ -193,6 +215,7 @@ def _weaker(deployment: Deployment) -> Iterator[Fault]:
             yield Fault(kind="SIMD", name=f"kernels built for {isa}", deployment=changed,
                         rebuilds=True, errors=COMPILED if own else REBUILT,
                         versus=None if base is deployment else base,
+                        changes=tuple(changes.items()) if base is deployment else (),
                         remedy=build_for(deployment))
         if own:
             return
@@ -209,10 +232,11 @@ def _other_levels(deployment: Deployment) -> Iterator[Fault]:
         other, _, level = version.rpartition("-")
         if name != runtime.name or other != compiler or level == present:
             continue
-        changed = _try(deployment, {"runtime": load_runtime(identity).identity})
+        changes: dict[str, object] = {"runtime": load_runtime(identity).identity}
+        changed = _try(deployment, changes)
         if changed is not None:
             yield Fault(kind="optimisation", name=f"built with -{level}", deployment=changed,
-                        rebuilds=True, errors=COMPILED,
+                        rebuilds=True, errors=COMPILED, changes=tuple(changes.items()),
                         remedy=f"build with -{present}, or say what it was built with: "
                                f"--runtime {identity}")
 

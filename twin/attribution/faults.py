@@ -54,6 +54,10 @@ class Fault:
         Marks it leaves in the runs and in the clock.
     errors : ErrorModel or None
         How far its effect may be off, besides what memories and clocks may be.
+    changes : tuple of (str, object)
+        What makes its deployment of the one asked for, by dotted path; none where it has none.
+    doubted : float
+        Logarithm of how likely a header says what it says where this is so.
     """
 
     kind: str
@@ -73,6 +77,8 @@ class Fault:
     scatters: bool = False
     shifts_clock: bool = False
     errors: ErrorModel | None = None
+    changes: tuple[tuple[str, object], ...] = ()
+    doubted: float = 0.0
 
 
 PRIOR = {DECLARED: 0.38, UNKNOWN: 0.10}
@@ -113,7 +119,10 @@ def prior_of(faults: tuple[Fault, ...]) -> tuple[float, ...]:
 
 
 def join_faults(first: Fault, second: Fault) -> Fault:
-    """Return both at once; what they do together is not predicted but joined."""
+    """Return both at once; what they do together is not predicted but joined.
+
+    Its changes are those of both, where both are changes of one deployment; else it has none.
+    """
     return Fault(
         kind=first.kind + JOINED + second.kind, name=first.name + JOINED + second.name,
         remedy=f"{first.remedy}; then {second.remedy}",
@@ -125,6 +134,8 @@ def join_faults(first: Fault, second: Fault) -> Fault:
         wait_cycles=first.wait_cycles + second.wait_cycles,
         rebuilds=first.rebuilds or second.rebuilds,
         errors=first.errors or second.errors,
+        changes=(*first.changes, *second.changes) if first.changes and second.changes else (),
+        doubted=first.doubted + second.doubted,
         unhides=first.unhides or second.unhides, drifts=first.drifts or second.drifts,
         scatters=first.scatters or second.scatters,
         shifts_clock=first.shifts_clock or second.shifts_clock)

@@ -71,6 +71,8 @@ class Diagnosis:
         Whether it was set against a measurement known to be right.
     left_out : str
         Which layers the pattern leaves out, and why.
+    rests_on : tuple of str
+        Which evidence was used.
     telling : str
         Which further measurement would tell the two likeliest explanations apart; "" without.
     """
@@ -88,6 +90,7 @@ class Diagnosis:
     healthy: bool = False
     telling: str = ""
     left_out: str = ""
+    rests_on: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> dict[str, float]:

@@ -57,6 +57,9 @@ LITTLE_WORK = math.log(1e-2)
 LEAST_CHANCE = 1e-9
 """No direction is less probable: a logarithm stays finite."""
 
+UNEVEN = 0.05
+"""Of the time interrupts take, what falls on one layer more than on another: assumed."""
+
 LEFT_OVER = 0.2
 """Of the scatter interrupts make, what is left in the least of a layer's runs."""
 
@@ -131,7 +134,7 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     matrix += (STEP * fault.stretch) ** 2 + STEP**2 * np.outer(effect.waits, effect.waits)
     matrix += (marks.drift or 0.0 if fault.drifts else 0.0) ** 2
     if fault.scatters:
-        own += (LEFT_OVER * min(marks.scatter or 0.0, 0.1)) ** 2
+        own += (LEFT_OVER * min(marks.scatter or 0.0, 0.1)) ** 2 + (UNEVEN * fault.stretch) ** 2
     return matrix, own
 
 

@@ -32,8 +32,15 @@ RUN_COUNTERS = ("latency", "timer_ticks", "cpu_cycles")
 
 CLOCK_SD = 0.004
 
+LOG_STATED = math.log(0.5)
+"""How likely a clock that is only stated is stated as asked for where the core runs at another: a
+header says what was set, not what runs. Assumed."""
+
 CLOCK_RANGE = math.log(100.0)
 """Error of an observed clock, and the range a wrong one may lie in, as logarithms."""
+
+SET_CLOCK = "unicorn"
+"""Port of the emulator whose cycles are those of a clock it is set to."""
 
 FEWEST_RUNS = 8
 """Fewer runs tell nothing of drift."""
@@ -93,12 +100,31 @@ def is_clock_own(measurement: Measurement) -> bool:
     return header.kind == "simulated" and "clock_by_host" not in dict(header.environment)
 
 
-def ruled_out(measurement: Measurement) -> frozenset[str]:
+def is_clock_set(measurement: Measurement, deployment: Deployment) -> bool:
+    """Whether an emulator was set to another clock than was asked for: it has one to set."""
+    header = measurement.header
+    hertz = dict(header.clocks_hz).get(deployment.board.core.clock)
+    return (dict(header.environment).get("port") == SET_CLOCK and hertz is not None
+            and abs(hertz / clock_hz_of(deployment) - 1) > 3 * CLOCK_SD)
+
+
+def may_be_other(measurement: Measurement, deployment: Deployment) -> bool:
+    """Whether the core may run at another clock than is stated: stated as asked for, not timed."""
+    header = measurement.header
+    hertz = dict(header.clocks_hz).get(deployment.board.core.clock)
+    timed = "clock_by_host" in dict(header.environment)
+    return (not timed and hertz is not None
+            and abs(hertz / clock_hz_of(deployment) - 1) < 3 * CLOCK_SD)
+
+
+def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str]:
     """Return kinds of faults an emulator does not have; interrupts, where it counted none."""
     if not is_clock_own(measurement):
         return frozenset()
+    clock = not (is_clock_set(measurement, deployment) or may_be_other(measurement, deployment))
     quiet = measurement.count("interrupts") and not measurement.values("interrupts").any()
-    return frozenset({"clock", "throttling", *(["interrupts"] if quiet else [])})
+    return frozenset({"throttling", *(["clock"] if clock else []),
+                      *(["interrupts"] if quiet else [])})
 
 
 def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
@@ -109,11 +135,12 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     match = re.match(r"([0-9.]+)", told.get("clock_by_host", ""))
     clock_log = None
     checked = match is not None or bool(measurement.count("cpu_cycles"))
-    if hertz is not None and not is_clock_own(measurement) and checked:
+    own = is_clock_own(measurement) and not is_clock_set(measurement, deployment)
+    if hertz is not None and not own and checked:
         # a time by a clock that is only claimed is what a wrong clock shows in
         real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
         clock_log = math.log(real / clock_hz_of(deployment))
-    unchecked = hertz is not None and match is None and not is_clock_own(measurement)
+    unchecked = hertz is not None and match is None and not own
     values = _whole_runs(measurement)
     counted = _count_interrupts(measurement)
     cycles = measurement.count("cpu_cycles") and measurement.percentile("cpu_cycles", 50)
@@ -182,7 +209,9 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
         Of a measurement known to be right: what runs scatter without interrupts.
     """
     total = 0.0
-    if marks.clock_log is not None:
+    if marks.clock_log is not None and marks.unchecked and abs(marks.clock_log) < 3 * CLOCK_SD:
+        total += LOG_STATED if fault.shifts_clock else 0.0
+    elif marks.clock_log is not None:
         # Where a wrong clock lies is not known before: every logarithm in the range alike.
         total += (-math.log(CLOCK_RANGE) if fault.shifts_clock
                   else _log_normal(marks.clock_log, CLOCK_SD))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,15 @@ from twin.attribution.one_layer import are_far, list_layers
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
 
+CLOSE, CLOSE_CHANCE = 0.05, 0.05
+"""Layers may also lie as closely together as this share of what errors of prices and kernels allow,
+with this probability: assumed. Where every layer is off by one factor, to a thousandth, what would
+change each by another is then no explanation."""
+
+CLOSE_EFFECT = 0.5
+"""As much of what a predicted effect may be off by from one layer to the next: what it does in all
+is no surer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weight:
@@ -56,6 +66,8 @@ class Errors:
         Shape (layers, layers): covariance of errors layers share, and of what the fault does.
     own : numpy.ndarray
         Shape (layers,): variance of each layer's own error.
+    fault_shared, fault_own : numpy.ndarray
+        Of the last two, what the fault's effect adds.
     """
 
     expected: np.ndarray
@@ -63,6 +75,8 @@ class Errors:
     shared: np.ndarray
     doing: np.ndarray
     own: np.ndarray
+    fault_shared: np.ndarray
+    fault_own: np.ndarray
 
 
 def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
@@ -72,7 +86,7 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
     moves = [part.logs - declared.logs for part in parts or (effect,)]
     spread, own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
                                 declared.density, evidence.errors)
-    doing = spread + np.diag(own)
+    fault_shared, fault_own = spread, own
     # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
     spread = (spread + price_errors(effect.shares, effect.shares)
               + _hiding(evidence, fault, fault)
@@ -84,7 +98,8 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
         expected, spread = _set_beside(fault, effect, spread, evidence)
         own = own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
     return Errors(expected=expected, residual=np.log(pattern.measured) - expected, shared=spread,
-                  doing=doing, own=own)
+                  doing=fault_shared + np.diag(fault_own), own=own, fault_shared=fault_shared,
+                  fault_own=fault_own)
 
 
 def weigh(fault: Fault, evidence: Evidence, effect: Effect,
@@ -108,7 +123,9 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
                       1.0 if reference is not None or fault.kind == UNKNOWN
                       else evidence.errors.faster)
     shape = log_shape(left.residual, left.shared, left.own, measured)
-    marks = weigh_marks(fault, evidence.marks, evidence.right)
+    if reference is None:
+        shape = _weigh_close(left, measured, shape, foreseen=fault.deployment is not None)
+    marks = weigh_marks(fault, evidence.marks, evidence.right) + fault.doubted
     if fault.kind != UNKNOWN and not fault.rebuilds:
         errors, _ = own_errors(left.residual, left.shared, left.own)
         marks += log_apart(errors, left.own, are_far(errors, left.own))
@@ -118,6 +135,22 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
         shape += log_student(np.array([off]), np.array([[sd**2]]))
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
                   predicted=np.exp(left.expected), counted=describe_counts(effect, evidence))
+
+
+def _weigh_close(left: Errors, measured: np.ndarray, shape: float, *, foreseen: bool) -> float:
+    """Return the log likelihood of a shape where layers may also lie closely together."""
+    weights = measured / measured.sum()
+    apart = left.residual - float(weights @ left.residual)
+    common = weights @ left.shared
+    usual = left.own + np.diag(left.shared) - 2 * common + float(common @ weights)
+    if len(apart) < 2 or float(weights @ apart**2) > (4 * CLOSE) ** 2 * float(weights @ usual):
+        return shape
+    kept = left.fault_own * (CLOSE_EFFECT**2 if foreseen else 1.0)
+    closely = log_shape(left.residual,
+                        left.fault_shared + CLOSE**2 * (left.shared - left.fault_shared),
+                        kept + CLOSE**2 * (left.own - left.fault_own), measured)
+    return float(np.logaddexp(shape + math.log1p(-CLOSE_CHANCE),
+                              closely + math.log(CLOSE_CHANCE)))
 
 
 def single_out(declared: Fault, effect: Effect,

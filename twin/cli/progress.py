@@ -162,7 +162,8 @@ class Steps:
             now = time.monotonic()
             if now >= self._due_s and done < total:
                 self._due_s = now + QUIET_S
-                print(f"{self._doing}: {done} of {total}, {name}", file=sys.stderr)
+                print(f"{self._doing}: {f'{done + 1} of {total}, ' if total > 1 else ''}{name}",
+                      file=sys.stderr)
             return
         if self._bars is None:
             self._bars = Bars(TextColumn(self._doing), BarColumn(bar_width=20),

@@ -36,6 +36,10 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
               else f"{100 * diagnosis.repeats:.2g} %"),
              ("counters", ", ".join(diagnosis.counters)
               or f"{diagnosis.quantity} alone, as any core with a cycle counter sends")]
+    if diagnosis.rests_on:
+        pairs.insert(0, ("evidence", ", ".join(diagnosis.rests_on)))
+    if diagnosis.left_out:
+        pairs.append(("pattern", diagnosis.left_out))
     if diagnosis.telling:
         pairs.append(("to tell", diagnosis.telling))
     if diagnosis.indistinct:

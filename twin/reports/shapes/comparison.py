@@ -118,6 +118,9 @@ class Diagnosis(TypedDict):
     kind: Literal["diagnosis"]
     quantity: str
     layers: list[Any]
+    left_out: NotRequired[Annotated[str, Field(
+        description="which layers the pattern leaves out, and why; empty where none")]]
+    rests_on: NotRequired[Annotated[list[str], Field(description="which evidence was used")]]
     verdict: str
     verdict_kind: str
     kinds: dict[str, Share]

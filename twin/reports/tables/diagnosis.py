@@ -42,6 +42,7 @@ def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
              ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers"
                          f"{diagnosis.left_out and f' {diagnosis.left_out}'}; errors: "
                          f"{diagnosis.errors.source}"),
+             *([("rests on", ", ".join(diagnosis.rests_on))] if diagnosis.rests_on else []),
              ("counters", _describe_counters(diagnosis)),
              *(("observed", text) for text in diagnosis.observations)]
     if diagnosis.errors == STAND_IN:
