@@ -83,8 +83,8 @@ TOGETHER = "predicted together"
 AGAINST_HEADER = "the header says another level of optimisation"
 
 WORTH_PREDICTING, MOST_TOGETHER = 0.02, 3
-"""Two at once that are so probable are predicted together, so many at most: each takes as long as
-a fault of its own."""
+"""Two changes of memories and caches that are so probable at once are predicted together, so many
+at most: each takes as long as a fault of its own."""
 
 LOG_WRONG_HEADER = math.log(0.02)
 """How likely a header names another level of optimisation than its image was built with: a build
@@ -149,7 +149,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in))
     foresee = partial(_foresee, forecasts=forecasts, base=base, prices=prices, pattern=pattern,
-                      tell=tell)
+                      tell=tell, begun=len(faults))
     repeats = repeats_within(measurement)
     found = _explain(faults, effects, evidence, forecasts, foresee, repeats)
     if len(listed) > len(faults) and found.stated < SETTLED and next(iter(found.kinds)) != DECLARED:
@@ -209,7 +209,7 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
 def _choose_together(found: Diagnosis, pairs: Sequence[Fault]) -> dict[int, Fault]:
     """Return the likeliest two at once that one deployment can have, by their place in a list."""
     likely = [one.fault.name for one in found.findings
-              if one.fault.changes and JOINED in one.fault.kind
+              if one.fault.changes and JOINED in one.fault.kind and not one.fault.rebuilds
               and one.probability >= WORTH_PREDICTING][:MOST_TOGETHER]
     asked = {place: _deploy_both(pair) for place, pair in enumerate(pairs) if pair.name in likely}
     return {place: pair for place, pair in asked.items() if pair is not None}
@@ -225,13 +225,14 @@ def _deploy_both(pair: Fault) -> Fault | None:
 
 
 def _foresee(faults: Sequence[Fault], forecasts: Forecasts, base: Prediction,
-             prices: Calibration | None, pattern: Pattern, tell: Progress) -> list[Effect]:
-    """Predict what each fault would do."""
-    effects = []
+             prices: Calibration | None, pattern: Pattern, tell: Progress,
+             begun: int = 0) -> list[Effect]:
+    """Predict what each fault would do, behind so many others."""
+    effects, total = [], begun + len(faults)
     for number, fault in enumerate(faults):
-        tell(number, len(faults), fault.name)
+        tell(begun + number, total, fault.name)
         effects.append(forecasts.foresee(fault, base, prices, pattern))
-    tell(len(faults), len(faults), "")
+    tell(total, total, "")
     return effects
 
 

@@ -121,7 +121,9 @@ def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str
     """Return kinds of faults an emulator does not have; interrupts, where it counted none."""
     if not is_clock_own(measurement):
         return frozenset()
-    clock = not (is_clock_set(measurement, deployment) or may_be_other(measurement, deployment))
+    settable = dict(measurement.header.environment).get("port") == SET_CLOCK
+    clock = not settable or not (is_clock_set(measurement, deployment)
+                                 or may_be_other(measurement, deployment))
     quiet = measurement.count("interrupts") and not measurement.values("interrupts").any()
     return frozenset({"throttling", *(["clock"] if clock else []),
                       *(["interrupts"] if quiet else [])})

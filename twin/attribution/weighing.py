@@ -33,8 +33,8 @@ NO_EFFECT = 0.01
 
 CLOSE, CLOSE_CHANCE = 0.05, 0.05
 """Layers may also lie as closely together as this share of what errors of prices and kernels allow,
-with this probability: assumed. Where every layer is off by one factor, to a thousandth, what would
-change each by another is then no explanation."""
+with this probability: assumed, and looked at where they do. Where every layer is off by one factor,
+to a thousandth, what would change each by another is then no explanation."""
 
 CLOSE_EFFECT = 0.5
 """As much of what a predicted effect may be off by from one layer to the next: what it does in all
@@ -141,9 +141,8 @@ def _weigh_close(left: Errors, measured: np.ndarray, shape: float, *, foreseen: 
     """Return the log likelihood of a shape where layers may also lie closely together."""
     weights = measured / measured.sum()
     apart = left.residual - float(weights @ left.residual)
-    common = weights @ left.shared
-    usual = left.own + np.diag(left.shared) - 2 * common + float(common @ weights)
-    if len(apart) < 2 or float(weights @ apart**2) > (4 * CLOSE) ** 2 * float(weights @ usual):
+    usual = float(weights @ (left.own - left.fault_own))
+    if len(apart) < 2 or float(weights @ apart**2) > (3 * CLOSE) ** 2 * usual:
         return shape
     kept = left.fault_own * (CLOSE_EFFECT**2 if foreseen else 1.0)
     closely = log_shape(left.residual,

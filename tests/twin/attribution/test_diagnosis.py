@@ -50,8 +50,20 @@ from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict
 
-diagnose = functools.partial(weighing.diagnose, calibration="none")
-"""Faults here are planted in boards of stated prices."""
+
+@functools.cache
+def forecasts_of(network, board, runtime):
+    """What was foreseen of a deployment, by all tests of this file."""
+    return Forecasts()
+
+
+def diagnose(deployment, measurement, **more):
+    """Diagnose at stated prices: faults here are planted in boards of these."""
+    kept = forecasts_of(deployment.graph.sha256, repr(deployment.board),
+                        deployment.runtime.identity)
+    return weighing.diagnose(deployment, measurement,
+                             **{"calibration": "none", "forecasts": kept} | more)
+
 
 needs_boards = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or find_spec("unicorn") is None,
@@ -134,6 +146,46 @@ def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
     (1.0046, "1.005"), (0.1, "0.100"), (0.0999, "0.0999"), (0.00001234, "1.23e-05")])
 def test_a_ratio_is_said_so_that_it_is_never_nought(ratio, said):
     assert say_ratio(ratio) == said
+
+
+def test_a_clock_nobody_timed_is_told_by_its_wait_states():
+    """48 MHz where 120 are stated: the flash waits for 2 cycles in place of 5."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    declared = list_faults(deployment)[0]
+    slow = dataclasses.replace(declared, deployment=deployment.replace(
+        {"clocks.cpu.frequency_hz": 48e6, "supply.voltage_scale": "range1_boost"}))
+    right, wrong = (only_cycles(measure_fault(deployment, fault, clocks_hz=(("cpu", 120e6),)))
+                    for fault in (declared, slow))
+    found = diagnose(deployment, wrong, healthy=right)
+    assert next(iter(found.kinds)) == "clock" and "host's clock" in found.remedy
+    assert {"cycles per layer", "clock as the header states it",
+            "a measurement known to be right"} <= set(found.rests_on)
+    assert diagnosis_document(found)["left_out"] == found.left_out != ""
+    set_to = dataclasses.replace(wrong, header=dataclasses.replace(
+        wrong.header, kind="simulated", clocks_hz=(("cpu", 48e6),),
+        environment=(("port", "unicorn"),)))  # an emulator that was set to another clock
+    assert diagnose(deployment, set_to).kinds["clock"] > 0.5
+
+
+def test_one_factor_to_a_thousandth_is_no_cache(deployment):
+    """Prediction and board agree, as on an emulated board: caches off would vary by layer."""
+    exact = measure(predict(deployment), factor=2.0, model="kws", runtime="cmsis-nn@6.0",
+                    clocks_hz=(("cpu", 280e6),), model_sha256=deployment.graph.sha256,
+                    architecture_id=deployment.graph.architecture_id)
+    found = diagnose(deployment, only_cycles(exact))
+    assert next(iter(found.kinds)) == COUNTER and found.verdict.fault.name.endswith("twice")
+
+
+def test_two_changes_of_memories_are_predicted_together():
+    """Weights that left the flash do not wait for it, whatever its width."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    both = deployment.replace(dict((*faults["weights in sram"].changes,
+                                    *faults["art_i off"].changes)))
+    right = measure_fault(deployment, faults[DECLARED], seed=3)
+    found = diagnose(deployment, measure_fault(deployment, dataclasses.replace(
+        faults[DECLARED], deployment=both), seed=3), healthy=right)
+    assert any(weighing.TOGETHER in one.evidence for one in found.findings), found.kinds
 
 
 def test_time_by_a_clock_nobody_checked_may_be_of_another_clock(deployment):
