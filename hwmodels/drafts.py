@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from hwmodels.locks import lock
+
 
 @contextlib.contextmanager
 def draft_folder(parent: Path, prefix: str) -> Iterator[Path]:
@@ -32,13 +34,13 @@ def draft_folder(parent: Path, prefix: str) -> Iterator[Path]:
     locked while somebody fills it, and the kernel lets a lock go with its process. Where the
     system has no such locks nothing is swept.
     """
-    with _locked(parent) as sweeps:
+    with locked(parent) as sweeps:
         if sweeps:
             _sweep(parent, prefix)
         draft = parent / f"{prefix}{os.urandom(8).hex()}"
         draft.mkdir(mode=0o777)
         held = contextlib.ExitStack()
-        held.enter_context(_locked(draft))
+        held.enter_context(locked(draft))
     try:
         yield draft
     finally:
@@ -51,24 +53,16 @@ def _sweep(parent: Path, prefix: str) -> None:
     ours = re.compile(re.escape(prefix) + "[0-9a-f]{16}")
     for one in list(parent.iterdir()):
         if ours.fullmatch(one.name) and one.is_dir() and not one.is_symlink():
-            with _locked(one, wait=False) as left:
+            with locked(one, wait=False) as left:
                 if left:
                     shutil.rmtree(one, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, wait: bool = True) -> Iterator[bool]:
+def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
     """Hold the lock of a folder; False where somebody else does, or where there are none."""
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
     with contextlib.ExitStack() as stack:
         locked = False
         with contextlib.suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            locked = True
+            locked = stack.enter_context(lock(folder, wait=wait, make=False)) is not None
         yield locked

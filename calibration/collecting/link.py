@@ -23,6 +23,8 @@ from typing import Any
 from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError, LinkLostError, LinkTimeoutError
 from hwmodels.errors import extra_missing
+from hwmodels.files import read_regular
+from hwmodels.locks import lock
 
 BAUD = 115200
 WRITE_TIMEOUT_S = 2.0
@@ -116,30 +118,32 @@ def lock_port(port: str) -> Iterator[None]:
     LinkError
         When another process holds it, naming its process id.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows: opening a port there excludes others already
+    if not hasattr(os, "getuid"):  # Windows: opening a port there excludes others already
         yield
         return
     name = re.sub(r"\W+", "_", os.path.realpath(port) if port.startswith("/") else port)
     path = _lock_folder() / f"twin-port-{name[-200:]}.lock"
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-                             | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise LinkError(f"{port}: its lock {path} cannot be opened ({error.strerror})") from error
-    try:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = held.enter_context(lock(path))
+        except BlockingIOError as error:
+            raise LinkError(f"{port} is in use by process {_read_holder(path)}") from error
         except OSError as error:
-            holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
-            raise LinkError(f"{port} is in use by process {holder or 'unknown'}") from error
+            raise LinkError(f"{port}: its lock {path} cannot be opened "
+                            f"({error.strerror})") from error
+        assert descriptor is not None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
         yield
         os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
+
+
+def _read_holder(path: Path) -> str:
+    """Return the number of the process that wrote it into its lock."""
+    try:
+        return read_regular(path, 32).decode("ascii", "replace").strip() or "unknown"
+    except OSError:
+        return "unknown"
 
 
 def _lock_folder() -> Path:

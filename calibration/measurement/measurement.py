@@ -29,7 +29,7 @@ from calibration.measurement.sample import (
     check_header,
     parse_object,
 )
-from hwmodels.drafts import draft_folder
+from hwmodels.drafts import draft_folder, locked
 from hwmodels.errors import did_you_mean
 from hwmodels.files import (
     read_regular,
@@ -214,12 +214,13 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
             _write_new(folder, measurement)
             return folder
-        if not _write_header(folder, measurement.header):
-            _refuse_other_header(read_header(folder), measurement.header, str(folder))
-            _refuse_repeated(folder, measurement)
+        with locked(folder):  # nobody appends between what is looked for and what is appended
+            if not _write_header(folder, measurement.header):
+                _refuse_other_header(read_header(folder), measurement.header, str(folder))
+                _refuse_repeated(folder, measurement)
+            append_samples(folder, measurement.samples)
     except OSError as error:
         raise MeasurementError(f"{folder}: cannot be written ({error.strerror})") from error
-    append_samples(folder, measurement.samples)
     return folder
 
 

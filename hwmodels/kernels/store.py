@@ -121,16 +121,12 @@ class Store:
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         """Let one process at a time make what is missing; none waits where that is not known."""
-        with contextlib.ExitStack() as held:
-            with contextlib.suppress(ImportError, OSError):
-                import fcntl
+        from hwmodels.locks import lock
 
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(OSError):
                 if is_own(os.stat(self.folder)):
-                    # A pipe in its place is opened without waiting, and locks nobody out.
-                    lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NONBLOCK
-                                   | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                    held.callback(os.close, lock)
-                    fcntl.flock(lock, fcntl.LOCK_EX)
+                    held.enter_context(lock(self.folder / "lock", wait=True))
             yield
 
     def _seal(self, name: str, entry: bytes) -> bytes:

@@ -189,13 +189,24 @@ def check_removal(folder: Path) -> None:
 
 
 def remove_session(folder: Path) -> None:
-    """Delete the folder of a kept run, its head last; it was checked by `check_removal`."""
-    for entry in sorted(folder.iterdir(), key=lambda one: one.name == HEAD):
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-    folder.rmdir()
+    """Delete the folder of a kept run, its head last; it was checked by `check_removal`.
+
+    Raises
+    ------
+    SessionError
+        When it cannot be removed; what another process removes meanwhile is no matter.
+    """
+    try:
+        for entry in sorted(folder.iterdir(), key=lambda one: one.name == HEAD):
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+        folder.rmdir()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise SessionError(f"{folder}: cannot be removed ({error.strerror})") from error
 
 
 def hash_file(path: Path) -> str:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError
+from twin.errors import UsageError
+from twin.verbs.claims import claim_folder
 from twin.verbs.measuring import HOST, MeasureOptions, PowerRuns, Watcher
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
     from twin.attribution.measured_layers import MeasuredNetwork
+    from twin.image.compile.build import Build
     from twin.network.graph import Graph
     from twin.prediction.prediction import Prediction
 
@@ -87,8 +92,36 @@ class Run:
         port = load_port(name)
         placed = (None if port.fixed_map or self.board is None
                   else deploy(self.graph, self.board))
-        return build_firmware(self.graph, port, self.folder / "firmware", deployment=placed,
-                              kernels=choose_kernels()).image
+        make = functools.partial(build_firmware, self.graph, port, deployment=placed,
+                                 kernels=choose_kernels())
+        folder = self.folder / "firmware"
+        with claim_folder(folder, "builds into it"):
+            if self.options.resume:
+                with draft_folder(self.folder, ".firmware-") as draft:
+                    self.compare(make, draft)
+            return make(folder).image
+
+    def compare(self, make: Callable[[Path], Build], draft: Path) -> None:
+        """Refuse another image than a measurement was begun with, before that is written over."""
+        from calibration.measurement.measurement import read_header
+        from twin.image.compile.build import runtime_of
+
+        begun = [self.folder / part for part in ("cold", "warm")
+                 if (self.folder / part / "header.json").exists()]
+        if not begun:
+            return
+        built = make(draft)
+        for header in map(read_header, begun):
+            then = dict(header.environment)
+            for name, old, new in (
+                    ("runtime", header.runtime, runtime_of(built.compiler)),
+                    ("port", then.get("port"), built.port.name),
+                    ("compiler", then.get("compiler"), built.compiler[:63]),
+                    ("firmware", then.get("firmware_sha256", "")[:12], built.digest.hex()[:12])):
+                if old != new:
+                    raise UsageError(f"{self.folder}: cannot be gone on with: the {name} was "
+                                     f"{old}, now {new}; ask for what it was begun with, or give "
+                                     "another -o")
 
     def collect_plans(self, line: str, made: Launched | None,
                       ) -> tuple[Campaign, tuple[MeasuredNetwork, ...]]:

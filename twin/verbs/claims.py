@@ -1,26 +1,29 @@
-"""A folder that one process measures into at a time."""
+"""A folder or file that one process works on at a time; a second one is refused."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from hwmodels.locks import NoLocksError, lock
 from twin.errors import UsageError
 
 CLAIM = ".claim"
-"""Name of the file that is locked while a process measures into its folder."""
+"""Name of the file that is locked while a process writes into its folder."""
 
 
 @contextmanager
-def claim_folder(folder: Path) -> Iterator[None]:
+def claim_folder(folder: Path, what: str = "measures into it") -> Iterator[None]:
     """Hold a folder, which is made where there is none, for this process alone.
 
     Parameters
     ----------
     folder : Path
         Removed at the end where it was made here and stayed empty.
+    what : str
+        What another process does that holds it.
 
     Raises
     ------
@@ -39,7 +42,8 @@ def claim_folder(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise UsageError(f"{folder}: cannot be made ({error.strerror})") from error
     try:
-        with _lock(folder):
+        with _claim(folder / CLAIM, f"{folder}: another process {what}; wait for it, or give "
+                                    "another -o"):
             yield
     finally:
         if made:
@@ -48,31 +52,33 @@ def claim_folder(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def claim_file(path: Path, what: str) -> Iterator[None]:
+    """Hold a file that is read, changed and written again; parameters as of `claim_folder`."""
     try:
-        import fcntl
-    except ImportError:  # Not on Windows.
-        yield
-        return
-    taken = UsageError(f"{folder}: another process measures into it; wait for it, or give "
-                       "another -o")
-    place = folder / CLAIM
-    try:
-        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{place}: cannot be written ({error.strerror})") from error
-    try:
+        raise UsageError(f"{path.parent}: cannot be made ({error.strerror})") from error
+    target = Path(os.path.realpath(path))  # of two names of a file there is one claim
+    with _claim(target.with_name(f".{target.name[:200]}{CLAIM}"),
+                f"{path}: another process {what}; wait for it, or give another -o"):
+        yield
+
+
+@contextmanager
+def _claim(place: Path, taken: str) -> Iterator[None]:
+    with ExitStack() as held:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = held.enter_context(lock(place))
         except BlockingIOError as error:
-            raise taken from error
-        except OSError:  # A file system without locks.
-            pass
-        if not place.exists() or not os.path.samestat(os.fstat(descriptor), place.stat()):
-            raise taken  # Who held it has just removed it.
+            raise UsageError(taken) from error
+        except NoLocksError:
+            descriptor = None
+        except OSError as error:
+            raise UsageError(f"{place}: cannot be written ({error.strerror})") from error
+        if descriptor is not None and not (
+                place.exists() and os.path.samestat(os.fstat(descriptor), place.stat())):
+            raise UsageError(taken)  # Who held it has just removed it.
         try:
             yield
         finally:
             place.unlink(missing_ok=True)
-    finally:
-        os.close(descriptor)

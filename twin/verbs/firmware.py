@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,6 +19,7 @@ from twin.image.compile.plan import FIRMWARE
 from twin.image.compile.ports import ISAS, choose_port, load_port
 from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.network.readers import read_model
+from twin.verbs.claims import claim_folder
 
 EMULATORS = ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv_virt", "host")
 """Virtual boards that count instructions, tried in this order."""
@@ -73,7 +75,21 @@ def build_firmware(model: str | PathLike[str], board: str, *,
     ------
     FirmwareError
         When it cannot be built.
+    UsageError
+        When another process builds into the folder.
     """
+    with _built(model, board, output=output, port=port, compiler=compiler,
+                optimisation=optimisation, kernels=kernels, weights=weights,
+                arena=arena) as made:
+        return made
+
+
+@contextmanager
+def _built(model: str | PathLike[str], board: str, *, output: str | PathLike[str] | None = None,
+           port: str | None = None, compiler: str | None = None, optimisation: str = "-O2",
+           kernels: str = "", weights: str | None = None, arena: str | None = None,
+           ) -> Iterator[Build]:
+    """Build, and hold the folder while what was built is used."""
     graph, machine = read_model(fspath(model)), load_board(board)
     target = choose_port(machine, port)
     deployment = None if target.fixed_map else place(
@@ -81,9 +97,10 @@ def build_firmware(model: str | PathLike[str], board: str, *,
         code=dict(machine.placement)["code"])
     name = f"{graph.name}-{target.name}{'-' + compiler if compiler else ''}{optimisation}"
     folder = Path(output or Path("build", "firmware", name))
-    return build.build_firmware(graph, target, folder, compiler=compiler, deployment=deployment,
-                                board=machine, optimisation=optimisation,
-                                kernels=choose_kernels(kernels))
+    with claim_folder(folder, "builds into it"):
+        yield build.build_firmware(graph, target, folder, compiler=compiler,
+                                   deployment=deployment, board=machine,
+                                   optimisation=optimisation, kernels=choose_kernels(kernels))
 
 
 def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
@@ -139,10 +156,11 @@ def flash_firmware(model: str | PathLike[str], board: str, *,
     """
     target = choose_port(load_board(board), port)
     command = find_programmer(target)
-    path = Path(image) if image else build_firmware(
-        model, board, output=output, port=port, compiler=compiler,
-        optimisation=optimisation).image
-    flash_image(path, command)
+    with ExitStack() as held:
+        path = Path(image) if image else held.enter_context(_built(
+            model, board, output=output, port=port, compiler=compiler,
+            optimisation=optimisation)).image
+        flash_image(path, command)
     return f"{path} is on {target.name}, by {command[0]}"
 
 
@@ -176,10 +194,11 @@ def run_firmware(model: str | PathLike[str], board: str, *, virtual: str | None 
     if (virtual is None) == (device is None):
         raise UsageError("give --virtual NAME or --device PORT; `twin boards --virtual` lists the "
                          "former")
-    path = Path(image) if image else build_firmware(
-        model, board, port=port or virtual, compiler=compiler, optimisation=optimisation,
-        kernels=kernels).image
-    return _run(model, board, path, virtual or device or "", virtual is not None, runs)
+    with ExitStack() as held:
+        path = Path(image) if image else held.enter_context(_built(
+            model, board, port=port or virtual, compiler=compiler, optimisation=optimisation,
+            kernels=kernels)).image
+        return _run(model, board, path, virtual or device or "", virtual is not None, runs)
 
 
 def require_right(run: BoardRun) -> None:
@@ -217,10 +236,10 @@ def compare_firmware(model: str | PathLike[str], board: str, *, virtual: str | N
     builds, runs = [], []
     for compiler in _find_compilers(name, on_remark) if compilers is None else compilers:
         for level in optimisations:
-            built = build_firmware(model, board, port=name, compiler=compiler, optimisation=level,
-                          kernels="own")
-            builds.append(built)
-            runs.append(_run(model, board, built.image, name, True, 1))
+            with _built(model, board, port=name, compiler=compiler, optimisation=level,
+                        kernels="own") as built:
+                builds.append(built)
+                runs.append(_run(model, board, built.image, name, True, 1))
     return Built(builds=tuple(builds), runs=tuple(runs))
 
 

@@ -15,9 +15,11 @@ from twin.image.compile.ports import Port, choose_port, load_port
 from twin.learning.portability.measuring import FOLDER, Job, build_job, prepare_job, run_job
 from twin.learning.portability.plan_file import read_plan
 from twin.learning.portability.stated import Stated, state_memories
+from twin.verbs.claims import CLAIM, claim_folder
 from twin.verbs.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
 
 if TYPE_CHECKING:
+    from calibration.measurement.measurement import Measurement
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
 
@@ -70,22 +72,36 @@ def measure_plan(plan: str, board: str, options: MeasureOptions | None = None, *
     Raises
     ------
     UsageError
-        When the plan is of another board, or more is asked for than the list takes.
+        When the plan is of another board, more is asked for than the list takes, or the folder
+        holds a measurement or is another process's.
     """
     options, watcher = aim(board, options), watcher or Watcher()
     if options.resume:
         raise UsageError("--resume needs the -o DIR of a network's measurement")
-    machine, virtual, runs = find_machine(board, options), options.virtual, options.runs
+    machine, runs = find_machine(board, options), options.runs
     if runs is not None and runs > MOST_RUNS:
         raise UsageError(f"--runs {runs}; accepted with --plan: up to {MOST_RUNS}")
     asked = read_plan(plan)
     if asked.board is not None and machine is not None and asked.board != machine.name:
         raise UsageError(f"{plan}: is for {asked.board}, -b says {machine.name}")
-    job = prepare_job(asked, machine, _find_port(machine, virtual))
+    job = prepare_job(asked, machine, _find_port(machine, options.virtual))
     folder = Path(options.output) if options.output else (
         Path("out") / "measurements" / f"probes-{job.name}-{time.strftime('%Y%m%d-%H%M%S')}")
+    with claim_folder(folder):
+        if (folder / FOLDER / "header.json").exists():
+            raise UsageError(f"{folder} holds a measurement, and none is written over; give "
+                             "another -o")
+        measured = _collect(job, options, folder, watcher)
+    return MeasuredMachine(
+        machine=describe_machine(measured, str(folder)), name=job.name, folder=folder / FOLDER,
+        stated=None if machine is None else state_memories(machine))
+
+
+def _collect(job: Job, options: MeasureOptions, folder: Path,
+             watcher: Watcher) -> Measurement:
+    """Make the runs; where they end early, say what there is."""
     try:
-        if virtual is None:
+        if options.virtual is None:
             build_job(job, folder / "firmware")
             watcher.remark(f"the board must hold {folder / 'firmware' / 'firmware.elf'}; flash it "
                            "first")
@@ -93,17 +109,14 @@ def measure_plan(plan: str, board: str, options: MeasureOptions | None = None, *
             from calibration.collecting.link import find_port
 
             line = made.port if made is not None else find_port(options.port)
-            measured = run_job(
-                job, line, folder, baud=options.baud, runs=runs or RUNS, made=made,
+            return run_job(
+                job, line, folder, baud=options.baud, runs=options.runs or RUNS, made=made,
                 supply_v=options.supply_v, on_event=watcher.remark,
                 power_runs=options.power.runs if options.power else 0)
     except BaseException:
-        if folder.is_dir():
+        if {one.name for one in folder.iterdir()} - {CLAIM}:
             watcher.keep(folder, False)
         raise
-    return MeasuredMachine(
-        machine=describe_machine(measured, str(folder)), name=job.name, folder=folder / FOLDER,
-        stated=None if machine is None else state_memories(machine))
 
 
 def _find_port(board: Board | None, virtual: str | None) -> Port:

@@ -71,10 +71,13 @@ def learn_runtime(elfs: Sequence[str | Path], models: Sequence[str | Path | Grap
         When a program cannot be run.
     NotTheSameError
         When its layers are not those of its network.
+    UsageError
+        When another process learns into the file.
     """
     from hwmodels.board.file import load_board
     from twin.learning.library.learning import learn_library
     from twin.network.readers import read_model
+    from twin.verbs.claims import claim_file
     from twin.verbs.program import LIMIT, ask_program, read_program
 
     path = Path(output)
@@ -90,7 +93,8 @@ def learn_runtime(elfs: Sequence[str | Path], models: Sequence[str | Path | Grap
     wanted = ask_program(begin=begin, end=end, call=call, nth=nth, layers=layers, memory=memory,
                          registers=registers, limit=LIMIT if limit is None else limit)
     machine = board if isinstance(board, Board) else load_board(board)
-    return learn_library(
-        [(read_program(elf, wanted),
-          model if not isinstance(model, str | Path) else read_model(model), wanted)
-         for elf, model in zip(elfs, models, strict=True)], machine, path=path, base=base)
+    programs = [(read_program(elf, wanted),
+                 model if not isinstance(model, str | Path) else read_model(model), wanted)
+                for elf, model in zip(elfs, models, strict=True)]
+    with claim_file(path, "learns into it"):
+        return learn_library(programs, machine, path=path, base=base)

@@ -83,6 +83,9 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4", "-o",
                        folder, "--resume", "--clock", "80MHz")
     assert code == 2 and "the core's clock was 120 MHz, now 80 MHz" in err
+    code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386", "-o",
+                       folder, "--resume")
+    assert code == 2 and "the port was unicorn, now mps2-an386" in err
     with claim_folder(folder):
         code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
                            "-o", folder, "--resume")

@@ -63,6 +63,8 @@ class Build:
         What it takes.
     samples : int
         How many the board keeps, 16 bytes each.
+    digest : bytes
+        Hash of every source and option, which the image tells.
     """
 
     folder: Path
@@ -72,6 +74,7 @@ class Build:
     source: Source
     sizes: ImageSizes
     samples: int
+    digest: bytes
 
     @property
     def predicted_ram_bytes(self) -> int:
@@ -200,14 +203,14 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
     else:
         (folder / "memory.ld").unlink(missing_ok=True)
     version = _describe(used, port, optimisation, source.kernels)
-    _fill_in(folder, source, port, version, tuple(macros))
+    digest = _fill_in(folder, source, port, version, tuple(macros))
     _make(folder, port, used, optimisation, source.kernels, macros)
     image = folder / "firmware.elf"
     sizes = read_sizes(image, board)
     if "BOOT_CHECKSUM" in port.settings:
         write_boot_checksum(image, int(port.settings["BOOT_CHECKSUM"]))
     return Build(folder=folder, image=image, port=port, compiler=version, source=source,
-                 sizes=sizes, samples=samples)
+                 sizes=sizes, samples=samples, digest=digest)
 
 
 def choose_kernels(asked: str = "") -> str:
@@ -343,14 +346,15 @@ def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ..
 
 
 def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
-             macros: tuple[str, ...]) -> None:
-    """Write what identifies the build into model.c: a hash of every source and option."""
+             macros: tuple[str, ...]) -> bytes:
+    """Write a hash of every source and option into model.c, and return it."""
     memory = folder / "memory.ld"
     digest = fingerprint(source, port, compiler, macros,
                          memory.read_bytes() if memory.is_file() else b"")
     build = ", ".join(f"0x{byte:02x}" for byte in digest)
     text = source.model_c.replace("@BUILD@", build).replace("@COMPILER@", compiler)
     (folder / "model.c").write_text(text, encoding="utf-8")
+    return digest
 
 
 def _make(folder: Path, port: Port, used: str, optimisation: str, kernels: str,

@@ -56,12 +56,11 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
     """
     study = load_study(fspath(source))
     plan = make_plan(study)
-    with open_workers(jobs, cluster) as compute:
+    with open_workers(jobs, cluster) as compute, lock_session(fspath(folder)):
         session = begin_session(fspath(source), study, plan, fspath(folder), command)
-        with lock_session(session.folder):
-            found = _run(session, plan, compute, on_progress)
-            table = make_study_table(study, tuple(found.values()))
-            session.save_results(table, tuple(found))
+        found = _run(session, plan, compute, on_progress)
+        table = make_study_table(study, tuple(found.values()))
+        session.save_results(table, tuple(found))
     return session
 
 

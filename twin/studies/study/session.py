@@ -30,6 +30,7 @@ from hwmodels.files import (
     read_regular_text,
     write_whole,
 )
+from hwmodels.locks import NoLocksError, lock
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Row, Table, read_row, to_arrow
 from twin.studies.study.file import find_study, load_study
@@ -38,6 +39,9 @@ from twin.studies.study.tasks import SOFT, Plan, Task, identify, made_with
 from twin.studies.table_files import LARGEST_TABLE_BYTES, read_parquet, read_table
 
 RESULTS = "results.parquet"
+LOCK = ".lock"
+BEGUN = {LOCK, "parts", "study.yaml", "inputs"}
+"""What is there before `session.json` is."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -160,9 +164,7 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
                              f"this is {identify()}); accepted: another folder")
         head["commands"] = [*head["commands"], list(command)]
     else:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise StudyError(f"{folder}: is not empty and no folder of a study; accepted: a new "
-                             "one")
+        _check_folder(folder)
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         write_whole(folder / "study.yaml", content)
         _keep_inputs(folder / "inputs", inputs)
@@ -173,21 +175,50 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
 
 
 @contextlib.contextmanager
-def lock_session(folder: Path) -> Iterator[None]:
-    """Hold a folder while its study runs; raises `StudyError` where another process does."""
-    try:
-        import fcntl
-    except ImportError:  # Not on Windows: the last writer wins, of equal files.
-        yield
-        return
-    with (folder / ".lock").open("w") as file:
+def lock_session(folder: str | Path) -> Iterator[None]:
+    """Hold the folder a study runs in, or is to run in, for this process alone.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made where it is missing, and removed where nothing was written into it.
+
+    Raises
+    ------
+    StudyError
+        For a folder with other files in it, one that cannot be written or another process holds.
+
+    Notes
+    -----
+    On Windows there is no lock: the last writer wins, of equal files.
+    """
+    folder = Path(folder)
+    _check_folder(folder)
+    place, made = folder / LOCK, not folder.exists()
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock(place))
+        except (BlockingIOError, NoLocksError) as error:
             raise StudyError(f"{folder}: another process runs this study") from error
-        for draft in (folder / "parts").glob(".*.tmp"):
-            draft.unlink(missing_ok=True)
-        yield
+        except OSError as error:
+            raise StudyError(f"{place}: cannot be written ({error.strerror})") from error
+        try:
+            for draft in (folder / "parts").glob(".*.tmp"):
+                draft.unlink(missing_ok=True)
+            yield
+        finally:
+            if made and {one.name for one in folder.iterdir()} <= {LOCK}:
+                place.unlink(missing_ok=True)
+                folder.rmdir()
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse what is there and is no folder of a study, nor one that is just begun, or empty."""
+    if folder.exists() and not (folder / "session.json").is_file() and (
+            not folder.is_dir() or ((there := {one.name for one in folder.iterdir()})
+            and not {LOCK} <= there <= BEGUN)):
+        raise StudyError(f"{folder}: is not empty and no folder of a study; accepted: a new one")
 
 
 def _keep_inputs(folder: Path, inputs: Mapping[str, str]) -> None:

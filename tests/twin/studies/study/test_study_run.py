@@ -133,6 +133,19 @@ def test_a_folder_of_another_study_version_or_process_is_refused(source, whole, 
     monkeypatch.undo()
     with run.lock_session(whole), pytest.raises(StudyError, match="another process"):
         twin.run_study(source, whole)
+    with run.lock_session(tmp_path / "new"), pytest.raises(StudyError, match="another process"):
+        twin.run_study(source, tmp_path / "new")
+    assert not (tmp_path / "new").exists() and not (tmp_path / "mine/.lock").exists()
+
+
+def test_a_planted_link_in_place_of_the_lock_is_not_followed(whole, tmp_path) -> None:
+    (tmp_path / "dear").write_text("dear")
+    (whole / ".lock").unlink()
+    (whole / ".lock").symlink_to(tmp_path / "dear")
+    with pytest.raises(StudyError, match="cannot be written"), run.lock_session(whole):
+        pass
+    assert (tmp_path / "dear").read_text() == "dear"
+    (whole / ".lock").unlink()
 
 
 def test_a_search_asks_for_the_same_points_and_none_twice(tmp_path) -> None:
