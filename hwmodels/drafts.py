@@ -9,8 +9,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from hwmodels.locks import lock
-
 
 @contextlib.contextmanager
 def draft_folder(parent: Path, prefix: str) -> Iterator[Path]:
@@ -61,6 +59,8 @@ def _sweep(parent: Path, prefix: str) -> None:
 @contextlib.contextmanager
 def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
     """Hold the lock of a folder; False where somebody else does, or where there are none."""
+    from hwmodels.locks import lock
+
     with contextlib.ExitStack() as stack:
         locked = False
         with contextlib.suppress(OSError):

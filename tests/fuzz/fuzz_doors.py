@@ -14,6 +14,7 @@ from typing import Any
 from fuzz_door import LONGEST_REFUSAL, Answer, Door
 from fuzz_files import FILES, ROOT, SPLIT
 from fuzz_lines import LINES
+from fuzz_networks import NETWORKS, damage_wire
 from fuzz_shapes import damage_documents, damage_integers, damage_numbers, damage_onnx
 
 from hwmodels.errors import TwinError
@@ -250,7 +251,7 @@ DOORS: Mapping[str, Door] = {
         b"clocks.cpu.frequency_hz=80MHz", b"memories.flash.read_bytes=16", b"placement.arena=tcm",
         b"caches.art_d.size_bytes=2KiB", b"runtime=cmsis-nn", b"memories.sram1.size_bytes=1e3"],
         enter=_settings, reshape=damage_numbers),
-    "wire": Door(seeds=_frames, enter=_wire),
+    "wire": Door(seeds=_frames, enter=_wire, reshape=damage_wire),
     **{f"log-{form}": _log(form) for form in (
         "itm", "mlperf-tiny", "neuralspot", "npu-profiler", "perf-stat", "st-edge-ai", "tflm",
         "vela", "x-cube-ai")},
@@ -274,5 +275,5 @@ DOORS: Mapping[str, Door] = {
         _table("X,CH1,Start,Increment\nSequence,Volt,0,1e-5\n", "{us},{value},,\n"),
         _table("Horizontal Units,s\nVertical Units,V\n\nTIME,CH1,D0\n",
                "{s:.6f},{value},{mark}\n")),
-    **FILES, **LINES,
+    **FILES, **LINES, **NETWORKS,
 }

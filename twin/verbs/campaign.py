@@ -94,11 +94,11 @@ class Run:
                   else deploy(self.graph, self.board))
         make = functools.partial(build_firmware, self.graph, port, deployment=placed,
                                  kernels=choose_kernels())
+        if self.options.resume:
+            with draft_folder(self.folder, ".firmware-") as draft:
+                self.compare(make, draft)
         folder = self.folder / "firmware"
         with claim_folder(folder, "builds into it"):
-            if self.options.resume:
-                with draft_folder(self.folder, ".firmware-") as draft:
-                    self.compare(make, draft)
             return make(folder).image
 
     def compare(self, make: Callable[[Path], Build], draft: Path) -> None:

@@ -271,6 +271,7 @@ def _check_pad(graph: Graph, layer: Layer) -> None:
     inputs, output = _shapes(graph, layer)
     paddings = layer.option("paddings", ())
     _expect("length of paddings", len(paddings), len(inputs[0]))
+    _need(all(min(pair) >= 0 for pair in paddings), f"paddings {paddings}; accepted: 0 or more")
     _expect("output shape", output, tuple(
         size + before + after for size, (before, after) in zip(inputs[0], paddings, strict=True)))
 
