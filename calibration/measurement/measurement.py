@@ -48,6 +48,9 @@ RUNS_ASKED = "runs_asked"
 MOST_RUNS_ASKED = 10**9
 """Key of a header's environment: how many runs a measurement has when it is complete."""
 
+BOARD_HASH = "board_sha256"
+"""Key of a header's environment: what the file of its board said."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:

@@ -6,6 +6,8 @@ Boards are YAML files shipped in `hwmodels/boards`, in the folders of the enviro
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -75,6 +77,15 @@ def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | No
         return _make(_parse(path, content), file, overrides)
     return make_once("board", path, content, Path(__file__).parent,
                      lambda: _make(_parse(path, content), file, {}))
+
+
+def hash_board(board: Board) -> str:
+    """Return a hash of what a board's file says; without clocks and supply, which a run may set."""
+    document = parse_json(board.document)
+    assert isinstance(document, dict)
+    told = {name: part for name, part in document.items()
+            if name not in ("sources", "clocks", "supply")}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def change_board(board: Board, overrides: Mapping[str, object], *,

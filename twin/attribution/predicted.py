@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibration.measurement.measurement import BOARD_HASH
+from hwmodels.board.file import hash_board
 from hwmodels.counts import apportion
 from hwmodels.files import MISSHAPEN, DocumentError, read_json
 from twin.attribution.side import Part, Side, Work, sum_parts
@@ -39,7 +41,8 @@ def side_of_prediction(prediction: Prediction) -> Side:
         operators=tuple(layer.op for layer in graph.layers),
         input_elements=tuple(sorted(math.prod(graph.tensors[index].shape)
                                     for index in graph.inputs)))
-    side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board))
+    side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board),
+                   environment={BOARD_HASH: hash_board(board)})
     npu = board.npu
     if not prediction.epochs or npu is None:
         return side

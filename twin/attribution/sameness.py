@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from calibration.importers.log import UNKNOWN
+from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.attribution.side import Side
@@ -242,6 +243,11 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
         elif known != _find_board(ours):
             hint = "" if _alike(first, second) else f"; predict with -b {theirs}"
             yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
+    hashes = [side.environment.get(BOARD_HASH) for side in (first, second)]
+    if second.kind != "predicted" and None not in hashes and hashes[0] != hashes[1]:
+        yield Finding(level=NOTE if _alike(first, second) else WARN, what="board file",
+                      text=f"that of {theirs} said something else when it was measured, clocks and "
+                      "supply apart: another file of that name, another version of it, or --set")
 
 
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:

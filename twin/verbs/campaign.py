@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibration.measurement.measurement import BOARD_HASH
+from hwmodels.board.file import hash_board
 from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError
 from twin.errors import UsageError
@@ -167,7 +169,9 @@ class Run:
             supply_v=self.options.supply_v, resume=self.options.resume,
             placement=tuple(self.board.placement) if self.board is not None else (),
             scales=made.scales(timer_hz) if made and timer_hz else {},
-            gauges=made.gauges if made else None, environment=made.environment if made else {})
+            gauges=made.gauges if made else None, environment={
+                **(made.environment if made else {}),
+                **({} if self.board is None else {BOARD_HASH: hash_board(self.board)})})
 
     def collect(self, campaign: Campaign, plan: Plan, runtime: str) -> MeasuredNetwork:
         """Make the runs of a plan; the watcher may ask what they say so far."""

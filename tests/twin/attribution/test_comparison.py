@@ -10,8 +10,9 @@ from rich.console import Console
 
 from calibration.importers.log import Log
 from calibration.importers.neural_art_profiler import read_log
-from calibration.measurement.measurement import Measurement
+from calibration.measurement.measurement import BOARD_HASH, Measurement
 from calibration.measurement.sample import Header, Sample
+from hwmodels.board.file import change_board, hash_board
 from twin.attribution.accounts import OUTSIDE, compare_sides
 from twin.attribution.epochs import find_gaps, report_epochs
 from twin.attribution.measured import side_of_measurement
@@ -119,6 +120,16 @@ def test_between_two_predictions_what_may_change_is_noted(prediction, changes, w
     ours = side_of_prediction(prediction)
     found = agree(ours, replace(ours, **changes))
     assert [(one.what, one.level) for one in found] == ([(what, level)] if what else [])
+
+
+def test_a_board_file_that_says_something_else_is_told(prediction):
+    board = prediction.deployment.board
+    slower = change_board(board, {"clocks.cpu.frequency_hz": 80e6}, follow_clock=True)
+    assert hash_board(slower) == hash_board(board)
+    wider = hash_board(change_board(board, {"memories.flash.read_bytes": 16}))
+    for told, levels in ((hash_board(board), []), (wider, ["warn"])):
+        ours, theirs = beside(prediction, measured(prediction, environment=((BOARD_HASH, told),)))
+        assert [one.level for one in agree(ours, theirs) if one.what == "board file"] == levels
 
 
 def test_measured_beside_simulated_and_by_another_compiler_is_noted(prediction):
