@@ -36,6 +36,10 @@ CLOSE, CLOSE_CHANCE = 0.05, 0.05
 with this probability: assumed, and looked at where they do. Where every layer is off by one factor,
 to a thousandth, what would change each by another is then no explanation."""
 
+EXACT = 0.002
+"""Layers are looked at as close where they lie apart by less, as a logarithm: boards do not, whose
+prices differ from stated ones; at a wider limit these were called what they are not."""
+
 CLOSE_EFFECT = 0.5
 """As much of what a predicted effect may be off by from one layer to the next: what it does in all
 is no surer."""
@@ -141,8 +145,7 @@ def _weigh_close(left: Errors, measured: np.ndarray, shape: float, *, foreseen: 
     """Return the log likelihood of a shape where layers may also lie closely together."""
     weights = measured / measured.sum()
     apart = left.residual - float(weights @ left.residual)
-    usual = float(weights @ (left.own - left.fault_own))
-    if len(apart) < 2 or float(weights @ apart**2) > (3 * CLOSE) ** 2 * usual:
+    if len(apart) < 2 or float(weights @ apart**2) > EXACT**2:
         return shape
     kept = left.fault_own * (CLOSE_EFFECT**2 if foreseen else 1.0)
     closely = log_shape(left.residual,
