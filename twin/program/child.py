@@ -26,9 +26,22 @@ def _say_how_far(ended: threading.Event) -> None:
     from twin.program.events import SO_FAR, listener
 
     while not ended.wait(TOLD_EACH_S):
-        tell = getattr(getattr(listener(), "__self__", None), "tell_progress", None)
-        text = "loading the emulator" if tell is None else tell()
+        machine = getattr(listener(), "__self__", None)
+        text = "loading the emulator" if machine is None else tell_progress(machine)
         print(f"{SO_FAR}{text}", file=sys.stderr, flush=True)
+
+
+def tell_progress(machine: Any) -> str:
+    """Return what a machine is at, how many instructions it has run, and where it waits."""
+    doing = getattr(machine, "doing", "loading the emulator")
+    words, names = getattr(machine, "words", None), getattr(machine, "names", None)
+    if words is None or names is None or not words[names.LAST_BLOCK]:
+        return str(doing)
+    here = int(words[words[names.LAST_BLOCK] + names.ADDRESS])
+    waits = machine.peripherals.waiting(here)
+    return (f"{doing}, {int(words[names.INSTRUCTIONS]):,} instructions, in "
+            f"{machine.elf.name_place(here)}"
+            + (f", which waits for register 0x{waits:08x}" if waits is not None else ""))
 
 
 def main() -> None:

@@ -207,6 +207,12 @@ class Counters:
         lines = (address + size - 1) // cache.line_bytes - address // cache.line_bytes + 1
         return lines <= (cache.sets * cache.ways if cache.replacement == "lru" else cache.sets)
 
+    def begins_function(self, address: int) -> bool:
+        """Whether the block that ran last ended in a call, or no function is known here."""
+        last = self.words[self.names.LAST_BLOCK]
+        return bool(last and self.words[last + self.names.CALLING]) or (
+            self.elf.function_at(address) is None)
+
     def drain(self) -> None:
         """Give the caches what was written down."""
         count = int(self.words[self.names.WRITTEN])

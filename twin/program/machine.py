@@ -21,16 +21,12 @@ from twin.program.events import listen
 from twin.program.exceptions import SVC, Exceptions
 from twin.program.instruction_set import InstructionSet
 from twin.program.listing import ToolListing
-from twin.program.memory import TRACED_CORES, address_of, map_memories, place_pieces
+from twin.program.memory import CPUS, TRACED_CORES, address_of, map_memories, place_pieces
 from twin.program.newer import Newer
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting
 from twin.program.watching import Watch
-
-CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7": "M7",
-        "cortex-m33": "M33", "cortex-m55": "M33", "cortex-m85": "M33"}
-"""What Unicorn emulates of each core; Helium it does not."""
 
 STOP_INSTRUCTIONS = 2000
 """What an interrupt or call of the system counts for, of the instructions a run may take."""
@@ -83,19 +79,6 @@ class Machine:
         self.set("SP", self.stack)
 
     code: InstructionSet = thumb
-    words: Any = None
-    doing = ""
-    """What it is at, in words."""
-
-    def tell_progress(self) -> str:
-        """Return what it is at, how many instructions it has run, and where it waits."""
-        if self.words is None or not self.words[self.names.LAST_BLOCK]:
-            return self.doing
-        here = self._here()
-        waits = self.peripherals.waiting(here)
-        return (f"{self.doing}, {int(self.words[self.names.INSTRUCTIONS]):,} instructions, in "
-                f"{self.elf.name_place(here)}"
-                + (f", which waits for register 0x{waits:08x}" if waits is not None else ""))
 
     def _open(self) -> Any:
         """Return an emulator with the board's core."""
@@ -232,7 +215,7 @@ class Machine:
                     and self.peripherals.next_tick() is None:
                 self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
                           f"{self.elf.name_place(self._here())}{self.sought and '; '}{self.sought}")
-            if self.elf.stripped and (self._is_called() or self.elf.function_at(address) is None):
+            if self.elf.stripped and self.counters.begins_function(address):
                 self.add_function(address)
             return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
@@ -256,11 +239,6 @@ class Machine:
                       f"{self.elf.name_place(self._here())}")
         return 0
 
-    def _is_called(self) -> bool:
-        """Whether the block before this one ended in a call."""
-        last = self.words[self.names.LAST_BLOCK]
-        return bool(last and self.words[last + self.names.CALLING])
-
     def add_function(self, address: int) -> None:
         """Have a function begin at an address, of a program without symbols."""
         self.elf = self.counters.elf = self.elf.with_function(address)
@@ -277,8 +255,7 @@ class Machine:
 
     def _text_at(self, address: int) -> str:
         size = self.counters.size_at(address)
-        return "" if size is None else self.listing.text(
-            address, self.read(address, size))
+        return "" if size is None else self.listing.text(address, self.read(address, size))
 
     def cycles(self) -> int:
         """Modelled cycles so far, waiting on memories left out."""

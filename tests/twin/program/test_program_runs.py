@@ -39,7 +39,7 @@ from twin.program.session import Wanted, run_program
 from twin.program.thumb import count_instructions, find_target, without_target
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.memory_map import draw_memory_figure
-from twin.reports.tables.report import header_pairs
+from twin.reports.tables.header import header_pairs
 
 BOARD = "nucleo_l4r5zi"
 

@@ -16,7 +16,7 @@ from twin.network import zoo
 from twin.network.graph import Graph
 from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
-from twin.reports.tables.report import header_pairs
+from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.choice import default_runtime, find_runtime
 from twin.runtimes.runtime import order_release

@@ -46,7 +46,7 @@ from twin.reports.page.parts import (
 from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.page.roofs import list_roof_plots
-from twin.reports.tables.report import header_pairs, setup_line
+from twin.reports.tables.header import header_pairs, setup_line
 from twin.studies.change import Change
 
 

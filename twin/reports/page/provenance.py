@@ -15,7 +15,7 @@ from twin.reports.page.beside import judge, tell_coverage
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Pairs, Plot, Row, Section, Table
 from twin.reports.page.styles import INK
-from twin.reports.tables.report import calibration_pairs, interval_pairs
+from twin.reports.tables.header import calibration_pairs, interval_pairs
 from twin.studies.study.tasks import find_versions
 
 PACKAGES = ("embedded-twin", "numpy", "llvmlite", "plotly", "jinja2")

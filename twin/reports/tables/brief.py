@@ -19,6 +19,7 @@ from twin.prediction.ledger import (
 )
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.coverage import coverage_pairs
+from twin.reports.tables.header import setup_line
 from twin.reports.tables.layout import (
     BAR_CELLS,
     add_row,
@@ -28,7 +29,6 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
-from twin.reports.tables.report import setup_line
 
 MOST_CAUSES, MOST_LAYERS = 5, 6
 """Rows of each table; the rest is summed in one."""

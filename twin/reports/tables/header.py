@@ -1,0 +1,163 @@
+"""The header of a report: model or program, board, runtime, memory, result; and its set-up."""
+
+from __future__ import annotations
+
+import math
+
+from calibration.fitting.intervals import describe_basis
+from hwmodels.quantities import (
+    NOT_KNOWN,
+    format_energy,
+    format_frequency,
+    format_share,
+    format_time,
+    significant,
+)
+from twin.network.operators import graph_macs, graph_parameters
+from twin.prediction.ledger import (
+    Ledger,
+    bill_energy_uj,
+    bill_time_us,
+    cycles_by_clock,
+    make_ledger,
+)
+from twin.prediction.prediction import Prediction
+
+
+def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return the report's header: model, board, runtime, memory, result."""
+    deployment = prediction.deployment
+    board = deployment.board
+    frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
+    if deployment.target.executes:
+        from twin.reports.tables.program import program_pairs
+
+        subject, memory = program_pairs(prediction)
+    else:
+        subject, memory = _network_pairs(prediction)
+    return [
+        *subject,
+        ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
+        *memory,
+        ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
+        *_offloaded(prediction),
+        *calibration_pairs(prediction),
+        (prediction.kind, result_line(prediction)),
+        *interval_pairs(prediction),
+        *voltage_pairs(prediction),
+    ]
+
+
+def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return what stands for the network in the header, and for its memory."""
+    deployment = prediction.deployment
+    graph = deployment.graph
+    executed_macs, macs = graph_macs(deployment.executed), graph_macs(graph)
+    live = f" ({executed_macs:,} without dead channels)" if executed_macs != macs else ""
+    peak = deployment.placement.peak_layer
+    return [
+        ("model", f"{graph.name}, sha256 {graph.sha256[:12]}, architecture "
+                  f"{graph.architecture_id}"),
+        ("", f"{macs:,} MACs{live}, {graph_parameters(graph):,} parameters"),
+    ], [
+        ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights_named}, "
+                    f"arena in {deployment.arena_named}, code in {deployment.code}"),
+        ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
+                           deployment.plan.filled.items())
+                 or _used(prediction.ram_bytes, prediction.ram_available_bytes))
+                + f", most alive in layer {peak}"),
+        ("", _ram_parts(prediction)),
+    ]
+
+
+def _offloaded(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return what an accelerator takes; nothing without epochs."""
+    if not prediction.epochs:
+        return []
+    from twin.reports.tables.coverage import coverage_pairs
+
+    return coverage_pairs(prediction)
+
+
+def voltage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return the voltage scale a changed clock took, where it is not the board's own."""
+    return [("voltage", prediction.voltage)] if prediction.voltage else []
+
+
+def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return which learnt prices stand behind the figures."""
+    sure = prediction.certainty
+    if sure is None:
+        return [("calibration", "none: prices are what datasheets and lowered kernels say")]
+    return [("calibration", sure.calibration)]
+
+
+def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return the intervals of time and energy, what they rest on, and why not to trust them."""
+    sure = prediction.certainty
+    if sure is None:
+        return []
+    time = sure.time_us
+    text = f"{format_time(time.low)} to {format_time(time.high)}"
+    if sure.energy_uj is not None:
+        text += (f", energy {format_energy(sure.energy_uj.low)} to "
+                 f"{format_energy(sure.energy_uj.high)}")
+    pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}"),
+             ("rests on", describe_basis(sure.basis, sure.errors))]
+    pairs += [("extrapolating", reason) for reason in sure.extrapolating]
+    if sure.unidentified:
+        pairs.append(("not identified", ", ".join(sure.unidentified)
+                      + ": the data cannot tell these prices from the rest"))
+    return pairs
+
+
+def result_line(prediction: Prediction) -> str:
+    """Return time, energy, cycles and instructions per cycle of one inference in a line."""
+    cycles = cycles_by_clock(make_ledger(prediction).total)
+    clock = prediction.deployment.board.core.clock
+    instructions = math.fsum(layer.instructions for layer in prediction.layers)
+    ipc = ""
+    # Of a closed library only its cycles are claimed, not how many instructions it takes.
+    if cycles.get(clock) and prediction.deployment.runtime.structure == "open":
+        ipc = f", IPC {significant(instructions / cycles[clock], 2)}"
+    counted = ", ".join(f"{count:,} {clock_label(prediction, name)} cycles"
+                        for name, count in cycles.items())
+    return (f"{format_time(prediction.time_us)}, energy {format_energy(prediction.energy_uj)}, "
+            f"{counted}{ipc}, {prediction.temperature} caches")
+
+
+def setup_line(prediction: Prediction, ledger: Ledger) -> str:
+    """Return what happens once before the first inference, which no total includes."""
+    if prediction.deployment.target.executes:
+        from twin.reports.tables.program import start_line
+
+        return start_line(prediction)
+    counted = ", ".join(f"{count:,} {clock} cycles"
+                        for clock, count in cycles_by_clock(ledger.setup).items())
+    if not counted:
+        return f"set-up, once and apart from the above: {NOT_KNOWN}"
+    energy = format_energy(bill_energy_uj(prediction.setup))
+    return (f"set-up, once and apart from the above: {counted}, "
+            f"{format_time(bill_time_us(prediction, prediction.setup))}, energy {energy}")
+
+
+def clock_label(prediction: Prediction, clock: str) -> str:
+    """Return a clock as its cycles are called: of an NPU they are those of its epochs' cores."""
+    npu = prediction.deployment.board.npu
+    return f"{clock} core" if npu is not None and clock == npu.clock else clock
+
+
+def _ram_parts(prediction: Prediction) -> str:
+    """Return what the RAM is made of; the parts sum to it."""
+    scratch = prediction.placement.scratch_bytes
+    parts = []
+    for name, size_bytes in prediction.deployment.ram_parts.items():
+        within = f" (scratch up to {scratch:,} of it)" if name == "arena" and scratch else ""
+        if size_bytes:
+            parts.append(f"{name} {size_bytes:,}{within}")
+    return " + ".join(parts) + " bytes"
+
+
+def _used(needed_bytes: int, available_bytes: int) -> str:
+    return (f"{needed_bytes:,} of {available_bytes:,} bytes "
+            f"({format_share(needed_bytes, available_bytes)})")
