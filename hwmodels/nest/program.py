@@ -186,7 +186,6 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
         "inner": inner,
         "windows": find_windows(operands, cache.line_bytes) if flat.grouped and not (
             flat.geometry.hits_change) else [],
-        "sets": [[0] * (SET_WORDS + cache.ways)] * cache.sets,
     }
     rooms = {
         "lists": (cache.sets + 1) * depths, "active": len(records), "nexts": len(records),
@@ -203,6 +202,7 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
         allocates and POLICIES[cache.replacement].stack)
     rooms["settled"] = sum(2 * count_words(lines) for _, lines, *_ in front["windows"])
     parts = {name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}
+    parts["sets"] = np.zeros(cache.sets * (SET_WORDS + cache.ways), dtype=np.int64)
     program = _lay_out(cache, depths, allocates, (pass_words, tally, snapshots), parts, rooms,
                        flat.skipped)
     if flat.grouped and not flat.geometry.hits_change:
