@@ -15,7 +15,7 @@ from twin.deployment.deployment import Deployment
 from twin.prediction.prediction import Prediction, predict
 
 DOUBT: Mapping[str, tuple[float, float | None]] = {
-    "read": (1.1, 1.25), "open": (1.25, 2.0), "assumed": (2.0, None)}
+    "read": (1.1, 1.25), "open": (1.1, 2.0), "assumed": (2.0, None)}
 """By which factor fewer instructions may run than are counted, of a network and of a layer, by what
 stands behind a library's loops. Published networks of use `fit` (whole, none is of a `read` one)
 come to 0.66 of an open library's limit and to 1.51 of an assumed one's; layers of an assumed one

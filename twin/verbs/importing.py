@@ -100,9 +100,10 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
             _check_work(measurement, graph, str(log))
         measurement = _identify(measurement, graph)
     measurement, remarks = _settle_runtime(measurement, stated, graph, str(log))
+    fast = () if graph is None else _tell_impossible(measurement, graph)
     write_measurement(folder, measurement)
     return ImportedLog(measurement=measurement, folder=folder,
-                       remarks=(*_list_findings(imported, board), *remarks))
+                       remarks=(*_list_findings(imported, board), *remarks, *fast))
 
 
 def _default_folder(log: Path) -> Path:
@@ -170,6 +171,28 @@ def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | 
     if hint and not remark:
         remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
     return replace(measurement, header=replace(header, runtime=name)), remark
+
+
+def _tell_impossible(measurement: Measurement, graph: Graph) -> tuple[str, ...]:
+    """Return what is faster than the core can be, where board and library are known."""
+    from hwmodels.errors import TwinError
+    from twin.deployment.deployment import deploy
+    from twin.learning.least import find_impossible
+    from twin.learning.observations import list_cycles
+    from twin.runtimes.stated import describe_open
+
+    header = measurement.header
+    board = None if header.board == UNKNOWN else _find_board(header.board)
+    if board is None or header.kind != "measured" or describe_open(header.runtime, board):
+        return ()
+    try:
+        deployment = deploy(graph, board, runtime=header.runtime)
+        hertz = board.clock(board.core.clock).frequency_hz
+        whole = [one for one in list_cycles(measurement, hertz) if one[0] is None]
+        found = find_impossible(deployment, whole)
+    except TwinError:  # It does not fit, or its runtime is only a name.
+        return ()
+    return () if found is None else (f"{found} `calibrate` will refuse it",)
 
 
 def _find_board(board: str) -> Board | None:

@@ -28,10 +28,18 @@ def test_a_log_four_times_too_fast_is_refused_with_what_is_possible(prediction, 
             prediction, factor=factor, model="kws", runtime="tflm-cmsis-nn",
             architecture_id=prediction.deployment.graph.architecture_id))
     assert observe_folder(tmp_path / "1.0", "nucleo_l4r5zi")
-    least = f"{instructions / 1.25:,.0f}"
+    least = f"{instructions / 1.1:,.0f}"
     with pytest.raises(MeasurementError, match=re.escape(f"needs {least} at least")) as refused:
         observe_folder(tmp_path / "0.25", "nucleo_l4r5zi")
     assert "the whole network in" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_log_just_faster_than_one_a_cycle_is_too_fast(prediction):
+    """As one four times too fast of a library that takes 0.57 of the time: 1.2 a cycle."""
+    instructions = sum(layer.instructions for layer in prediction.layers)
+    for per_cycle, possible in ((1.2, False), (1.05, True)):
+        found = find_impossible(prediction.deployment, [(None, instructions / per_cycle)])
+        assert (found is None) is possible
 
 
 def test_one_layer_is_named(prediction):
@@ -46,3 +54,12 @@ def test_one_layer_is_named(prediction):
     assert find_impossible(closed.deployment, [(slow.index, slow.instructions / 3)]) is None
     assert find_impossible(closed.deployment, [
         (None, sum(layer.instructions for layer in closed.layers) / 1.9)]) is None
+
+
+def test_importing_says_that_a_log_is_too_fast(prediction):
+    from twin.verbs.importing import _tell_impossible
+
+    for factor, told in ((0.25, 1), (1.0, 0)):
+        log = measure(prediction, factor=factor, model="kws", runtime="tflm-cmsis-nn@2023")
+        said = _tell_impossible(log, prediction.deployment.graph)
+        assert len(said) == told and all("calibrate" in one for one in said)
