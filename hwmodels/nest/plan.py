@@ -16,10 +16,13 @@ from hwmodels.nest.passes import mark_passes
 from hwmodels.nest.phases import cut_tree
 from hwmodels.nest.program import Program, flatten_tree
 from hwmodels.nest.rewrite import compact_tree, split_guards
-from hwmodels.nest.stream import check_names, make_tree
+from hwmodels.nest.stream import Tree, check_names, make_tree
 from hwmodels.nest.traffic import Traffic, measure_traffic
 
 MOST_PLANS = 4096
+
+MOST_TREES = 256
+"""Trees kept, those of a network or two: under another policy or size they come again at once."""
 
 Count = Callable[[int, int, int], Any]
 """What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
@@ -98,9 +101,10 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
         if chosen)
     policy = POLICIES[cache.replacement]
-    tree = make_tree(nests, operands, looked_up, cache.line_bytes)
-    if method != "accesses":
-        tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
+    if method == "accesses":
+        tree = make_tree(nests, operands, looked_up, cache.line_bytes)
+    else:
+        tree = _make_compact(nests, operands, looked_up, cache.line_bytes, allocates)
     if method == "phases" and policy.sets_apart and allocates:
         tree = mark_passes(tree, cache)
     if method == "phases" and policy.stack and allocates:
@@ -108,6 +112,14 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     program = flatten_tree(tree, cache, operands, allocates=allocates,
                            grouped=method != "accesses")
     return Plan(program=program, traffic=traffic)
+
+
+@lru_cache(maxsize=MOST_TREES)
+def _make_compact(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+                  looked_up: tuple[bool, ...], line_bytes: int, allocates: bool) -> Tree:
+    """Return the compact tree of nests: it is the same under every replacement policy."""
+    tree = make_tree(nests, operands, looked_up, line_bytes)
+    return compact_tree(split_guards(tree), line_bytes, allocates)
 
 
 @lru_cache(maxsize=MOST_PLANS)
