@@ -127,7 +127,7 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
                       1.0 if reference is not None or fault.kind == UNKNOWN
                       else evidence.errors.faster)
     shape = log_shape(left.residual, left.shared, left.own, measured)
-    if reference is None:
+    if reference is None and not parts:  # of many pairs, one comes close by chance
         shape = _weigh_close(left, measured, shape, foreseen=fault.deployment is not None)
     marks = weigh_marks(fault, evidence.marks, evidence.right) + fault.doubted
     if fault.kind != UNKNOWN and not fault.rebuilds:
