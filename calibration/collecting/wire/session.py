@@ -273,6 +273,8 @@ class Session:
         while True:
             data = self.request("COUNTERS", wire.Listing(first=len(found), count=0).pack())
             entries = _entries(data, wire.Listing.parse(data).count, wire.Listing, wire.Counter)
+            if not entries and not found:
+                raise LinkError(f"{self.link.port}: the board lists no counter")
             if not entries:
                 return tuple(found)
             found += entries
