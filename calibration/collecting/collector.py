@@ -68,6 +68,8 @@ class Campaign:
         Gets a folder per temperature.
     board, model, runtime, source : str
         For the header.
+    model_layers : int, optional
+        Layers of the model; a board that names one beyond them is refused.
     scales : mapping of str to (str, float)
         Counters derived sample by sample: main counter's name to (name, factor); a virtual board
         turns timer ticks into instructions with it.
@@ -90,6 +92,7 @@ class Campaign:
     source: str = "twin measure"
     model_sha256: str | None = None
     architecture_id: str | None = None
+    model_layers: int | None = None
     placement: tuple[tuple[str, str], ...] = ()
     supply_v: float | None = None
     scales: Mapping[str, tuple[str, float]] = field(default_factory=dict)
@@ -131,9 +134,11 @@ class Campaign:
                 f"the board runs {identity.model!r} with SHA-256 {held[:12]}..., the model asked "
                 f"for has {self.model_sha256[:12]}...; build and flash it: twin firmware build")
         self.counters = self.session.counters()
-        self._translator = Translator(
-            counters=self.counters, scales=self.scales,
-            layers=tuple(self.session.layer(i).model_layer for i in range(identity.layers)))
+        layers = tuple(self.session.layer(i).model_layer for i in range(identity.layers))
+        if self.model_layers is not None and max(layers, default=0) >= self.model_layers:
+            raise MeasurementError(f"the board names layer {max(layers)}; {self.model} has layers "
+                                   f"0 to {self.model_layers - 1}")
+        self._translator = Translator(counters=self.counters, scales=self.scales, layers=layers)
         if data is None:
             data = np.random.default_rng(0).bytes(min(identity.input_bytes, LARGEST_INPUT_BYTES))
         if len(data) != identity.input_bytes:

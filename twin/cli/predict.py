@@ -226,12 +226,9 @@ def check_beside(csv_folder: str | None, plot: str | None, flames: str | None,
         from twin.reports.functions import check_flames
 
         check_flames(flames)
-    if calibration not in (AUTO, "none"):
-        from pathlib import Path
+    from twin.verbs.predict import runtime_of
 
-        from calibration.fitting.overlay import read_overlay
-
-        read_overlay(Path(calibration))
+    runtime_of(calibration)  # reads it, where it is a file
 
 
 def write_beside(prediction: Prediction, csv_folder: str | None, plot: str | None,

@@ -166,6 +166,7 @@ class Run:
             session=session, runtime=runtime, folder=self.folder, model=self.graph.name,
             board=self.board.name if self.board is not None else HOST,
             model_sha256=self.graph.sha256, architecture_id=self.graph.architecture_id,
+            model_layers=len(self.graph.layers),
             supply_v=self.options.supply_v, resume=self.options.resume,
             placement=tuple(self.board.placement) if self.board is not None else (),
             scales=made.scales(timer_hz) if made and timer_hz else {},

@@ -53,6 +53,12 @@ def prepared(session: MadeSession, folder, **more) -> Campaign:
     return one
 
 
+def test_a_layer_the_model_lacks_is_refused_before_anything_runs(session, tmp_path):
+    with pytest.raises(MeasurementError, match="names layer 11; made model has layers 0 to 9"):
+        prepared(session, tmp_path, model_layers=10)
+    assert prepared(session, tmp_path, model_layers=12).identity
+
+
 def warm(runs: int = 12, *, most: int | None = None, warmup: int = 2,
          events: tuple[int, ...] = (16,), **more) -> Plan:
     return Plan(temperature="warm", warmup=warmup, passes=(Pass(events=events, runs=runs),),
