@@ -20,6 +20,7 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.fitting.cell import SHIPPED, STRANGER, Estimate
 from calibration.fitting.intervals import Band, Basis
+from hwmodels.board.isas import read_name
 from hwmodels.files import DocumentError, parse_yaml, read_regular, write_whole
 from hwmodels.kept import make_once
 
@@ -249,7 +250,8 @@ def find_entry(overlay: Overlay, *, board: str, core: str, runtime: str) -> Entr
     """
     for wanted in ((board, core), (None, core), (None, None)):
         for entry in overlay.entries:
-            if (entry.board, entry.core, entry.runtime) == (*wanted, runtime):
+            known = entry.core and read_name(entry.core)
+            if (entry.board, known, entry.runtime) == (*wanted, runtime):
                 return entry
     return None
 

@@ -144,11 +144,11 @@ def _accepted(kind: Kind) -> str:
     match kind:
         case Quantity():
             return kind.bounds()
-        case Choice(words):
+        case Choice(words, _):
             return ", ".join(map(str, words))
         case Reference(part):
             return f"the name of a {part}"
-        case Plain(of) if of is bool:
+        case Plain(of, _) if of is bool:
             return "true, false"
     return "text"
 

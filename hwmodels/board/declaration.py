@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+from hwmodels.board.isas import ISAS, read_name
 from hwmodels.errors import did_you_mean
 from hwmodels.quantities import UNITS, read_quantity
 
@@ -189,19 +190,24 @@ def shorten(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A value written without kind and source: text, or a switch."""
+    """A value written without kind and source: text, or a switch; `read` takes names of before."""
 
     of: type
+    read: Callable[[Any], Any] | None = None
 
 
-TEXT, SWITCH = Plain(str), Plain(bool)
+TEXT, SWITCH, CORE = Plain(str), Plain(bool), Plain(str, read_name)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of some words (or versions), without kind and source."""
+    """One of some words (or versions), without kind and source; `read` takes names of before."""
 
     words: tuple[str | int, ...]
+    read: Callable[[Any], Any] | None = None
+
+
+ISA = Choice(ISAS, read_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ from hwmodels.board.declaration import (
     ADDRESS,
     ADDRESSES,
     CHARGE,
+    CORE,
     COUNT,
     CURRENT,
     CURRENT_PER_MHZ,
     ENERGY,
     FREQUENCY,
+    ISA,
     KINDS,
     RATE,
     SHARE,
@@ -91,11 +93,9 @@ class Core:
     """A processor core and the caches it looks through."""
 
     name: str
-    isa: Annotated[str, Key(Choice((
-        "armv6-m", "armv7-m", "armv7e-m", "armv8-m", "armv8-m-dsp", "armv8.1-m-mve", "rv32imc",
-        "xtensa-lx7", "x86-64")), "Instruction set; rv32imc also of a core that has atomics: no "
-                              "kernel uses them.")]
-    model: Annotated[str, Key(TEXT, "A timing table of `hwmodels/cores`: cortex-m4, ...")]
+    isa: Annotated[str, Key(ISA, "Instruction set; rv32imc also of a core that has atomics "
+                                 "(rv32imac means the same): no kernel uses them.")]
+    model: Annotated[str, Key(CORE, "A timing table of `hwmodels/cores`: cortex-m4, ...")]
     clock: Annotated[str, Key(Reference("clock"), "What it runs on.")]
     fpu: Annotated[str | None, Key(
         Choice(("single", "double")), "Absent: float in software.")] = None
@@ -356,7 +356,7 @@ class Board:
 
     name: Annotated[str, Key(TEXT, "What the board is called.", section="board")]
     soc: Annotated[str, Key(TEXT, "The chip.", section="board")]
-    core_family: Annotated[str, Key(TEXT, "Of its main core: cortex-m7, ...", section="board")]
+    core_family: Annotated[str, Key(CORE, "Of its main core: cortex-m7, ...", section="board")]
     aliases: Annotated[tuple[str, ...], Key(
         Several(TEXT), "Other names it is found by.", section="board")] = ()
     description: Annotated[str, Key(TEXT, "One line.", section="board")] = ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -216,10 +218,10 @@ def _accepted(kind: Kind) -> Any:
                 return quantity.read(raw, (info.context or {}).get("sources", ()))
 
             return Annotated[Leaf, PlainValidator(read)]
-        case Plain(of):
-            return of
-        case Choice(words):
-            return Literal[words]
+        case Plain(of, read_one):
+            return _after(read_one, of)
+        case Choice(words, read_one):
+            return _after(read_one, Literal[words])
         case Several(of):
             return tuple[_accepted(of), ...]  # type: ignore[misc]
         case Table(of) | ByScale(of):
@@ -227,6 +229,12 @@ def _accepted(kind: Kind) -> Any:
         case Part():
             return section_of(kind)
     return str
+
+
+def _after(read_one: Callable[[Any], Any] | None, accepted: Any) -> Any:
+    """Return the annotation of what is accepted once it was read."""
+    return accepted if read_one is None else Annotated[accepted, BeforeValidator(
+        lambda raw: read_one(raw) if isinstance(raw, str) else raw)]
 
 
 def _default(key: Declared) -> Any:

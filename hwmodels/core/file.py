@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
+from hwmodels.board.isas import read_name
 from hwmodels.core.timing import (
     TIMING_CLASSES,
     ClassTiming,
@@ -52,6 +53,8 @@ def load_core(model: str) -> CoreTiming:
     BoardError
         `file:key: reason; accepted ...`.
     """
+    if read_name(model) != model:
+        return load_core(read_name(model))
     if model not in list_cores():
         raise BoardError(f"core model {model!r} does not exist; "
                          + did_you_mean(model, list_cores()))

@@ -94,6 +94,18 @@ def test_the_document_reads_back_to_the_same_board(name, tmp_path):
     assert again == board
 
 
+def test_an_instruction_set_with_atomics_means_the_one_without(tmp_path):
+    raw, board = document("esp32c3_devkitm"), load_board("esp32c3_devkitm")
+    raw["board"]["core_family"] = "rv32imac"
+    raw["cores"]["main"] |= {"isa": "rv32imac", "model": "rv32imac"}
+    assert load_board(write(tmp_path, raw)) == board
+    same = load_board(board.name, overrides={"cores.main.isa": "rv32imac"})
+    assert same.core == board.core
+    raw["cores"]["main"]["isa"] = "rv32ima"
+    with pytest.raises(BoardError, match=r"cores\.main\.isa: .*'rv32imc'.*not 'rv32ima'"):
+        load_board(write(tmp_path, raw))
+
+
 @pytest.mark.parametrize("path", RULES)
 def test_a_what_if_the_part_cannot_have_is_refused_with_its_rule(path):
     value, rule = RULES[path]

@@ -39,6 +39,10 @@ def test_single_issue_cores_and_the_dual_issue_one() -> None:
     assert limits["cortex-m7"] == 2
 
 
+def test_a_core_with_atomics_has_the_table_of_one_without() -> None:
+    assert load_core("rv32imac") is load_core("rv32imc")
+
+
 def test_unknown_model_is_refused_with_a_hint() -> None:
     with pytest.raises(BoardError, match="cortex-m4"):
         load_core("cortex-m44")

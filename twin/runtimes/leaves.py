@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
+from hwmodels.board.isas import read_name
 from hwmodels.files import MISSHAPEN
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.targets import CORE, check_target
@@ -52,6 +53,11 @@ def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
     if not (isinstance(told, list) and all(isinstance(one, str) for one in told)):
         raise RuntimeRefusedError(f"{path}:{key}: a list of names is expected, not {told!r}")
     return tuple(told)
+
+
+def read_isas(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of instruction sets, empty where a file has none."""
+    return tuple(read_name(one) for one in read_names(path, merged, key))
 
 
 def choose_version(path: Path, document: dict[str, Any], version: str) -> str:

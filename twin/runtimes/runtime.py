@@ -321,7 +321,7 @@ _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels"
           "dispatches_aliases", "in_place", "parameters_in")
 _SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights")
 """False where a file does not say."""
-_NAMES = ("counted_on", "scalar_on_helium", "vectors_on_helium")
+_NAMES = ("scalar_on_helium", "vectors_on_helium")
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
 
@@ -344,7 +344,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
                       **read_mapping(path, "offload", changes.pop("offload", None))}
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
-             "weight_passes", "learnt", "base")
+             "counted_on", "weight_passes", "learnt", "base")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -382,6 +382,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         counted=leaves.read_counted(path, merged.get("counted")), weight_passes=passes,
+        counted_on=leaves.read_isas(path, merged, "counted_on"),
         learnt=leaves.read_learnt(path, merged.get("learnt")),
         fuses_padding=bool(merged.get("fuses_padding", False)),
         overlaps=bool(merged.get("overlaps", False)),

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from hwmodels.board.file import load_board
+from hwmodels.board.isas import read_name
 from hwmodels.errors import did_you_mean
 from twin.deployment.deployment import place
 from twin.errors import FirmwareError, UsageError
@@ -129,7 +130,7 @@ def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
     from twin.image.compile.dropin import write_drop_in
     from twin.image.compile.source import generate_source
 
-    known = sorted({*ISAS.values(), "rv32imc", "x86-64"})
+    known, isa = sorted({*ISAS.values(), "rv32imc", "x86-64"}), read_name(isa)
     if isa not in known:
         raise UsageError(f"--isa {isa!r}; " + did_you_mean(isa, known))
     graph = read_model(fspath(model))

@@ -83,6 +83,8 @@ def test_the_nearest_entry_is_found() -> None:
     assert find("two", "cortex-m4") is core
     assert find("three", "cortex-m7") is none
     assert find("one", "cortex-m4", "lib@3") is None
+    former = make_overlay(make_entry("mine", "rv32imac"))
+    assert find_entry(former, board="mine", core="rv32imc", runtime="lib@2") is not None
 
 
 def test_releases_of_a_library_know_their_order() -> None:

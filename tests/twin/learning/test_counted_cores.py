@@ -16,7 +16,7 @@ from calibration.fitting.student import student_quantile
 from twin.errors import RuntimeRefusedError
 from twin.learning.calibration import choose_calibration
 from twin.runtimes import load_runtime
-from twin.runtimes.leaves import read_names
+from twin.runtimes.leaves import read_isas
 
 
 def reach(board, runtime):
@@ -92,4 +92,5 @@ def test_each_core_is_judged_by_the_others_and_counts_once():
 def test_instruction_sets_are_names(tmp_path):
     assert load_runtime("esp-nn").counted_on == ("rv32imc",)
     with pytest.raises(RuntimeRefusedError, match="counted_on: a list of names is expected"):
-        read_names(tmp_path, {"counted_on": "rv32imc"}, "counted_on")
+        read_isas(tmp_path, {"counted_on": "rv32imc"}, "counted_on")
+    assert read_isas(tmp_path, {"counted_on": ["rv32imac"]}, "counted_on") == ("rv32imc",)

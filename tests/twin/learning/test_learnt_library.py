@@ -131,6 +131,10 @@ def test_what_is_no_runtime_of_ours_is_refused_by_key(lesson, images, tmp_path):
         twin.learn_runtime([images["kws"]], ["kws"], BOARD, output=tmp_path / "b.yaml",
                            call="infer_once")
     document = yaml.safe_load(lesson.path.read_text())
+    document["learnt"] |= {"isa": "rv32imac", "core": "rv32imac"}
+    (tmp_path / "d.yaml").write_text(yaml.safe_dump(document))
+    learnt = load_runtime(str(tmp_path / "d.yaml")).learnt
+    assert (learnt.isa, learnt.core) == ("rv32imc", "rv32imc")
     del document["learnt"]["kernels"][0]["turns"]
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(document))
     with pytest.raises(RuntimeRefusedError, match="learnt: KeyError 'turns'"):

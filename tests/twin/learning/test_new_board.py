@@ -64,6 +64,7 @@ def test_guesses_are_marked_and_what_is_given_is_not():
     text = describe_board(wanted())
     # 96 MHz at 30 MHz an answer: four periods
     assert "wait_states: [3, assumed, waits]" in text
+    assert describe_board(wanted("rv32imac")) == describe_board(wanted("rv32imc"))
 
 
 def test_what_cannot_be_names_what_asked_for_it(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from hwmodels.board.facts import Board
+from hwmodels.board.isas import read_name
 from hwmodels.files import MISSHAPEN, DocumentError, read_yaml, write_whole
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
@@ -91,7 +92,7 @@ def learn_library(programs: Sequence[tuple[Elf, Graph, Wanted]], board: Board, *
     base = base or (former["base"] if former else None) or _guess_base(programs)
     borrowed = load_runtime(base)
     isa = board.core.isa
-    if former and former["learnt"]["isa"] != isa:
+    if former and read_name(str(former["learnt"]["isa"])) != isa:
         raise UsageError(f"{path}: learnt from code for {former['learnt']['isa']}, not {isa}; "
                          "accepted: another -o FILE")
     seen, runs, sizes, sources = _take_former(path, former)

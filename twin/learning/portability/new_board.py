@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hwmodels.board.facts import REGULATORS, Board, Power
 from hwmodels.board.file import list_boards, load_board
+from hwmodels.board.isas import read_name
 from hwmodels.errors import BoardError, did_you_mean
 from twin.errors import UsageError
 from twin.image.compile.ports import ISAS
@@ -78,6 +79,7 @@ class Wanted:
 
     def __post_init__(self) -> None:
         """Refuse a core that is not known, a name no file can have and a model that is no board."""
+        object.__setattr__(self, "core", read_name(self.core))
         if self.core not in CORES:
             raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, CORES)}")
         check_name(self.name)

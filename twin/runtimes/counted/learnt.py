@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from hwmodels.board.isas import read_name
 from twin.network.graph import Graph, Layer
 from twin.runtimes.counted.shapes import DECISIVE, FEATURES, measure_shape, tell_features
 from twin.runtimes.lowering.blocks import count_instructions
@@ -215,7 +216,8 @@ def from_plain(document: Mapping[str, Any], sha256: str) -> Learnt:
         When it says something else.
     """
     return Learnt(
-        sha256=sha256, isa=str(document["isa"]), core=str(document["core"]),
+        sha256=sha256, isa=read_name(str(document["isa"])),
+        core=read_name(str(document["core"])),
         sources=tuple(str(one) for one in document["sources"]),
         kernels=tuple(_read_kernel(one) for one in document["kernels"]),
         observed=document["observed"])
