@@ -48,6 +48,7 @@ _EPOCH = re.compile(r"\s*(EpochBlock_\d+) \(c_idx=(\d{1,6}), num=\S+ c_type=(\w+
                     r"extra=(\d{1,6})\)")
 _EPOCH_ANYWHERE = re.compile(_EPOCH.pattern.replace(r"\s*", r"^[ \t]*", 1), re.MULTILINE)
 _LINE = re.compile(r"\s*(?P<key>[A-Za-z<][\w ./()<>'\[\]-]*?)\s*:\s+(?P<value>.*?)\s*$")
+_INPUT = re.compile(r"\s*I\[(\d+)/\d+\] '.*' *: *(\w+\[[\d,]+\])")
 _CLOCKS = {"mcu": "cpu", "npu": "npu", "noc": "noc", "nic": "nic", "axi": "nic", "ahb": "noc"}
 _TIMED = ("mcu cycles", "extra mcu", "total mcu", "core npu cycles")
 _OURS = re.compile(r"^predicted {2,}\S", re.MULTILINE)
@@ -118,7 +119,7 @@ class _Report:
     samples: list[Sample] = field(default_factory=list)
     values: dict[int | None, dict[str, float]] = field(default_factory=dict)
     uncounted: set[int | None] = field(default_factory=set)
-    inputs: list[str] = field(default_factory=list)
+    inputs: dict[str, str] = field(default_factory=dict)
     sections: list[str] = field(default_factory=list)
     epoch: int | None = None
     durations_ms: dict[int, tuple[int, float]] = field(default_factory=dict)
@@ -179,6 +180,9 @@ class _Report:
             self.epoch = None
             self.sections.append(line.strip(" :"))
             log.take(number)
+        elif (found := _INPUT.match(line)) is not None:
+            self.inputs[found[1]] = found[2]
+            log.take(number)
         elif _KNOWN_LINES.match(line):
             log.take(number)
         elif (match := _LINE.match(line)) is not None:
@@ -202,8 +206,6 @@ class _Report:
     def _read_line(self, number: int, key: str, value: str) -> None:
         if self.section == "initial":
             self.facts.setdefault(key, value)
-            if re.fullmatch(r"I\[\d+/\d+\] '.*'", key):
-                self.inputs.append(value.partition(", ")[0])
             self.log.take(number)
             return
         table = EPOCH_LINES if self.section == "epoch" else MODEL_LINES.get(self.section, {})
@@ -292,7 +294,7 @@ class _Report:
             "tools", "runtime lib", "compile_datetime", "device.desc", "device.attrs")
             if key in facts}
         if self.inputs:
-            told["inputs"] = " ".join(self.inputs)
+            told["inputs"] = " ".join(self.inputs.values())
         if log.remarks:
             told["remarks"] = "; ".join(log.remarks)
         return Header(kind=self.kind, model=facts.get("model", UNKNOWN),

@@ -170,10 +170,11 @@ def _weigh_evidence(first: Side, second: Side) -> Iterator[Finding]:
 def _compare_work(first: Side, second: Side) -> Iterator[str]:
     """Yield "" for operations that agree, and what differs."""
     ours, theirs = first.work, second.work
-    if theirs.operations and ours.operations and ours.operations != theirs.operations:
-        yield "" if abs(theirs.operations / ours.operations - 1) <= WORK_SLACK else (
+    operations = ours.operations or 2 * (ours.macs or 0.0)  # a core's prediction lists its MACs
+    if theirs.operations and operations and operations != theirs.operations:
+        yield "" if abs(theirs.operations / operations - 1) <= WORK_SLACK else (
             f"it counts {theirs.operations:,.0f} operations, {first.model} has "
-            f"{ours.operations:,.0f}")
+            f"{operations:,.0f}")
     if theirs.macs and ours.macs:
         yield "" if abs(theirs.macs / ours.macs - 1) <= MAC_SLACK else (
             f"it counts {theirs.macs:,.0f} MACs, {first.model} has {ours.macs:,.0f}")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
@@ -57,6 +58,9 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     told: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or said.get("weights"),
                             "arena": arena or said.get("arena"), "follow_clock": False}
     where = board or header.board
+    if where == UNKNOWN:
+        raise UsageError("the measurement does not say which board it is of: give it (--board), "
+                         "or import the log with --board")
     if runtime is not None:
         return deploy(named, where, runtime=runtime, **told), ""
     try:
@@ -75,7 +79,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
 def measured_runtime(measurement: Measurement) -> str:
     """Return the runtime a measurement is of: of our firmware, by what its image was built with."""
     header = measurement.header
-    return name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+    told = header.runtime.partition(",")[0]  # behind it: the release of a library in it
+    return name_runtime(told, dict(header.environment).get("compiler", ""))
 
 
 def unread_build(deployment: Deployment, measurement: Measurement) -> str:

@@ -25,6 +25,7 @@ def test_header_names_clocks_board_and_epochs(measurement):
     assert measurement.header.board == "stm32n6570_dk"
     assert measurement.header.kind == "measured"
     assert dict(measurement.header.environment)["epoch 0"] == "EpochBlock_186 HW"
+    assert dict(measurement.header.environment)["inputs"] == "uint8[1,224,224,3]"
 
 
 @pytest.mark.parametrize(("counter", "expected"), [

@@ -40,6 +40,7 @@ from twin.attribution.marks import read_marks
 from twin.attribution.setup import (
     deploy_measured,
     find_model,
+    is_stand_in,
     measured_runtime,
     read_build,
     unread_build,
@@ -481,6 +482,13 @@ def test_the_setup_is_taken_from_the_header(deployment):
         measured.header, runtime="somebody-elses@3"))
     found, remark = deploy_measured(unknown)
     assert "stands in for somebody-elses@3" in remark
+    other = dataclasses.replace(measured, header=dataclasses.replace(
+        measured.header, board="stm32n6570_dk", runtime="neural-art, atonn-v1.0.0-rc0"))
+    found, remark = deploy_measured(other)
+    assert remark == "" and found.runtime.name == "neural-art" and not is_stand_in(found, other)
+    with pytest.raises(UsageError, match=r"which board .* --board"):
+        deploy_measured(dataclasses.replace(measured, header=dataclasses.replace(
+            measured.header, board="not known")))
     with pytest.raises(UsageError, match="no network of `twin models`"):
         find_model("mine", None)
     with pytest.raises(UsageError, match="SHA-256"):
