@@ -72,6 +72,8 @@ class Launched:
         Values that only grow and unit by name, for a `Campaign`.
     environment : mapping of str to str
         What else a header should say.
+    image : Path or None
+        What runs on it.
     """
 
     port: str
@@ -79,6 +81,7 @@ class Launched:
     failure: Callable[[], str | None] = field(default=lambda: None)
     gauges: Callable[[], Mapping[str, tuple[float, str]]] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    image: Path | None = None
 
 
 def list_virtual_boards() -> tuple[VirtualBoard, ...]:

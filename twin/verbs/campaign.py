@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from twin.verbs.measuring import HOST, MeasureOptions, PowerRuns, Watcher
 if TYPE_CHECKING:
     from calibration.collecting.collector import Campaign, Progress
     from calibration.collecting.plan import Plan
+    from calibration.collecting.wire.payloads import Identity
     from calibration.measurement.measurement import Measurement
     from calibration.power_trace import PowerTrace
     from calibration.virtual_board import Launched
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from twin.image.compile.build import Build
     from twin.network.graph import Graph
     from twin.prediction.prediction import Prediction
+
+BUILT = Path("build", "firmware")
+"""Where `twin firmware build` puts images by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ class Run:
             check_core(virtual, self.board)
         elf = Path(self.options.image) if self.options.image is not None else self.build(virtual)
         with launch(virtual, elf, board=self.board) as made:
-            yield made
+            yield replace(made, image=elf)
 
     def build(self, name: str) -> Path:
         """Build the image; an emulated core gets the memories of the board it stands for."""
@@ -141,7 +145,7 @@ class Run:
                 session.open(timeout_s=10.0)
                 identity = session.identify()
                 runtime = runtime_of(identity.compiler)
-                campaign = self.begin(session, runtime, identity.timer_hz, made)
+                campaign = self.begin(session, runtime, identity, made)
                 campaign.prepare(self.data)
                 plans = make_plans(
                     campaign.identity, campaign.counters, warmup=options.warmup,
@@ -158,7 +162,8 @@ class Run:
             self.watcher.remark(str(made.failure()))
         return campaign, networks
 
-    def begin(self, session: Any, runtime: str, timer_hz: int, made: Launched | None) -> Campaign:
+    def begin(self, session: Any, runtime: str, identity: Identity, made: Launched | None,
+              ) -> Campaign:
         """Return the campaign of a session."""
         from calibration.collecting.collector import Campaign
 
@@ -168,11 +173,40 @@ class Run:
             model_sha256=self.graph.sha256, architecture_id=self.graph.architecture_id,
             model_layers=len(self.graph.layers),
             supply_v=self.options.supply_v, resume=self.options.resume,
-            placement=tuple(self.board.placement) if self.board is not None else (),
-            scales=made.scales(timer_hz) if made and timer_hz else {},
+            placement=self.place(identity.build_sha256, made),
+            scales=made.scales(identity.timer_hz) if made and identity.timer_hz else {},
             gauges=made.gauges if made else None, environment={
                 **(made.environment if made else {}),
                 **({} if self.board is None else {BOARD_HASH: hash_board(self.board)})})
+
+    def place(self, digest: bytes, made: Launched | None) -> tuple[tuple[str, str], ...]:
+        """Return where weights, arena and code lie: as the image has them, else the board's file.
+
+        Parameters
+        ----------
+        digest : bytes
+            As the image on the board tells it.
+        made : Launched or None
+            Where it is emulated.
+        """
+        if self.board is None:
+            return ()
+        from twin.image.compile.image_sizes import read_sizes
+
+        declared = dict(self.board.placement)
+        image = find_image(digest) if made is None else made.image
+        if image is None:
+            self.watcher.remark("placement: as the board's file declares, as the image that runs "
+                                f"is none under {BUILT}: "
+                                + ", ".join(f"{role} in {name}" for role, name in declared.items()))
+            return tuple(declared.items())
+        found = dict(read_sizes(image, self.board).placement)
+        others = [f"{role} in {name} ({declared.get(role)})" for role, name in found.items()
+                  if name != declared.get(role)]
+        if others:
+            self.watcher.remark(f"placement: {', '.join(others)}, as the image has it (in "
+                                "brackets what the board's file declares)")
+        return tuple((declared | found).items())
 
     def collect(self, campaign: Campaign, plan: Plan, runtime: str) -> MeasuredNetwork:
         """Make the runs of a plan; the watcher may ask what they say so far."""
@@ -180,7 +214,7 @@ class Run:
         from twin.attribution.measured_layers import describe_network, find_limits
 
         limits = find_limits(self.board)
-        prediction = self.predict(runtime, plan.temperature)
+        prediction = self.predict(runtime, plan.temperature, dict(campaign.placement))
 
         def describe(measured: Measurement) -> MeasuredNetwork:
             return describe_network(measured, self.graph, limits, prediction)
@@ -192,7 +226,8 @@ class Run:
         campaign.on_progress = update
         return describe(campaign.collect(plan))
 
-    def predict(self, runtime: str, temperature: str) -> Prediction | None:
+    def predict(self, runtime: str, temperature: str,
+                placement: Mapping[str, str]) -> Prediction | None:
         """Predict the image's kernels; None on the host and where they cannot be placed."""
         if self.board is None:
             return None
@@ -200,8 +235,9 @@ class Run:
         from twin.learning.calibrated import predict_calibrated
 
         try:
-            return predict_calibrated(deploy(self.graph, self.board, runtime=runtime),
-                                      temperature=temperature)
+            return predict_calibrated(
+                deploy(self.graph, self.board, runtime=runtime, weights=placement.get("weights"),
+                       arena=placement.get("arena")), temperature=temperature)
         except TwinError:
             return None
 
@@ -238,6 +274,18 @@ class Run:
                                      clock=clock)
             for finding in findings:
                 self.watcher.remark(f"{network.measurement.header.temperature}: {finding}")
+
+
+def find_image(digest: bytes) -> Path | None:
+    """Return the image `twin firmware build` made under `BUILT` that tells a hash; None: no such.
+
+    Parameters
+    ----------
+    digest : bytes
+        Of every source and option; the image holds it.
+    """
+    return next((image for image in sorted(BUILT.glob("*/firmware.elf"))
+                 if any(digest) and digest in image.read_bytes()), None)
 
 
 def _open_meter(campaign: Campaign, power: PowerRuns) -> Any:

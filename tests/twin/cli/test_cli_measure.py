@@ -23,8 +23,14 @@ from typer.testing import CliRunner
 
 from calibration.errors import IncompleteWarning
 from calibration.measurement.measurement import read_measurement
+from calibration.virtual_board import Launched
+from hwmodels.board.file import load_board
 from twin.cli import app
+from twin.network.readers import read_model
+from twin.verbs.campaign import Run
 from twin.verbs.claims import claim_folder
+from twin.verbs.firmware import build_firmware
+from twin.verbs.measuring import MeasureOptions, Watcher
 
 needs_compiler = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None,
                                     reason="arm-none-eabi-gcc is not installed")
@@ -55,7 +61,7 @@ def test_from_model_to_report_on_an_emulated_board(folder):
                          "--runs", 3, "--warmup", 1, "-o", folder, "--flamegraph", stacks,
                          "--power", 4, "--power-layers")
     assert code == 0, err
-    assert "power window: 4 runs" in err
+    assert "power window: 4 runs" in err and "placement:" not in err
     assert "kind        simulated, warm" in out and f"wrote {folder}" in err
     warm = read_measurement(folder / "warm")
     assert warm.header.kind == "simulated" and warm.count("cpu_cycles") == 3
@@ -93,6 +99,25 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     assert before == {one: one.stat().st_mtime_ns for one in folder.rglob("*")}
     header = json.loads((folder / "cold" / "header.json").read_text())
     assert header["temperature"] == "cold" and header["architecture_id"]
+    assert header["placement"] == {"weights": "flash", "arena": "sram", "code": "flash"}
+
+
+@needs_compiler
+def test_placement_is_that_of_the_image(tmp_path, monkeypatch):
+    """Of the image that is emulated, and of the one a real board runs, found by its hash."""
+    monkeypatch.chdir(tmp_path)
+    made = build_firmware("ad", "nucleo_l4r5zi", port="unicorn-m4", weights="sram")
+    told = []
+    monkeypatch.setattr(Watcher, "remark", lambda self, text: told.append(text))
+    one = Run(graph=read_model("ad"), board=load_board("nucleo_l4r5zi"), folder=tmp_path,
+              options=MeasureOptions(), data=None, watcher=Watcher())
+    for launched in (Launched(port="", image=made.image), None):
+        assert dict(one.place(made.digest, launched)) == {
+            "weights": "sram", "arena": "sram", "code": "flash"}
+        assert "weights in sram (flash), as the image has it" in told.pop()
+    for unknown in (bytes(32), b"other" * 6):
+        assert dict(one.place(unknown, None))["weights"] == "flash"
+        assert "as the board's file declares" in told.pop()
 
 
 @needs_compiler

@@ -239,6 +239,7 @@ def test_sizes_of_an_image_are_its_parts_and_too_large_is_told(tmp_path):
         "sram": sizes.weights_bytes + sizes.data_bytes + sizes.bss_bytes + sizes.arena_bytes
         + sizes.stack_bytes}
     assert not sizes.lies_in_ram
+    assert dict(sizes.placement) == {"weights": "sram", "arena": "sram", "code": "flash"}
     assert read_sizes(made.image, load_board("rpi_pico")).memories == ()  # of another map
     # The plan knows arena and 10 KiB; the linker also finds 3.1 KiB of input, bytes and floats.
     board = change_board(load_board("nucleo_f401re"), {"memories.sram.size_bytes": "12KiB"})

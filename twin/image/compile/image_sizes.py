@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ class ImageSizes:
         Whether the constants are copied to RAM at start.
     memories : tuple of MemoryUse
         By memory of the board; none where the image is not linked to its memories.
+    placement : tuple of (str, str)
+        Where weights, arena and code lie while it runs: role and memory; none where `memories` is.
     """
 
     code_bytes: int
@@ -68,6 +71,7 @@ class ImageSizes:
     stack_bytes: int
     weights_in_ram: bool
     memories: tuple[MemoryUse, ...] = ()
+    placement: tuple[tuple[str, str], ...] = ()
 
     @property
     def lies_in_ram(self) -> bool:
@@ -130,10 +134,11 @@ def read_sizes(path: Path, board: Board | None = None) -> ImageSizes:
                                  for start, load, size in loads) and _is_copied(elf)
     except ELFError as error:
         raise FirmwareError(f"{path}: no ELF image ({error})") from error
-    return ImageSizes(weights_in_ram=in_ram, memories=() if board is None else
-                      share_memories(
-                          ((one["sh_addr"], one["sh_size"], one["sh_type"] != "SHT_NOBITS")
-                           for one in sections), loads, board) or (),
+    memories = () if board is None else share_memories(
+        ((one["sh_addr"], one["sh_size"], one["sh_type"] != "SHT_NOBITS") for one in sections),
+        loads, board) or ()
+    return ImageSizes(weights_in_ram=in_ram, memories=memories,
+                      placement=() if board is None or not memories else _place(sections, board),
                       **{f"{name}_bytes": size for name, size in totals.items()})
 
 
@@ -161,11 +166,7 @@ def share_memories(sections: Iterable[tuple[int, int, bool]],
     Windows on one memory are one place: what is loaded through another is not copied. RAM that
     keeps what start-up copies elsewhere counts as taken: nothing gives it back.
     """
-    def find(address: int) -> tuple[str, int] | None:
-        """Memory an address is of, and where in it."""
-        return next(((one.name, address - low) for one in board.memories
-                     for low, high in one.spans if low <= address < high), None)
-
+    find = partial(_find, board)
     taken: dict[str, int] = {}
     kept: dict[str, int] = {}
     for start, size, stored in sections:
@@ -182,6 +183,20 @@ def share_memories(sections: Iterable[tuple[int, int, bool]],
                            used_bytes=taken[one.name], size_bytes=one.size_bytes,
                            kept_bytes=kept.get(one.name, 0))
                  for one in board.memories if one.name in taken)
+
+
+def _find(board: Board, address: int) -> tuple[str, int] | None:
+    """Memory an address is of, and where in it."""
+    return next(((one.name, address - low) for one in board.memories
+                 for low, high in one.spans if low <= address < high), None)
+
+
+def _place(sections: Sequence[Any], board: Board) -> tuple[tuple[str, str], ...]:
+    """Return which memory has weights, arena and code, of those that are sections."""
+    found = {one.name: _find(board, one["sh_addr"]) for one in sections}
+    places = ((role, found.get(name)) for role, name in (
+        ("weights", ".model_weights"), ("arena", ".model_arena"), ("code", ".text")))
+    return tuple((role, place[0]) for role, place in places if place is not None)
 
 
 def _is_copied(elf: Any) -> bool:
