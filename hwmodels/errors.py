@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import ClassVar
 
 LONGEST_REFUSAL = 499
@@ -118,6 +119,23 @@ def extra_missing(what: str, package: str, extra: str) -> ToolMissingError:
     """
     return ToolMissingError(f"{what} need {package}, which the extra {extra!r} installs: "
                             f"pip install '.[{extra}]' in the project's folder")
+
+
+def check_extra(what: str, package: str, extra: str) -> None:
+    """Refuse what a missing package would do, before anything is computed for it.
+
+    Parameters
+    ----------
+    what, package, extra : str
+        As for `extra_missing`.
+
+    Raises
+    ------
+    ToolMissingError
+        When the package is not installed.
+    """
+    if find_spec(package) is None:
+        raise extra_missing(what, package, extra)
 
 
 LONGEST_WORD = 100

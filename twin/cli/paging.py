@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hwmodels.errors import check_extra
 from twin.cli.options import check_outputs
 from twin.cli.output import note_written
 from twin.errors import UsageError
@@ -27,6 +28,8 @@ def check_page(*outputs: str | None) -> None:
     for output in filter(None, outputs):
         if not output.lower().endswith((".html", ".htm")):
             raise UsageError(f"{output}: a page ends in .html")
+        for package in ("jinja2", "plotly"):
+            check_extra("pages", package, "page")
         check_outputs(output)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from calibration.measurement.measurement import read_measurement
 from calibration.power_trace.excerpt import read_excerpt
+from hwmodels.errors import check_extra
 from twin.attribution import views
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -144,6 +145,11 @@ def check_report(file: str | PathLike[str], length: str = "full") -> str:
         raise UsageError(f"length {length!r}; accepted: {', '.join(LENGTHS)}")
     if length == "short" and ending in (".html", ".htm"):
         raise UsageError(f"{file}: a page is whole; accepted with --length short: .md, .pdf")
+    if ending == ".pdf":
+        check_extra("pictures", "matplotlib", "plot")
+    elif ending != ".md":
+        for package in ("jinja2", "plotly"):
+            check_extra("pages", package, "page")
     check_place(fspath(file))
     return ending
 

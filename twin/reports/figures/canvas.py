@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import check_extra, extra_missing
 from hwmodels.quantities import format_frequency
 from twin.errors import UsageError
 from twin.reports.export import write_file
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """File types a picture can be written as."""
+
+EXTRA = ("pictures", "matplotlib", "plot")
+"""What needs which package of which extra."""
 
 TITLE_POINTS, DESCRIPTION_POINTS = 13, 9
 """Sizes of the two parts of a heading."""
@@ -52,7 +55,7 @@ def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise extra_missing("pictures", "matplotlib", "plot") from error
+        raise extra_missing(*EXTRA) from error
     with matplotlib.rc_context(_STYLE):
         yield Figure(figsize=(width_in, height_in), layout="constrained")
 
@@ -267,8 +270,11 @@ def check_suffix(path: Path, more: str = "") -> str:
     ------
     UsageError
         When no picture can be written under it.
+    ToolMissingError
+        When matplotlib is not installed.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise UsageError(f"{path}: a picture ends in {', '.join(SUFFIXES)}{more}")
+    check_extra(*EXTRA)
     return suffix

@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hwmodels.errors import check_extra
 from hwmodels.extensions import blamed, find_entries, load_entry
 from hwmodels.quantities import format_energy, format_time
 from twin.reports.export import check_place
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.canvas import (
+    EXTRA,
     check_suffix,
     describe_deployment,
     new_sheet,
@@ -64,6 +66,7 @@ def check_target(target: str) -> None:
     """Refuse a picture that could not be written, before anything is computed."""
     if not is_folder(target):
         check_suffix(Path(target), f"; for a folder add /: {target}/")
+    check_extra(*EXTRA)
     check_place(target, folder=is_folder(target))
 
 

@@ -159,6 +159,20 @@ def test_a_missing_extra_is_named(monkeypatch, package) -> None:
         render_page(describe_report(Report(prediction=make_prediction())))
 
 
+@pytest.mark.parametrize(("package", "arguments"), [
+    ("matplotlib", ("predict", "kws", "--plot", "x.png")),
+    ("matplotlib", ("predict", "kws", "--plot", "pictures/")),
+    ("matplotlib", ("report", "kws", "-o", "x.pdf")),
+    ("plotly", ("whatif", "kws", "--set", "network.width=0.5", "--report", "x.html")),
+    ("jinja2", ("report", "kws", "-o", "x.html"))])
+def test_a_missing_extra_is_named_before_anything_is_printed(monkeypatch, tmp_path, package,
+                                                             arguments) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    done = CliRunner().invoke(app, [*arguments, "-b", "nucleo_l4r5zi"])
+    assert done.exit_code == 5 and not done.stdout and f"need {package}" in done.stderr
+
+
 def test_another_name_than_html_is_refused() -> None:
     from twin.cli.paging import check_page
 
