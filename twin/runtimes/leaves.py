@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
-from hwmodels.board.isas import read_name
+from hwmodels.board.isas import ISAS, read_name
+from hwmodels.errors import did_you_mean
 from hwmodels.files import MISSHAPEN
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.targets import CORE, check_target
@@ -57,7 +58,12 @@ def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
 
 def read_isas(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
     """Return a list of instruction sets, empty where a file has none."""
-    return tuple(read_name(one) for one in read_names(path, merged, key))
+    named = tuple(read_name(one) for one in read_names(path, merged, key))
+    for one in named:
+        if one not in ISAS:
+            raise RuntimeRefusedError(f"{path}:{key}: no instruction set {one!r}; "
+                                      + did_you_mean(one, ISAS))
+    return named
 
 
 def choose_version(path: Path, document: dict[str, Any], version: str) -> str:

@@ -93,4 +93,6 @@ def test_instruction_sets_are_names(tmp_path):
     assert load_runtime("esp-nn").counted_on == ("rv32imc",)
     with pytest.raises(RuntimeRefusedError, match="counted_on: a list of names is expected"):
         read_isas(tmp_path, {"counted_on": "rv32imc"}, "counted_on")
+    with pytest.raises(RuntimeRefusedError, match=r"counted_on: no .* 'rv32im'; did you mean rv32"):
+        read_isas(tmp_path, {"counted_on": ["armv7-m", "rv32im"]}, "counted_on")
     assert read_isas(tmp_path, {"counted_on": ["rv32imac"]}, "counted_on") == ("rv32imc",)
