@@ -209,8 +209,12 @@ class Draft:
 
     @property
     def flash_bytes(self) -> int:
-        """Flash: weights and the runtime's code."""
-        return self.placement.weights_bytes + self.runtime.code_bytes
+        """Flash: weights and the runtime's code; of our own image only what is linked there."""
+        weights, code = (self.board.memory(name).role in FLASH_ROLES
+                         for name in (self.weights, self.code))
+        loaded = self.runtime.is_compiled and not code  # a debugger brings it into RAM
+        return ((0 if loaded and not weights else self.placement.weights_bytes)
+                + (0 if loaded else self.runtime.code_bytes))
 
     def noted(self, notes: tuple[str, ...], *, first: bool = False) -> Self:
         """Return a deployment with more notes, which change nothing that was computed of it."""
