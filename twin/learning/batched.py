@@ -31,7 +31,13 @@ from twin.learning.batch import (
     read_variation,
 )
 from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import AUTO, NONE, Calibration, choose_calibration
+from twin.learning.calibration import (
+    AUTO,
+    NONE,
+    Calibration,
+    choose_calibration,
+    choose_powers,
+)
 from twin.learning.configurations import Group, gather_rows, list_groups
 from twin.learning.itemised import itemise
 from twin.learning.repricing import apply_factors
@@ -125,13 +131,17 @@ class _Maker:
             time=self._factors(rows, TIME_PRICES, self.variation.time,
                                None if chosen is None else chosen.time),
             power=self._factors(rows, ENERGY_PRICES, self.variation.energy,
-                                None if chosen is None else chosen.energy))
+                                self._powers(deployment, chosen)))
         self.batch.ram_bytes[rows] = deployment.ram_bytes
         self.batch.flash_bytes[rows] = deployment.flash_bytes
 
     def _choose(self, deployment: Deployment) -> Calibration | None:
         return (choose_calibration(deployment, self.calibration)
                 if isinstance(self.calibration, str) else self.calibration)
+
+    def _powers(self, deployment: Deployment, chosen: Calibration | None) -> Estimate | None:
+        powers = chosen or choose_powers(deployment, self.calibration)
+        return None if powers is None else powers.energy
 
     def _factors(self, rows: np.ndarray, names: tuple[str, ...], varied: Mapping[str, Floats],
                  estimate: Estimate | None) -> Floats:

@@ -18,7 +18,7 @@ from twin.learning.calibration import (
     NONE,
     Calibration,
     choose_calibration,
-    stranger_prices,
+    choose_powers,
 )
 from twin.learning.distance import note_missing
 from twin.learning.repricing import apply_calibration, apply_factors
@@ -60,34 +60,29 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     from twin.learning.voltage import note_voltage
 
     return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature)
-                        if chosen is not None or not other.target.executes
-                        else _predict_stated(other, temperature, calibration))
+                        if chosen is not None else _predict_stated(other, temperature, calibration))
 
 
 def _predict_stated(deployment: Deployment, temperature: str,
                     wanted: str | Calibration | None) -> Prediction:
     """Predict at stated prices, and say that no interval stands behind it where one was wanted."""
-    if deployment.target.executes and wanted not in (None, NONE):
-        return _predict_program(deployment, temperature)
+    powers, runtime = choose_powers(deployment, wanted), deployment.runtime
+    unmeasured = deployment.target.executes or runtime.learnt is not None
+    if powers is not None or (unmeasured and wanted not in (None, NONE)):
+        return _predict_read(deployment, powers, temperature)
     made = predict(deployment, temperature=temperature)
-    if deployment.runtime.learnt is not None and wanted not in (None, NONE):
-        from twin.learning.executed import assure_program, note_powers
-
-        return dataclasses.replace(made, certainty=assure_program(made),
-                                   warnings=(*made.warnings, *note_powers(made)))
     notes = () if wanted in (None, NONE) else note_missing(deployment)
     return dataclasses.replace(made, warnings=(*made.warnings, *notes)) if notes else made
 
 
-def _predict_program(deployment: Deployment, temperature: str) -> Prediction:
-    """Predict a program at stated prices of time, and at powers learnt from networks.
+def _predict_read(deployment: Deployment, powers: Calibration | None,
+                  temperature: str) -> Prediction:
+    """Predict machine code at stated prices of time, and at powers learnt from networks.
 
-    What an instruction draws is the board's, whoever's kernels it is of; the code of datasheets,
-    which stated currents are of, draws less than networks do.
+    The code of datasheets, which stated currents are of, draws less than networks do.
     """
     from twin.learning.executed import assure_program
 
-    powers = stranger_prices(deployment.board)
     if powers is None or powers.energy is None:
         made = predict(deployment, temperature=temperature)
         return dataclasses.replace(made, certainty=assure_program(made))

@@ -186,6 +186,31 @@ def _know_instructions(found: Calibration, deployment: Deployment) -> Calibratio
         time=replace(found.time, covariance=time.matrix()))
 
 
+def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> Calibration | None:
+    """Return whose powers bill a deployment whose instructions need no learnt prices of time.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Of a program, of our own image, or of a library learnt from programs: what an instruction
+        draws is the board's, whoever's kernels it is of.
+    wanted : str, Calibration or None
+        As for `choose_calibration`, which returned None.
+
+    Returns
+    -------
+    Calibration or None
+        Of an unknown library on the board, or on boards like it; None for any other deployment,
+        where stated prices are wanted, and where nobody measured energy.
+    """
+    runtime, target = deployment.runtime, deployment.target
+    read = target.executes or runtime.is_compiled or runtime.learnt is not None
+    if wanted in (None, NONE) or target.offloads or not read:
+        return None
+    found = stranger_prices(deployment.board)
+    return None if found is None or found.energy is None else found
+
+
 def stranger_prices(board: Board) -> Calibration | None:
     """Return what is shipped for a board under a library nobody measured."""
     overlay = read_shipped("", board.name)

@@ -16,7 +16,7 @@ from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.batch import LEARNT
 from twin.learning.batched import predict_batch
-from twin.learning.calibration import AUTO, choose_calibration
+from twin.learning.calibration import AUTO, choose_calibration, choose_powers
 from twin.learning.itemised import POWERS, Itemised, itemise
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.network.rewrites.layer_channels import NAME, format_channels, read_channels
@@ -223,7 +223,8 @@ def _background(item: Itemised, hertz: float) -> np.ndarray:
 def _list_factors(deployment: Deployment, calibration: str) -> tuple[np.ndarray, np.ndarray]:
     chosen = choose_calibration(deployment, calibration)
     time = None if chosen is None else chosen.time
-    power = None if chosen is None else chosen.energy
+    drawn = chosen or choose_powers(deployment, calibration)
+    power = None if drawn is None else drawn.energy
     return (np.ones(len(TIME_PRICES)) if time is None else time.factors,
             np.ones(len(ENERGY_PRICES)) if power is None else power.factors)
 

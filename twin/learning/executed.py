@@ -25,8 +25,8 @@ from calibration.fitting.intervals import (
 )
 from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
-from twin.learning.assurance import bound_energies, power_terms
-from twin.learning.calibration import Calibration, stranger_prices
+from twin.learning.assurance import bound_energies
+from twin.learning.calibration import Calibration
 from twin.learning.counted import core_band
 from twin.learning.repricing import waits_on_memory
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
@@ -41,7 +41,7 @@ assumed."""
 
 
 def assure_program(prediction: Prediction, powers: Calibration | None = None) -> Certainty:
-    """Return the intervals of a program's prediction.
+    """Return the intervals of a prediction of machine code: a program's, our image's, a library's.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None) ->
         bound_energies(prediction, powers, [sd, *sds], band))
     return Certainty(
         calibration="instructions as "
-        + ("programs of the library run them" if learnt else "they ran") + ", at stated prices"
+        + _name_reading(prediction) + ", at stated prices"
         + (f"; powers as networks measured on {powers.powers_of} drew"
            if powers and prediction.energy_uj else ""),
         time_us=bound(prediction.time_us, sd, band),
@@ -92,16 +92,12 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None) ->
                   network=prediction.deployment.graph.architecture_id))
 
 
-def note_powers(prediction: Prediction) -> tuple[str, ...]:
-    """Say what networks measured on the board, or on others with its core, drew."""
-    board = prediction.deployment.board
-    found = stranger_prices(board)
-    terms = power_terms(prediction.bill)
-    if found is None or found.energy is None or not prediction.energy_uj or not terms.sum():
-        return ()
-    times = float(terms @ found.energy.factors / terms.sum())
-    return (f"energy: at the currents {board.name}'s file states; networks measured on "
-            f"{found.powers_of} drew {times:.1f} times that",)
+def _name_reading(prediction: Prediction) -> str:
+    """Say where instructions are from: "instructions as ..."."""
+    deployment = prediction.deployment
+    if deployment.runtime.learnt is not None:
+        return "programs of the library run them"
+    return "they ran" if deployment.target.executes else "its image has them"
 
 
 def tell_left(prediction: Prediction) -> np.ndarray:

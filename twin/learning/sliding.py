@@ -18,7 +18,7 @@ from hwmodels.board.file import spread_clock
 from twin.deployment.deployment import Deployment, boards_of
 from twin.learning.batch import Batch, empty_batch, fill_row
 from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import Calibration, choose_calibration
+from twin.learning.calibration import Calibration, choose_calibration, choose_powers
 from twin.learning.configurations import sign_board
 from twin.learning.itemised import Itemised, itemise
 from twin.learning.rows import Doubt, doubt, fill_rows
@@ -41,6 +41,7 @@ class _Timing:
     board: Board
     item: Itemised
     calibration: Calibration | None
+    powers: Calibration | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,7 +125,7 @@ class Slide:
         chosen, whole = timing.calibration, empty_batch(1)
         core_hz = np.array([clocks_hz[timing.board.core.clock]])
         time = _factors(TIME_PRICES, None if chosen is None else chosen.time)
-        power = _factors(ENERGY_PRICES, None if chosen is None else chosen.energy)
+        power = _factors(ENERGY_PRICES, None if timing.powers is None else timing.powers.energy)
         for one, doubted in ((batch, None), (whole, self._doubt(chosen))):
             fill_rows(one, np.array([0]), timing.item, doubted, hertz=core_hz, time=time,
                       power=power)
@@ -155,8 +156,8 @@ class Slide:
         chosen = choose_calibration(deployment, self.calibration)
         timing = _Timing(
             low_hz=low_hz, high_hz=high_hz, sign=sign, ratios=ratios, board=board,
-            calibration=chosen, item=itemise(deployment, cold=self.temperature == "cold",
-                                             unsure=chosen is not None))
+            calibration=chosen, powers=chosen or choose_powers(deployment, self.calibration),
+            item=itemise(deployment, cold=self.temperature == "cold", unsure=chosen is not None))
         self._timings = [*self._timings[-MOST_TIMINGS + 1:], timing]
         return timing, spread
 

@@ -70,6 +70,16 @@ def test_our_own_image_runs_the_instructions_that_are_read_from_it(network, boar
     assert made.flash_bytes == sizes.flash_bytes and made.found.doubts == ()
     if board != BOARD:
         assert sizes.lies_in_ram and sizes.flash_bytes == 0 < parts["code"]
+        assert deploy(network, board, runtime="firmware", weights="sram").flash_bytes == 0
+    else:  # the same powers, so energies lie no further apart than cycles
+        ran, seen = twin.predict(made), twin.predict(read)
+        assert abs(ran.energy_uj / seen.energy_uj - 1) <= abs(ran.cycles / seen.cycles - 1) + 1e-3
+        many = twin.predict_many(read)
+        assert many.energy_uj[0] == pytest.approx(seen.energy_uj)
+        width = [one.certainty.energy_uj.high / one.energy_uj for one in (ran, seen)]
+        assert width[1] == pytest.approx(width[0], rel=0.02)
+        stated = twin.predict(read, calibration="none")
+        assert stated.certainty is None and 1.2 < seen.energy_uj / stated.energy_uj < 2.0
     # Variables with a beginning, and the Apollo's weights, are kept in RAM to be copied.
     assert ("kept_to_be_copied" in parts) == (board != BOARD)
     for temperature in ("warm", "cold"):
