@@ -121,7 +121,6 @@ class Run:
             then = dict(header.environment)
             for name, old, new in (
                     ("runtime", header.runtime, runtime_of(built.compiler)),
-                    ("port", then.get("port"), built.port.name),
                     ("compiler", then.get("compiler"), built.compiler[:63]),
                     ("firmware", then.get("firmware_sha256", "")[:12], built.digest.hex()[:12])):
                 if old != new:

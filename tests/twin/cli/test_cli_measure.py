@@ -91,7 +91,7 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     assert code == 2 and "the core's clock was 120 MHz, now 80 MHz" in err
     code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386", "-o",
                        folder, "--resume")
-    assert code == 2 and "the port was unicorn, now mps2-an386" in err
+    assert code == 2 and "cannot be gone on with: the firmware was" in err
     with claim_folder(folder):
         code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
                            "-o", folder, "--resume")
@@ -100,6 +100,12 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     header = json.loads((folder / "cold" / "header.json").read_text())
     assert header["temperature"] == "cold" and header["architecture_id"]
     assert header["placement"] == {"weights": "flash", "arena": "sram", "code": "flash"}
+    samples = folder / "warm" / "samples.jsonl"
+    kept = [line for line in samples.read_text().splitlines() if json.loads(line)["run"] < 1]
+    samples.write_text("\n".join(kept) + "\n")
+    code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
+                       "--runs", 3, "--warmup", 1, "-o", folder, "--resume")
+    assert code == 0 and read_measurement(folder / "warm").count("cpu_cycles") == 3, err
 
 
 @needs_compiler
