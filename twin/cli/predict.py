@@ -42,6 +42,8 @@ from twin.errors import UsageError
 from twin.verbs.predict import describe_narrower
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from calibration.microbench.machine import Machine
     from twin import Prediction
     from twin.program.deployment import Program
@@ -158,14 +160,17 @@ def predict_network(model: str, board: str, *, settings: list[str] | None, calib
         prediction, effects = changed.after, changed.effects
     else:
         prediction = twin.predict(deployment, temperature=temperature, calibration=calibration)
+    # Files first: a reader that closes the pipe (`| head`) ends this at the report.
+    exported = write_exports(prediction, trace, exports)
+    beside = write_beside(prediction, csv_folder, plot, roofline)
     if as_json:
         show_json(prediction, per_operand=per_operand)
     else:
         show_report(prediction, per_operand, epochs, details)
-    write_exports(prediction, trace, exports)
+    note_paths(exported)
     warn(dict.fromkeys((*prediction.warnings, *effects,
                         *describe_narrower(prediction, calibration))))
-    write_beside(prediction, csv_folder, plot, roofline)
+    note_paths(beside)
     if keep is not None:
         from twin.cli.sessions import run_kept
 
@@ -187,16 +192,18 @@ def check_exports(trace: str | None, exports: list[str]) -> None:
         check_format(path)
 
 
-def write_exports(prediction: Prediction, trace: str | None, exports: list[str]) -> None:
+def write_exports(prediction: Prediction, trace: str | None, exports: list[str]) -> list[Path]:
     """Write the files of other tools."""
+    written = []
     if trace is not None:
         from twin.reports.trace import write_trace
 
-        note_written(write_trace(prediction, trace))
+        written.append(write_trace(prediction, trace))
     for path in exports:
         from twin.reports.formats import write_format
 
-        note_written(write_format(prediction, path))
+        written.append(write_format(prediction, path))
+    return written
 
 
 def predict_program(program: Program, *, calibration: str, cold: bool, as_json: bool,
@@ -207,15 +214,16 @@ def predict_program(program: Program, *, calibration: str, cold: bool, as_json: 
 
     prediction = twin.predict(program, temperature="cold" if cold else "warm",
                               calibration=calibration)
+    written = write_beside(prediction, csv_folder, plot, None)
+    if flames is not None:
+        written.append(write_flames(prediction, flames))
     if as_json:
         show_json(prediction, per_operand=per_operand)
     else:
         show_report(prediction, per_operand, None, None)
         show_functions(prediction)
     warn(dict.fromkeys(prediction.warnings))
-    write_beside(prediction, csv_folder, plot, None)
-    if flames is not None:
-        write_flames(prediction, flames)
+    note_paths(written)
 
 
 def check_beside(csv_folder: str | None, plot: str | None, flames: str | None,
@@ -232,18 +240,24 @@ def check_beside(csv_folder: str | None, plot: str | None, flames: str | None,
 
 
 def write_beside(prediction: Prediction, csv_folder: str | None, plot: str | None,
-                 roofline: Machine | None) -> None:
+                 roofline: Machine | None) -> list[Path]:
     """Write tables and pictures into files."""
+    written: list[Path] = []
     if csv_folder is not None:
         from twin.reports.export import write_csv_files
 
-        for path in write_csv_files(prediction, csv_folder):
-            note_written(path)
+        written.extend(write_csv_files(prediction, csv_folder))
     if plot is not None:
         from twin.reports.figures.sheet import write_pictures
 
-        for path in write_pictures(prediction, plot, roofline):
-            note_written(path)
+        written.extend(write_pictures(prediction, plot, roofline))
+    return written
+
+
+def note_paths(written: list[Path]) -> None:
+    """Say on stderr which files were written, behind the report."""
+    for path in written:
+        note_written(path)
 
 
 def is_compiled(path: str) -> bool:

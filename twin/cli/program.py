@@ -6,10 +6,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from twin.cli.options import parse_clock, parse_settings
-from twin.cli.output import note_written, open_console, show
+from twin.cli.output import open_console, show
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from twin.prediction.prediction import Prediction
     from twin.program.deployment import Program
 
@@ -117,8 +119,8 @@ def show_functions(prediction: Prediction) -> None:
     show(console, functions_table(prediction, console))
 
 
-def write_flames(prediction: Prediction, path: str) -> None:
+def write_flames(prediction: Prediction, path: str) -> Path:
     """Write where the time goes, for a viewer."""
     from twin.reports.functions import write_function_flames
 
-    note_written(write_function_flames(prediction, path))
+    return write_function_flames(prediction, path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from twin.cli import app
+import twin
+from twin.cli import app, predict
 
 
 @pytest.mark.parametrize(("words", "told"), [
@@ -19,3 +20,19 @@ from twin.cli import app
 def test_options_that_do_not_fit_say_what_would(words, told):
     result = CliRunner().invoke(app, ["predict", *words, "-b", "nucleo_l4r5zi"])
     assert result.exit_code == 2 and told in " ".join(result.stderr.split())
+
+
+def test_files_are_there_when_a_reader_closes_the_pipe(monkeypatch, tmp_path):
+    def close(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(predict, "show_report", close)
+    words = ["predict", "ad", "-b", "nucleo_l4r5zi", "--csv", str(tmp_path / "net"),
+             "--export", str(tmp_path / "net.mlia.json")]
+    assert CliRunner().invoke(app, words).exit_code == 141
+    assert (tmp_path / "net/bill.csv").exists() and (tmp_path / "net.mlia.json").exists()
+    with pytest.raises(BrokenPipeError):
+        predict.predict_program(
+            twin.deploy("ad", "nucleo_l4r5zi"), calibration="auto", cold=False, as_json=False,
+            csv_folder=str(tmp_path / "program"), plot=None, per_operand=False, flames=None)
+    assert (tmp_path / "program/bill.csv").exists()
