@@ -72,7 +72,11 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
               "max_usd": max_usd}
     if accuracy is not None and csv_folder is None:
         raise UsageError("--accuracy goes into the files of --csv DIR")
-    check_outputs(junit, folder=csv_folder)
+    check_outputs(junit)
+    if csv_folder is not None:
+        from twin.reports.export import check_tables
+
+        check_tables(csv_folder)
     if len(models) * len(boards) > 1:
         if csv_folder is not None or junit is not None:
             raise UsageError("--csv and --junit: not with several models or boards; accepted: one "

@@ -292,9 +292,9 @@ def check_targets(csv_folder: str | None, plot: str | None) -> None:
 
         check_target(plot)
     if csv_folder is not None:
-        from twin.reports.export import check_place
+        from twin.reports.export import check_tables
 
-        check_place(csv_folder, folder=True)
+        check_tables(csv_folder)
 
 
 def show_report(prediction: Prediction, per_operand: bool, epochs: bool | None,

@@ -91,6 +91,25 @@ def check_place(path: str | Path, *, folder: bool = False) -> None:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
 
 
+FILES = (".csv", ".tsv", ".txt", ".json", ".xlsx", ".parquet", ".html", ".zip")
+"""Suffixes no folder of tables is taken to be named by, unless a slash says so."""
+
+
+def check_tables(folder: str) -> None:
+    """Refuse a folder of tables that nothing could be written to, or named as a file is.
+
+    Raises
+    ------
+    UsageError
+        As of `check_place`, and for a name such as `tables.csv` that is no folder yet.
+    """
+    target = Path(folder)
+    if target.suffix.lower() in FILES and not (folder.endswith("/") or target.exists()):
+        raise UsageError(f"--csv {folder}: is named as a file, and several tables go into a folder;"
+                         f" accepted: a folder, such as {target.with_suffix('')}; or {folder}/")
+    check_place(folder, folder=True)
+
+
 def write_file(path: str | Path, content: bytes) -> Path:
     """Write a file whole or not at all; its folder is made if it does not exist.
 

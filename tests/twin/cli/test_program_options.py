@@ -13,6 +13,8 @@ from twin.cli import app, predict
     (["kws", "--elf", "app.elf"], "MODEL: not with --elf; accepted: --elf bills the program"),
     (["kws", "--call", "main"], "--call: not with a network; accepted: beside --elf FILE"),
     (["--call", "main"], "MODEL is missing"),
+    (["kws", "--csv", "out/a.csv"], "accepted: a folder, such as out/a; or out/a.csv/"),
+    (["--elf", "app.elf", "--from", "f", "--csv", "a.csv"], "--csv a.csv: is named as a file"),
     (["--elf", "app.elf", "--call", "f", "--set-register", "r0=-1"], "-1 is not of 32 bits"),
     (["--elf", "app.elf", "--call", "f", "--set-register", "r0=0x1ffffffff"], "0 to 0xffffffff"),
     (["--elf", "app.elf", "--call", "f", "--set-register", "r0=x"], "0xADDRESS=VALUE is expected"),
