@@ -43,7 +43,7 @@ from twin.attribution.faults import (
     join_faults,
     prior_of,
 )
-from twin.attribution.finding import Diagnosis, Finding
+from twin.attribution.finding import Diagnosis, Finding, merge_unknown
 from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.likelihood import kernel_errors, price_errors
 from twin.attribution.marks import (
@@ -57,7 +57,7 @@ from twin.attribution.marks import (
     ruled_out,
 )
 from twin.attribution.measured import side_of_measurement
-from twin.attribution.pattern import Pattern, make_pattern
+from twin.attribution.pattern import Pattern, has_counts, make_pattern
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network
 from twin.attribution.setup import read_build
@@ -134,7 +134,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     marks = read_marks(measurement, deployment)
     one_image = is_one_image(healthy, measurement)
     listed = tuple(fault for fault in _list(deployment, measurement, marks, forecasts)
-                   if not (one_image and fault.kind in BUILT_KINDS))
+                   if not (one_image and fault.kind in BUILT_KINDS)
+                   and (fault.kind != COUNTER or fault.counts_all or has_counts(side)))
     faults = tuple(fault for fault in listed if not fault.doubted)
     tell(0, len(faults), DECLARED)
     temperature = side.temperature or "warm"
@@ -348,7 +349,7 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Eviden
     errors = evidence.errors if evidence.reference is None else dataclasses.replace(
         evidence.errors, source=HEALTHY_SOURCE)
     return Diagnosis(
-        findings=tuple(sorted(found, key=lambda finding: -finding.probability)),
+        findings=merge_unknown(sorted(found, key=lambda finding: -finding.probability)),
         quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
         repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
         observations=describe_marks(evidence.marks),

@@ -88,7 +88,7 @@ def compare_counts(fault: Fault, effect: Effect,
         known = declared.instructions if reference is None else reference.instructions
         if known:
             off = math.log(pattern.instructions / known) - math.log(
-                effect.instructions / declared.instructions)
+                effect.times * effect.instructions / declared.instructions)
             found.append((off, math.hypot(own.instructions if own else 0.01, fault.slowdown_sd,
                                           *(part.instructions * by for part, by in parts))))
     looked = max(effect.lookups, declared.lookups)
@@ -104,10 +104,11 @@ def _misses(effect: Effect, evidence: Evidence) -> float:
     """Lines a fault lets the cache fill; by what is known to be right, where there is such."""
     declared, reference = evidence.declared, evidence.reference
     if reference is None or reference.misses is None:
-        return effect.misses
+        return effect.times * effect.misses
     least = 1e-3 * max(effect.lookups, declared.lookups, 1e3)
-    return max((effect.misses + least) / (declared.misses + least) * (reference.misses + least)
-               - least, 0.0)
+    return effect.times * max(
+        (effect.misses + least) / (declared.misses + least) * (reference.misses + least) - least,
+        0.0)
 
 
 def describe_counts(effect: Effect, evidence: Evidence) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ def describe_counts(effect: Effect, evidence: Evidence) -> tuple[str, ...]:
     if pattern.instructions and known and declared.instructions:
         names.append(f"instructions {pattern.instructions / known:.2f} x those "
                      f"{'predicted' if reference is None else 'known'}, "
-                     f"{effect.instructions / declared.instructions:.2f} x expected")
+                     f"{effect.times * effect.instructions / declared.instructions:.2f} x expected")
     if pattern.misses is not None and max(effect.lookups, declared.lookups):
         names.append(f"{pattern.misses:,.0f} cache lines filled, "
                      f"{_misses(effect, evidence):,.0f} expected")

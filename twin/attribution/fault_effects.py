@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,6 +39,8 @@ class Effect:
         Shape (layers,): share of time that is waiting for another master.
     instructions, misses, lookups : float
         Of the whole network.
+    times : float
+        How often instructions and misses are counted.
     density : numpy.ndarray
         Shape (layers,): logarithm of multiply-accumulates per unit of the quantity.
     """
@@ -50,6 +53,7 @@ class Effect:
     misses: float
     lookups: float
     density: np.ndarray
+    times: float = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,7 +133,8 @@ class Forecasts:
                                            for family in pattern.families]))
         if fault.wait_cycles:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
-        return dataclasses.replace(effect, logs=effect.logs + fault.stretch + fault.counted)
+        return dataclasses.replace(effect, logs=effect.logs + fault.stretch + fault.counted,
+                                   times=math.exp(fault.counted) if fault.counts_all else 1.0)
 
 
 def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bool) -> Effect:

@@ -55,6 +55,11 @@ MORE_WAIT_STATES = (1, 2, 4, 8)
 STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
 WAITS = (0.1, 0.3, 1.0)
 COUNTED = (("twice", 2.0), ("three times", 3.0), ("four times", 4.0))
+COUNTS = (
+    ("everything", True, "look at the counter's prescaler and clock, its unit, and whether runs "
+                         "are added up"),
+    ("cycles alone", False, "look at the cycle counter's prescaler and clock, and its unit; other "
+                            "counters are not off"))
 """Sizes that are tried: wait states added; shares interrupts take; cycles an access waits for
 another master; prescalers of counters, and runs added up."""
 
@@ -93,10 +98,9 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
         *(Fault(kind="load", name=f"another master on the bus, {wait:g} cycles an access",
                 wait_cycles=wait, remedy="stop the other core, DMA or debugger, or move what it "
                                          "uses to another memory") for wait in WAITS),
-        *(Fault(kind=COUNTER, name=f"everything counted {times}", counted=math.log(factor),
-                remedy="look at the counter's prescaler and clock, its unit, and whether runs are "
-                       "added up: all layers are off by one factor")
-          for times, factor in COUNTED),
+        *(Fault(kind=COUNTER, name=f"{what} counted {times}", counted=math.log(factor),
+                counts_all=counts_all, remedy=f"{remedy}: all layers are off by one factor")
+          for what, counts_all, remedy in COUNTS for times, factor in COUNTED),
         *(Fault(kind=UNKNOWN, name=UNKNOWN, errors=size,
                 remedy="compare cause by cause: twin attribute") for size in NOTHING_KNOWN))
 

@@ -43,7 +43,9 @@ class Fault:
     stretch : float
         Logarithm of what everything takes besides, give or take half of it.
     counted : float
-        Logarithm of how often everything is counted: exact.
+        Logarithm of how often cycles and time are counted: exact.
+    counts_all : bool
+        Instructions and misses are counted as often: runs were added up.
     wait_cycles : float
         Cycles each access to a memory on a bus waits besides, give or take half of it.
     rebuilds : bool
@@ -70,6 +72,7 @@ class Fault:
     slowdown_of: tuple[tuple[str, float], ...] = ()
     stretch: float = 0.0
     counted: float = 0.0
+    counts_all: bool = False
     wait_cycles: float = 0.0
     rebuilds: bool = False
     unhides: bool = False
@@ -89,6 +92,10 @@ RARE: Mapping[str, float] = {
     COUNTER: 0.04, ONE_LAYER: 0.4}
 """Share of an equal part the rarer kinds have: assumed."""
 
+ADDED_UP = 0.1
+"""Share of wrong counters that are wrong alike, as where runs are added up: assumed. A prescaler or
+another unit is of one counter; other kernels change instructions as they change cycles, too."""
+
 PAIRS_PRIOR = 0.25
 """Of two faults at once, all pairs of kinds together.
 
@@ -105,6 +112,7 @@ def prior_of(faults: tuple[Fault, ...]) -> tuple[float, ...]:
     left = 1.0 - sum(PRIOR.values()) - (PAIRS_PRIOR if pairs else 0.0)
     share = left / max(math.fsum(RARE.get(kind, 1.0) for kind in others), 1e-9)
     sizes = {fault.kind: sum(other.kind == fault.kind for other in faults) for fault in faults}
+    every = [fault.counts_all for fault in faults if fault.kind == COUNTER]
     possible = max(len(others) * (len(others) - 1) / 2, 1.0)
     weights = []
     for fault in faults:
@@ -112,8 +120,11 @@ def prior_of(faults: tuple[Fault, ...]) -> tuple[float, ...]:
             weights.append(PAIRS_PRIOR / possible / math.prod(
                 sizes.get(kind, 1) for kind in fault.kind.split(JOINED)))
         else:
-            weights.append(PRIOR.get(fault.kind, share * RARE.get(fault.kind, 1.0))
-                           / sizes[fault.kind])
+            part = 1 / sizes[fault.kind]
+            if fault.kind == COUNTER and len(set(every)) > 1:
+                part = (ADDED_UP if fault.counts_all else 1 - ADDED_UP) / every.count(
+                    fault.counts_all)
+            weights.append(PRIOR.get(fault.kind, share * RARE.get(fault.kind, 1.0)) * part)
     total = math.fsum(weights)
     return tuple(weight / total for weight in weights)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from twin.attribution.error_model import ErrorModel
@@ -153,6 +155,16 @@ class Diagnosis:
         return said + ("" if self.healthy else
                        "; give a measurement known to be right (--healthy DIR), or learn the "
                        "board's prices (twin calibrate)")
+
+
+def merge_unknown(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings, likeliest first, with "none of these" once: its sizes are of no interest."""
+    unknown = [one for one in findings if one.fault.kind == UNKNOWN]
+    merged = [dataclasses.replace(one, prior=math.fsum(each.prior for each in unknown),
+                                  probability=math.fsum(each.probability for each in unknown))
+              for one in unknown[:1]]
+    others = [one for one in findings if one.fault.kind != UNKNOWN]
+    return tuple(sorted([*merged, *others], key=lambda one: -one.probability))
 
 
 def say_ratio(ratio: float) -> str:

@@ -51,6 +51,11 @@ class Pattern:
                                               ("cache misses", self.misses)) if value is not None)
 
 
+def has_counts(side: Side) -> bool:
+    """Whether instructions or cache misses were counted beside cycles."""
+    return any(_count(name, side) is not None for name in ("instructions", "misses"))
+
+
 def make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> Pattern:
     """Return the layers and counts both sides have.
 

@@ -58,17 +58,19 @@ OTHERWISE = {
 
 
 def choose_rivals(found: Diagnosis) -> list[Fault]:
-    """Return the two likeliest explanations that are predicted, each by its likeliest variant.
+    """Return the two likeliest explanations, each by its likeliest variant, if both are predicted.
 
-    None, where the likeliest of all is not predicted: telling others apart would not tell it.
+    None, where one of them is not: telling others apart would not tell it. "None of these" says
+    nothing of a clock, and what changes nothing here is told by none: the next is looked at.
     """
     told = [kind for kind, chance in found.kinds.items()
-            if chance >= LEAST and kind != UNKNOWN and JOINED not in kind]
+            if chance >= LEAST and kind != UNKNOWN]
     best = [next(one.fault for one in found.findings if one.fault.kind == kind) for kind in told]
-    rivals = [fault for fault in best if fault.kind == DECLARED or (
-        fault.deployment is not None and not fault.shifts_clock
-        and fault.name not in found.indistinct)][:2]
-    return rivals if rivals and rivals[0] is found.verdict.fault else []
+    rivals = [fault for fault in best if fault.name not in found.indistinct][:2]
+    by_clock = all(fault.kind in (DECLARED, COUNTER) or (
+        fault.deployment is not None and not fault.shifts_clock and JOINED not in fault.kind)
+        for fault in rivals)
+    return rivals if by_clock and rivals and rivals[0] is found.verdict.fault else []
 
 
 def tell_otherwise(found: Diagnosis) -> str:
@@ -156,7 +158,8 @@ def _change(fault: Fault, deployment: Deployment, hertz: float, forecasts: Forec
         return None
     here = forecasts.foresee(fault, base, prices, pattern)
     there = forecasts.foresee(
-        Fault(kind=fault.kind, name=f"{fault.name} at {hertz:g} Hz", remedy="", deployment=slower),
+        Fault(kind=fault.kind, name=f"{fault.name} at {hertz:g} Hz", remedy="", deployment=slower,
+              counted=fault.counted),
         base, prices, pattern)
     return (float(np.log(np.exp(there.logs).sum() / np.exp(here.logs).sum())),
             _whole_shares(there) - _whole_shares(here))

@@ -37,6 +37,9 @@ from twin.attribution.likelihood import (
     log_total,
 )
 from twin.attribution.marks import read_marks
+from twin.attribution.measured import side_of_measurement
+from twin.attribution.pattern import make_pattern
+from twin.attribution.predicted import side_of_prediction
 from twin.attribution.setup import (
     deploy_measured,
     find_model,
@@ -45,7 +48,7 @@ from twin.attribution.setup import (
     read_build,
     unread_build,
 )
-from twin.attribution.telling import tell_otherwise
+from twin.attribution.telling import choose_rivals, tell_apart, tell_otherwise
 from twin.attribution.temper import Temper, choose_temper
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
@@ -141,6 +144,58 @@ def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
     else:  # prices may be off by as much
         assert any(one.fault.kind == kind for one in found.findings)
         assert found.remedy != "none needed"
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a healthy run"])
+@pytest.mark.parametrize(("counters", "name"), [
+    (None, "everything counted twice"), ({"cpu_cycles"}, "cycles alone counted twice")])
+def test_runs_added_up_are_told_from_a_cycle_counter_at_another_rate(
+        deployment, counters, name, beside):
+    """Runs added up double instructions and misses, too; a prescaler leaves them."""
+    right = measure_fault(deployment, list_faults(deployment)[0], seed=1)
+    wrong = dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, value=one.value * (2 if counters is None or one.counter in counters else 1))
+        for one in right.samples))
+    found = diagnose(deployment, wrong, healthy=right if beside else None)
+    counts = [one for one in found.findings if one.fault.kind == COUNTER]
+    assert counts[0].fault.name == name
+    if beside:
+        assert next(iter(found.kinds)) == COUNTER and found.kinds[COUNTER] > 0.8, found.kinds
+        doubled = "2.00" if counters is None else "1.00"
+        assert f"{doubled} x those known, {doubled} x expected" in " ".join(counts[0].evidence)
+    else:
+        assert counts[0].probability > 0.01, found.kinds
+    assert sum(one.fault.kind == UNKNOWN for one in found.findings) == 1
+    assert math.isclose(sum(one.probability for one in found.findings), 1.0)
+
+
+def test_what_tells_is_said_of_the_two_likeliest():
+    """A cache that is off waits for flash less at a slower clock; a counter counts on."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    forecasts = Forecasts()
+    doubled = measure(predict(deployment), factor=2.0, model="kws", runtime="cmsis-nn@6.0")
+    found = diagnose(deployment, only_cycles(doubled), forecasts=forecasts)
+    faults = {one.fault.name: one.fault for one in found.findings}
+
+    def rank(**chances):
+        return choose_rivals(dataclasses.replace(found, findings=tuple(sorted((
+            dataclasses.replace(one, probability=chances.get(one.fault.name.replace(" ", "_"), 0.0))
+            for one in found.findings), key=lambda one: -one.probability))))
+
+    simd = next(name for name, fault in faults.items() if fault.kind == "SIMD")
+    likely = {"art_i_off": 0.66, simd.replace(" ", "_"): 0.04}
+    rivals = rank(everything_counted_twice=0.11, none_of_these=0.1, **likely)
+    assert [one.name for one in rivals] == ["art_i off", "everything counted twice"]
+    base = forecasts.predict((DECLARED, "warm"), deployment, None, "warm")
+    pattern = make_pattern(side_of_prediction(base), side_of_measurement(only_cycles(doubled)),
+                           deployment)
+    said = tell_apart(rivals, deployment, forecasts, None, base, pattern)
+    cache, counter = (float(text.split(" x ")[0].split()[-1]) for text in (
+        said.split("if art_i off")[0], said.split("art_i off, ")[1]))
+    assert cache < 0.7 and 0.9 < counter < 1.1 and "if everything counted twice" in said
+    assert rank(**{
+        next(name for name, fault in faults.items() if fault.kind == "interrupts").replace(
+            " ", "_"): 0.2}, **likely) == []  # no clock tells interrupts
 
 
 @pytest.mark.parametrize(("ratio", "said"), [
