@@ -64,6 +64,8 @@ class Found:
         Whether QEMU ran the billed part.
     doubts : tuple of str
         What speaks against its being linked for the board.
+    untold : bool
+        Whether it used none of the registers that would tell the board's part from others.
     """
 
     cold: Layers
@@ -77,6 +79,7 @@ class Found:
     exceptions: Mapping[str, int]
     handed_over: bool
     doubts: tuple[str, ...]
+    untold: bool
 
 
 def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:

@@ -72,6 +72,11 @@ def doubt_board(elf: Elf, board: Board, stack: int, touched: Sequence[tuple[int,
                f"no memory of {board.name} ends there")
 
 
+def is_untold(board: Board, touched: Sequence[tuple[int, str]]) -> bool:
+    """Whether a part's list is there, and the program used no register to hold against it."""
+    return bool(list_blocks(board.soc)) and all(one[0] >= CORE_REGISTERS for one in touched)
+
+
 def _is_end_of_ram(elf: Elf, stack: int) -> bool:
     """Whether a stack begins where nothing of the file lies: a linker script put it at an end."""
     return stack > 0 and not any(

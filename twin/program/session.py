@@ -16,7 +16,7 @@ from twin.program.counting import FunctionRun, collect
 from twin.program.elf import Elf
 from twin.program.instruction_set import name_registers
 from twin.program.machine import Machine
-from twin.program.parts import doubt_board, list_touched
+from twin.program.parts import doubt_board, is_untold, list_touched
 from twin.program.patterns import choose_layers
 from twin.program.traced import go_on
 
@@ -184,6 +184,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         opened.bring_back()
         warm = opened.measure(empty=False)
     peripherals = machine.peripherals
+    touched = list_touched(machine.elf, peripherals.touched.items())
     return {
         "cold": _plain(cold), "warm": _plain(warm), "layers": opened.layers,
         "start_up_instructions": start_up, "instructions": measured,
@@ -192,9 +193,8 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "unknown": sorted(machine.unknown | machine.watch.odd),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
-        "handed_over": machine.traced, "doubts": list(doubt_board(
-            machine.elf, board, machine.stack,
-            list_touched(machine.elf, peripherals.touched.items())))}
+        "handed_over": machine.traced, "untold": is_untold(board, touched),
+        "doubts": list(doubt_board(machine.elf, board, machine.stack, touched))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,8 @@ def test_our_own_image_runs_the_instructions_that_are_read_from_it(network, boar
     parts = {name: size for name, size in made.ram_parts.items() if size}
     assert parts["arena"] == sizes.arena_bytes and parts["stack"] == sizes.stack_bytes
     assert made.flash_bytes == sizes.flash_bytes and made.found.doubts == ()
+    told = [one for one in twin.predict(made).warnings if one.startswith("not checked whether")]
+    assert len(told) == bool(list_blocks(read.board.soc))  # its main sets up what would tell
     if board != BOARD:
         assert sizes.lies_in_ram and sizes.flash_bytes == 0 < parts["code"]
         assert deploy(network, board, runtime="firmware", weights="sram").flash_bytes == 0
@@ -108,6 +110,7 @@ def test_a_program_comes_through_its_start_up_and_says_what_it_guessed(program):
     told = [one for one in twin.predict(made).warnings if one.startswith("of another board?")]
     assert "2 of 4 registers" in told[0] and "0x40023800 in main" in told[0]
     assert "stack begins at 0x20010000" in told[1] and len(told) == 2
+    assert not made.found.untold
     assert len(list_blocks("stm32f401re")) == 13 and list_blocks("mine") == ()
 
 
