@@ -73,7 +73,8 @@ Begin = Annotated[str | None, typer.Option(
 End = Annotated[str | None, typer.Option(
     "--to", metavar="SYMBOL", help="With --from: where it ends instead.")]
 Call = Annotated[str | None, typer.Option(
-    "--call", metavar="SYMBOL", help="With --elf: a function called once main is reached.")]
+    "--call", metavar="SYMBOL", help="With --elf: a function called once main is reached, or "
+                                     "--from in a file without symbols.")]
 Nth = Annotated[str | None, typer.Option(
     "--nth", metavar="N", help="With --from: which time it is reached.")]
 LayersBy = Annotated[str, typer.Option(

@@ -38,7 +38,7 @@ class Wanted:
     end : str or None
         Symbol it ends before; None: where the function at `begin` returns.
     call : str or None
-        Symbol called once start-up is over, instead of `begin` and `end`.
+        Symbol called once start-up is over, at main or else at `begin`.
     nth : int
         Which time `begin` is reached.
     layers : str
@@ -282,10 +282,10 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
     """Run up to the measured part; return the address its function returns to, None for `end`."""
     elf = machine.elf
     if wanted.call is not None:
-        main = next(name for name in MAINS if name in elf.symbols)
+        main = wanted.begin or next(name for name in MAINS if name in elf.symbols)
         target = elf.address_of(wanted.call, "--call")
         machine.sought = f"{main} was not reached"
-        machine.run(elf.symbols[main])
+        machine.run(elf.address_of(main, "--from"))
         machine.sought = ""
         back = machine.next
         machine.set("LR", back | machine.code.MODE)
@@ -328,11 +328,12 @@ def _set_registers(machine: Machine, wanted: Wanted) -> None:
 
 def _find_start(machine: Machine, wanted: Wanted) -> tuple[int, int]:
     """Return where the billed part begins, for a start-up that goes on in QEMU."""
-    if wanted.begin is None or any(not name.startswith("0x") for name in wanted.registers):
+    if wanted.call is not None or any(not name.startswith("0x") for name in wanted.registers):
         raise ProgramError(
             f"{machine.elf.path}: start-up runs Helium instructions "
             f"({machine.elf.name_place(machine.next)}), so it goes on in QEMU: no --call and no "
             "--set-register of the core; accepted: --from")
+    assert wanted.begin is not None
     return machine.elf.address_of(wanted.begin, "--from"), machine.turns_left
 
 

@@ -51,7 +51,8 @@ def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None 
         Symbols, or 0xADDRESS: the part billed goes from one to the other; without `end` to where
         the function at `begin` returns.
     call : str, optional
-        Function called when main is reached, instead of `begin`.
+        Function called when main is reached, instead of `begin`; in a program without a symbol
+        main, when `begin` is.
     nth : int
         Which time `begin` is reached.
     layers : str
@@ -129,9 +130,6 @@ def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: in
     UsageError
         When it is none, or two.
     """
-    if call is not None and begin is not None:
-        raise UsageError("--call and --from exclude each other; accepted: --call SYMBOL, or --from "
-                         "SYMBOL with or without --to")
     if end is not None and begin is None and call is None:
         raise UsageError("--to needs --from; accepted: --from SYMBOL --to SYMBOL")
     if begin is None and call is None:
@@ -139,7 +137,7 @@ def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: in
                          "or up to its return), or --call SYMBOL")
     if call is not None and (end is not None or nth != 1):
         raise UsageError("--call: not with --to or --nth, which go with --from; accepted: --call "
-                         "SYMBOL alone")
+                         "SYMBOL, without a symbol main --from 0xADDRESS --call 0xADDRESS")
     if nth < 1 or limit < 1:
         raise UsageError("--nth and --limit: accepted: whole numbers from 1 on")
     return Wanted(begin=begin, end=end, call=call, nth=nth, layers=layers,

@@ -131,6 +131,12 @@ def test_a_stripped_program_is_billed_by_address(program, tmp_path):
     assert prediction.cycles == twin.predict(named).cycles
     assert [run.name for _, runs in made.found.warm for run in runs] == [
         at[run.name] for _, runs in named.found.warm for run in runs]
+    # Called once the address of main is reached, which no symbol tells.
+    called = {"call": at["infer"], "layers": f"{at['layer_dense']},{at['layer_fast']}"}
+    with pytest.raises(ProgramError, match=rf"--from 0xADDRESS --call {at['infer']}, with the"):
+        twin.deploy_elf(stripped, BOARD, **called)
+    assert twin.predict(twin.deploy_elf(stripped, BOARD, begin=at["main"], **called)).cycles == \
+        twin.predict(twin.deploy_elf(program, BOARD, call="infer", layers="layer_*")).cycles
     # Without --layers too what was called by a pointer, at the end of another, is a function.
     ran = twin.deploy_elf(stripped, BOARD, **part).found.warm
     assert at["layer_fast"] in [run.name for _, runs in ran for run in runs]
