@@ -1,8 +1,8 @@
 """The cache simulator beside pycachesim's C core, cachegrind and a loop over all accesses.
 
-Kernels have been simulated before, as in all but the first prediction of a network. Under LRU what
-one does to any state is known from then on; rows that end in "each run" do without and run every
-kernel on the state it meets.
+Every kernel is run on the state it meets. Under LRU what a kernel does to any state is known once
+it was run, so no prediction but the first of a network runs it again: rows that end in "met before"
+are of that, and no target is judged by them.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ LAYER = (32, 32, 16, 16, 3, 1)
 def measure() -> Iterator[Row]:
     """Yield the rows of caches."""
     for network in TINY:
-        yield time_policy(network, "lru", 2000.0, 12.0)
-        yield time_policy(network, "lru", None, None, "phases")
+        yield time_policy(network, "lru", 2000.0, 12.0, "phases")
+        yield time_policy(network, "lru", None, None, name=MET_BEFORE)
     for policy in ("plru", "round_robin", "lfsr"):
         yield time_policy("vww", policy, 500.0, None)
-    yield time_large("auto", 75.0)
-    yield time_large("phases", None)
+    yield time_large("lru", "phases", 75.0)
+    yield time_large(MET_BEFORE, "auto", None)
     found = time_cachegrind()
     if found is not None:
         yield found
 
 
-NAMES = {"auto": "", "phases": ", each run"}
+MET_BEFORE = "lru, met before"
 
 
 def time_policy(network: str, policy: str, limit: float | None, ratio: float | None,
-                method: str = "auto") -> Row:
+                method: str = "auto", name: str = "") -> Row:
     """Return the row of a network under a policy, beside pycachesim's best case."""
     kernels, cache = lower(network), make_cache(policy)
     accesses, _, _, state = run(kernels, cache)
@@ -57,13 +57,13 @@ def time_policy(network: str, policy: str, limit: float | None, ratio: float | N
     assert run(kernels, cache, state, "accesses")[1] == misses, f"{network}, {policy}"
     seconds = median_s(partial(simulate_all, kernels, cache, state, method))
     theirs = time_pycachesim()
-    return Row(name=f"caches, {network}, {policy}{NAMES[method]}", unit="M/s",
+    return Row(name=f"caches, {network}, {name or policy}", unit="M/s",
                figure=accesses / seconds / 1e6, peer="pycachesim",
                theirs=theirs[0] if theirs else None, limit=limit,
                ratio_limit=ratio, events={"accesses": accesses, "misses": misses})
 
 
-def time_large(method: str, limit: float | None) -> Row:
+def time_large(name: str, method: str, limit: float | None) -> Row:
     """Return the row of a large network, beside a compiled loop over its accesses."""
     network = "mobilenet_v2_1.0_224"
     kernels, cache = lower(network), make_cache("lru")
@@ -71,7 +71,7 @@ def time_large(method: str, limit: float | None) -> Row:
     misses = run(kernels, cache, state, method)[1]
     seconds = median_s(partial(simulate_all, kernels, cache, state, method))
     plain = median_s(partial(simulate_all, kernels, cache, state, "accesses"))
-    return Row(name=f"caches, {network}, lru{NAMES[method]}", unit="ms", figure=seconds * 1e3,
+    return Row(name=f"caches, {network}, {name}", unit="ms", figure=seconds * 1e3,
                peer="access by access", theirs=plain * 1e3, limit=limit,
                events={"accesses": accesses, "misses": misses})
 
@@ -94,7 +94,8 @@ def time_cachegrind() -> Row | None:
         found = median_processes_s({"idle": partial(process_s, [*command, "true"]),
                                     "whole": partial(process_s, [*command, str(program)])}, 3)
         idle, whole = found["idle"], found["whole"]
-    seconds = median_s(lambda: simulate_nests(cache, nests, operands, new_state(cache)))
+    seconds = median_s(lambda: simulate_nests(cache, nests, operands, new_state(cache),
+                                              method="phases"))
     accesses = counts.total("reads") + counts.total("writes")
     theirs = accesses / (whole - idle) / 1e6 if whole - idle > 0.01 else None
     return Row(name="caches, one convolution, lru", unit="M/s", figure=accesses / seconds / 1e6,
