@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from calibration.collecting.plan import Plan
     from calibration.collecting.wire.payloads import Identity
     from calibration.measurement.measurement import Measurement
+    from calibration.measurement.sample import Header
     from calibration.power_trace import PowerTrace
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
@@ -109,24 +110,18 @@ class Run:
 
     def compare(self, make: Callable[[Path], Build], draft: Path) -> None:
         """Refuse another image than a measurement was begun with, before that is written over."""
-        from calibration.measurement.measurement import read_header
         from twin.image.compile.build import runtime_of
 
-        begun = [self.folder / part for part in ("cold", "warm")
-                 if (self.folder / part / "header.json").exists()]
+        begun = read_begun(self.folder)
         if not begun:
             return
         built = make(draft)
-        for header in map(read_header, begun):
+        for header in begun:
             then = dict(header.environment)
-            for name, old, new in (
-                    ("runtime", header.runtime, runtime_of(built.compiler)),
-                    ("compiler", then.get("compiler"), built.compiler[:63]),
-                    ("firmware", then.get("firmware_sha256", "")[:12], built.digest.hex()[:12])):
-                if old != new:
-                    raise UsageError(f"{self.folder}: cannot be gone on with: the {name} was "
-                                     f"{old}, now {new}; ask for what it was begun with, or give "
-                                     "another -o")
+            refuse_other(self.folder, (
+                ("runtime", header.runtime, runtime_of(built.compiler)),
+                ("compiler", then.get("compiler"), built.compiler[:63]),
+                ("firmware", then.get("firmware_sha256", "")[:12], built.digest.hex()[:12])))
 
     def collect_plans(self, line: str, made: Launched | None,
                       ) -> tuple[Campaign, tuple[MeasuredNetwork, ...]]:
@@ -273,6 +268,30 @@ class Run:
                                      clock=clock)
             for finding in findings:
                 self.watcher.remark(f"{network.measurement.header.temperature}: {finding}")
+
+
+def read_begun(folder: Path) -> list[Header]:
+    """Return the headers of what was measured into a folder, of each temperature."""
+    from calibration.measurement.measurement import read_header
+
+    return [read_header(folder / part) for part in ("cold", "warm")
+            if (folder / part / "header.json").exists()]
+
+
+def refuse_other(folder: Path, same: Iterable[tuple[str, str | None, str]]) -> None:
+    """Refuse to go on with a measurement of something else.
+
+    Parameters
+    ----------
+    folder : Path
+        What was begun.
+    same : iterable of (str, str or None, str)
+        What must not differ: its name, as it was, and as it is now.
+    """
+    for name, then, now in same:
+        if then != now:
+            raise UsageError(f"{folder}: cannot be gone on with: the {name} was {then}, now {now}; "
+                             "ask for what it was begun with, or give another -o")
 
 
 def find_image(digest: bytes) -> Path | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hwmodels.files import read_regular
 from twin.errors import UsageError
 from twin.network.readers import read_model
-from twin.verbs.campaign import Run
+from twin.verbs.campaign import Run, read_begun, refuse_other
 from twin.verbs.claims import CLAIM, claim_folder
 from twin.verbs.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
 
@@ -118,26 +118,18 @@ def _count_bytes(folder: Path) -> int:
 def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
                    options: MeasureOptions) -> None:
     """Refuse to go on with a measurement of something else, before anything is built."""
-    from calibration.measurement.measurement import read_header
-
     board = machine.name if machine is not None else HOST
-    for part in ("cold", "warm"):
-        if not (folder / part / "header.json").exists():
-            continue
-        header = read_header(folder / part)
+    for header in read_begun(folder):
         clocks = dict(header.clocks_hz)
         then_hz, now_hz = clocks.get("cpu"), options.clock_hz  # Asked of a virtual board's alone.
         if options.virtual is None or not then_hz or not now_hz or (
                 abs(then_hz / now_hz - 1) <= SAME_CLOCK):
             then_hz = now_hz = 0.0
-        for name, then, now in (
-                ("model", header.model, graph.name),
-                ("model's content", str(header.model_sha256)[:12], str(graph.sha256)[:12]),
-                ("board", header.board, board),
-                ("core's clock", f"{then_hz * 1e-6:g} MHz", f"{now_hz * 1e-6:g} MHz")):
-            if then != now:
-                raise UsageError(f"{folder}: cannot be gone on with: the {name} was {then}, now "
-                                 f"{now}; ask for what it was begun with, or give another -o")
+        refuse_other(folder, (
+            ("model", header.model, graph.name),
+            ("model's content", str(header.model_sha256)[:12], str(graph.sha256)[:12]),
+            ("board", header.board, board),
+            ("core's clock", f"{then_hz * 1e-6:g} MHz", f"{now_hz * 1e-6:g} MHz")))
 
 
 def _has_begun(folder: Path, resume: bool) -> bool:
