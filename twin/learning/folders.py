@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,14 +50,21 @@ def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
     tuple of (list of str, list of str)
         Folders as they were named, and a remark for each that is there already.
     """
+    named = list(folders)
+    sizes = {folder: _size_of(Path(folder) / SAMPLES_FILE) for folder in named}
+    alike = Counter(sizes.values())
     first: dict[str, str] = {}
     remarks = []
-    for folder in folders:
-        samples = Path(folder) / SAMPLES_FILE
-        key = str(Path(folder).resolve())
-        if samples.is_file() and samples.stat().st_size:
-            key = hashlib.sha256(read_regular(samples, LARGEST_SAMPLES_BYTES)).hexdigest()
+    for folder in named:
+        key, size = str(Path(folder).resolve()), sizes[folder]
+        if size and alike[size] > 1:  # Of another size none is a copy.
+            samples = read_regular(Path(folder) / SAMPLES_FILE, LARGEST_SAMPLES_BYTES)
+            key = hashlib.sha256(samples).hexdigest()
         if key in first:
             remarks.append(f"{folder}: has the samples of {first[key]}; they count once")
         first.setdefault(key, folder)
     return [*first.values()], remarks
+
+
+def _size_of(samples: Path) -> int:
+    return samples.stat().st_size if samples.is_file() else 0
