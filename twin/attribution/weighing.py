@@ -34,7 +34,7 @@ NO_EFFECT = 0.01
 CLOSE, CLOSE_CHANCE = 0.05, 0.05
 """Layers may also lie as closely together as this share of what errors of prices and kernels allow,
 with this probability: assumed, and looked at where they do. Where every layer is off by one factor,
-to a thousandth, what would change each by another is then no explanation."""
+to two thousandths, what would change each by another is then no explanation."""
 
 EXACT = 0.002
 """Layers are looked at as close where they lie apart by less, as a logarithm: boards do not, whose
@@ -66,7 +66,7 @@ class Errors:
     ----------
     expected, residual : numpy.ndarray
         Shape (layers,): logarithm of what each would take, and of measured over that.
-    shared, doing : numpy.ndarray
+    shared : numpy.ndarray
         Shape (layers, layers): covariance of errors layers share, and of what the fault does.
     own : numpy.ndarray
         Shape (layers,): variance of each layer's own error.
@@ -77,7 +77,6 @@ class Errors:
     expected: np.ndarray
     residual: np.ndarray
     shared: np.ndarray
-    doing: np.ndarray
     own: np.ndarray
     fault_shared: np.ndarray
     fault_own: np.ndarray
@@ -88,22 +87,20 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
     """Return how far what a fault, or two, predicts may be off."""
     pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
     moves = [part.logs - declared.logs for part in parts or (effect,)]
-    spread, own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
+    fault_shared, fault_own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
                                 declared.density, evidence.errors)
-    fault_shared, fault_own = spread, own
     # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
-    spread = (spread + price_errors(effect.shares, effect.shares)
+    spread = (fault_shared + price_errors(effect.shares, effect.shares)
               + _hiding(evidence, fault, fault)
               + kernel_errors(evidence.errors, pattern.families))
     expected = effect.logs
     if reference is None:
-        own = own + evidence.errors.layer**2
+        own = fault_own + evidence.errors.layer**2
     else:
         expected, spread = _set_beside(fault, effect, spread, evidence)
-        own = own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
+        own = fault_own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
     return Errors(expected=expected, residual=np.log(pattern.measured) - expected, shared=spread,
-                  doing=fault_shared + np.diag(fault_own), own=own, fault_shared=fault_shared,
-                  fault_own=fault_own)
+                  own=own, fault_shared=fault_shared, fault_own=fault_own)
 
 
 def weigh(fault: Fault, evidence: Evidence, effect: Effect,
@@ -134,7 +131,8 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
         errors, _ = own_errors(left.residual, left.shared, left.own)
         marks += log_apart(errors, left.own, are_far(errors, left.own))
     if float(np.abs(moved).max()) >= NO_EFFECT:
-        marks += log_direction(left.residual, moved, left.doing, whole, measured)
+        doing = left.fault_shared + np.diag(left.fault_own)
+        marks += log_direction(left.residual, moved, doing, whole, measured)
     for off, sd in compare_counts(fault, effect, evidence):
         shape += log_student(np.array([off]), np.array([[sd**2]]))
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
