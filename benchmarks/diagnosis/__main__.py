@@ -22,9 +22,9 @@ from benchmarks.diagnosis.planted import Bench, Plant, list_plants, list_wider
 from benchmarks.diagnosis.score import Outcome, describe_outcomes
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
-from twin.attribution.diagnosis import diagnose
-from twin.attribution.fault_effects import Forecasts
-from twin.attribution.faults import JOINED
+from twin.attribution.diagnosis.diagnosis import diagnose
+from twin.attribution.diagnosis.fault_effects import Forecasts
+from twin.attribution.diagnosis.faults import JOINED
 from twin.deployment.deployment import Deployment, deploy
 
 BOARDS = ("nucleo_l4r5zi", "nucleo_h7a3zi_q", "nucleo_u575zi_q")

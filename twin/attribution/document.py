@@ -8,9 +8,9 @@ from typing import Any
 
 from hwmodels.files import read_json
 from hwmodels.quantities import Cell
+from twin.attribution.diagnosis.finding import Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
 from twin.attribution.epochs import EpochReport, Figure
-from twin.attribution.finding import Diagnosis, explain_rows
 from twin.attribution.idealisation import Split
 from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View, WhatIf

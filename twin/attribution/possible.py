@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
+from twin.attribution.diagnosis.error_model import OTHER_PRICE_SD, PRICE_SD, ErrorModel
+from twin.attribution.diagnosis.likelihood import kernel_errors
 from twin.attribution.difference import Account, Row
-from twin.attribution.error_model import OTHER_PRICE_SD, PRICE_SD, ErrorModel
-from twin.attribution.likelihood import kernel_errors
 from twin.learning.calibration import Calibration
 from twin.learning.tally import OWN_FAMILIES
 

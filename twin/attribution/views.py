@@ -16,13 +16,14 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from twin.attribution.accounts import compare_sides
-from twin.attribution.diagnosis import Progress, choose_errors, diagnose
+from twin.attribution.diagnosis.diagnosis import Progress, choose_errors, diagnose
+from twin.attribution.diagnosis.finding import Diagnosis
+from twin.attribution.diagnosis.known_right import read_healthy
+from twin.attribution.diagnosis.setup import deploy_measured, find_runtime, is_stand_in, redeploy
 from twin.attribution.difference import Difference
 from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
-from twin.attribution.finding import Diagnosis
 from twin.attribution.idealisation import Split, split_time
-from twin.attribution.known_right import read_healthy
 from twin.attribution.measured import (
     read_folder,
     side_of_measurement,
@@ -36,7 +37,6 @@ from twin.attribution.predicted import (
     side_of_prediction,
 )
 from twin.attribution.sameness import REFUSE
-from twin.attribution.setup import deploy_measured, find_runtime, is_stand_in, redeploy
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from os import PathLike, fspath
 
-from twin.attribution import diagnosis
-from twin.attribution.finding import Diagnosis
-from twin.attribution.known_right import read_healthy
-from twin.attribution.marks import clock_hz_of, notes_of
-from twin.attribution.measured import read_folder, side_of_measurement
-from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import agree
-from twin.attribution.setup import (
+from twin.attribution.diagnosis import diagnosis
+from twin.attribution.diagnosis.finding import Diagnosis
+from twin.attribution.diagnosis.known_right import read_healthy
+from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
+from twin.attribution.diagnosis.setup import (
     deploy_measured,
     is_stand_in,
     other_clock,
     unread_build,
 )
+from twin.attribution.measured import read_folder, side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import agree
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, choose_calibration
 from twin.learning.least import find_impossible

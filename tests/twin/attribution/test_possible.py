@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hwmodels.board.file import load_board
+from twin.attribution.diagnosis.error_model import BINARY, PRICE_SD
 from twin.attribution.difference import Account, Line, Row
-from twin.attribution.error_model import BINARY, PRICE_SD
 from twin.attribution.possible import KERNELS, explain_gap, price_sds
 from twin.learning.calibration import shipped_calibration
 

@@ -54,7 +54,7 @@ def made(monkeypatch):
 
     for module in ("twin.learning.published", "twin.learning.observations", "twin.studies.points",
                    "twin.learning.portability.plan", "twin.learning.portability.probed",
-                   "twin.attribution.setup", "twin.attribution.views"):
+                   "twin.attribution.diagnosis.setup", "twin.attribution.views"):
         import_module(module)  # they keep the name: loaded now, they keep the real one
     monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
     monkeypatch.setattr("twin.learning.calibrated.predict_calibrated", predict)

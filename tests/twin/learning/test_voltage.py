@@ -8,8 +8,8 @@ import pytest
 
 from calibration.datasets import published_rows
 from hwmodels.quantities import format_energy
-from twin.attribution.fault_list import list_faults
-from twin.attribution.setup import redeploy
+from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.setup import redeploy
 from twin.attribution.views import what_if
 from twin.deployment.deployment import deploy
 from twin.learning.calibrated import predict_calibrated

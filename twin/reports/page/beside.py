@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hwmodels.quantities import format_energy, format_time, significant
+from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
-from twin.attribution.finding import Diagnosis
 from twin.attribution.views import PublishedView, View
 from twin.learning.published import Comparison, describe_sealed
 from twin.reports.page.axes import error_bars

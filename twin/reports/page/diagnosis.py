@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from twin.attribution.error_model import STAND_IN
-from twin.attribution.faults import DECLARED
-from twin.attribution.finding import SURE, Diagnosis, explain_rows
+from twin.attribution.diagnosis.error_model import STAND_IN
+from twin.attribution.diagnosis.faults import DECLARED
+from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows
 from twin.reports.figures.palette import BLUE, GREEN
 from twin.reports.page.beside import LIKELY, list_faults
 from twin.reports.page.page import plain

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from twin.attribution.diagnosis.error_model import STAND_IN
+from twin.attribution.diagnosis.faults import JOINED
+from twin.attribution.diagnosis.finding import SURE, Diagnosis
 from twin.attribution.difference import Account, Difference
-from twin.attribution.error_model import STAND_IN
-from twin.attribution.faults import JOINED
-from twin.attribution.finding import SURE, Diagnosis
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced

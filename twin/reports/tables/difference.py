@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from hwmodels.quantities import format_frequency, format_number, significant
+from twin.attribution.diagnosis.faults import DECLARED
+from twin.attribution.diagnosis.finding import REPEATS_FLOOR, Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
 from twin.attribution.epochs import PHASES, EpochPair, EpochReport, Figure
-from twin.attribution.faults import DECLARED
-from twin.attribution.finding import REPEATS_FLOOR, Diagnosis, explain_rows
 from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
-from twin.attribution.faults import Fault
-from twin.attribution.pattern import Pattern
+from twin.attribution.diagnosis.faults import Fault
+from twin.attribution.diagnosis.pattern import Pattern
 from twin.deployment.deployment import Deployment
 from twin.learning.calibrated import predict_at
 from twin.learning.calibration import Calibration

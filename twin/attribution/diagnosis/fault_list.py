@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from hwmodels.errors import TwinError
-from twin.attribution.error_model import (
+from twin.attribution.diagnosis.error_model import (
     COMPILED,
     KEPT_IN_MEMORY,
     NOTHING_KNOWN,
@@ -15,14 +15,14 @@ from twin.attribution.error_model import (
     SLOWED,
     ErrorModel,
 )
-from twin.attribution.fault_remedies import (
+from twin.attribution.diagnosis.fault_remedies import (
     build_for,
     enable_caches,
     flash_register,
     link_kernels,
     look_at_waits,
 )
-from twin.attribution.faults import COUNTER, DECLARED, UNKNOWN, Fault
+from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN, Fault
 from twin.deployment.deployment import Deployment
 from twin.runtimes import load_runtime
 from twin.runtimes.runtime import list_runtimes

@@ -24,17 +24,17 @@ import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
-from twin.attribution.error_model import (
+from twin.attribution.diagnosis.error_model import (
     BINARY,
     HEALTHY_SOURCE,
     LIBRARY,
     STAND_IN,
     ErrorModel,
 )
-from twin.attribution.evidence import Evidence, list_evidence
-from twin.attribution.fault_effects import Effect, Forecasts
-from twin.attribution.fault_list import list_faults
-from twin.attribution.faults import (
+from twin.attribution.diagnosis.evidence import Evidence, list_evidence
+from twin.attribution.diagnosis.fault_effects import Effect, Forecasts
+from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.faults import (
     COUNTER,
     DECLARED,
     JOINED,
@@ -43,10 +43,10 @@ from twin.attribution.faults import (
     join_faults,
     prior_of,
 )
-from twin.attribution.finding import Diagnosis, Finding, merge_unknown
-from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
-from twin.attribution.likelihood import kernel_errors, price_errors
-from twin.attribution.marks import (
+from twin.attribution.diagnosis.finding import Diagnosis, Finding, merge_unknown
+from twin.attribution.diagnosis.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
+from twin.attribution.diagnosis.likelihood import kernel_errors, price_errors
+from twin.attribution.diagnosis.marks import (
     CLOCK_SD,
     Marks,
     clock_hz_of,
@@ -56,15 +56,15 @@ from twin.attribution.marks import (
     repeats_within,
     ruled_out,
 )
+from twin.attribution.diagnosis.pattern import Pattern, has_counts, make_pattern
+from twin.attribution.diagnosis.setup import read_build
+from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
+from twin.attribution.diagnosis.temper import choose_temper
+from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.attribution.measured import side_of_measurement
-from twin.attribution.pattern import Pattern, has_counts, make_pattern
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network
-from twin.attribution.setup import read_build
 from twin.attribution.side import Side
-from twin.attribution.telling import choose_rivals, tell_apart, tell_otherwise
-from twin.attribution.temper import choose_temper
-from twin.attribution.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, Calibration, choose_calibration

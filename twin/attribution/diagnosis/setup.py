@@ -11,7 +11,7 @@ from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from twin.attribution.marks import CLOCK_SD, clock_hz_of, is_clock_own
+from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.observations import name_runtime

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from twin.attribution.error_model import ErrorModel
+from twin.attribution.diagnosis.error_model import ErrorModel
 from twin.deployment.deployment import Deployment
 
 DECLARED = "as declared"

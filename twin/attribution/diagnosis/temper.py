@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.attribution.error_model import BINARY, ErrorModel
+from twin.attribution.diagnosis.error_model import BINARY, ErrorModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

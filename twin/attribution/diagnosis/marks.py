@@ -10,7 +10,7 @@ import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import find_drift, find_modes
-from twin.attribution.faults import Fault
+from twin.attribution.diagnosis.faults import Fault
 from twin.deployment.deployment import Deployment
 
 QUIET_DRIFT, LOUD_DRIFT = 0.002, 0.2

@@ -16,15 +16,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwmodels.counts import CAUSES
-from twin.attribution.error_model import (
+from twin.attribution.diagnosis.error_model import (
     MOVED,
     OTHER_PRICE_SD,
     PRICE_SD,
     ErrorModel,
 )
-from twin.attribution.fault_effects import Effect
-from twin.attribution.faults import Fault
-from twin.attribution.marks import Marks
+from twin.attribution.diagnosis.fault_effects import Effect
+from twin.attribution.diagnosis.faults import Fault
+from twin.attribution.diagnosis.marks import Marks
 
 FREEDOM = 10.0
 """Degrees of freedom of the error of a count: one far off is improbable, not impossible."""

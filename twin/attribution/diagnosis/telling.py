@@ -15,13 +15,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwmodels.errors import TwinError
-from twin.attribution.error_model import REPEATED
-from twin.attribution.fault_effects import Effect, Forecasts
-from twin.attribution.faults import COUNTER, DECLARED, JOINED, ONE_LAYER, UNKNOWN, Fault
-from twin.attribution.finding import Diagnosis
-from twin.attribution.likelihood import price_errors
-from twin.attribution.marks import clock_hz_of
-from twin.attribution.pattern import Pattern
+from twin.attribution.diagnosis.error_model import REPEATED
+from twin.attribution.diagnosis.fault_effects import Effect, Forecasts
+from twin.attribution.diagnosis.faults import COUNTER, DECLARED, JOINED, ONE_LAYER, UNKNOWN, Fault
+from twin.attribution.diagnosis.finding import Diagnosis
+from twin.attribution.diagnosis.likelihood import price_errors
+from twin.attribution.diagnosis.marks import clock_hz_of
+from twin.attribution.diagnosis.pattern import Pattern
 from twin.deployment.deployment import Deployment
 from twin.learning.calibration import Calibration
 from twin.prediction.prediction import Prediction

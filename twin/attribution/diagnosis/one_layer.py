@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from twin.attribution.evidence import Evidence
-from twin.attribution.fault_effects import Effect
-from twin.attribution.faults import ONE_LAYER, Fault
-from twin.attribution.likelihood import own_errors
+from twin.attribution.diagnosis.evidence import Evidence
+from twin.attribution.diagnosis.fault_effects import Effect
+from twin.attribution.diagnosis.faults import ONE_LAYER, Fault
+from twin.attribution.diagnosis.likelihood import own_errors
 
 LEAST_FACTOR = math.log(1.3)
 """A layer that is off by less is within what kernels of other shapes are off by."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.attribution.error_model import HIDING_SD, REPEATED
-from twin.attribution.evidence import Evidence, compare_counts, describe_counts
-from twin.attribution.fault_effects import Effect
-from twin.attribution.faults import UNKNOWN, Fault
-from twin.attribution.likelihood import (
+from twin.attribution.diagnosis.error_model import HIDING_SD, REPEATED
+from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
+from twin.attribution.diagnosis.fault_effects import Effect
+from twin.attribution.diagnosis.faults import UNKNOWN, Fault
+from twin.attribution.diagnosis.likelihood import (
     effect_errors,
     kernel_errors,
     log_apart,
@@ -25,8 +25,8 @@ from twin.attribution.likelihood import (
     own_errors,
     price_errors,
 )
-from twin.attribution.marks import weigh_marks
-from twin.attribution.one_layer import are_far, list_layers
+from twin.attribution.diagnosis.marks import weigh_marks
+from twin.attribution.diagnosis.one_layer import are_far, list_layers
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""

@@ -12,12 +12,11 @@ from made_measurements import measure
 
 from benchmarks.diagnosis.planted import Bench, list_plants
 from calibration.measurement.sample import Sample
-from twin.attribution import diagnosis as weighing
-from twin.attribution.document import diagnosis_document
-from twin.attribution.error_model import BINARY
-from twin.attribution.fault_effects import Forecasts
-from twin.attribution.fault_list import list_faults
-from twin.attribution.faults import (
+from twin.attribution.diagnosis import diagnosis as weighing
+from twin.attribution.diagnosis.error_model import BINARY
+from twin.attribution.diagnosis.fault_effects import Forecasts
+from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.faults import (
     COUNTER,
     DECLARED,
     JOINED,
@@ -27,8 +26,8 @@ from twin.attribution.faults import (
     join_faults,
     prior_of,
 )
-from twin.attribution.finding import Diagnosis, Finding, say_ratio
-from twin.attribution.likelihood import (
+from twin.attribution.diagnosis.finding import Diagnosis, Finding, say_ratio
+from twin.attribution.diagnosis.likelihood import (
     FREEDOM,
     log_direction,
     log_pattern,
@@ -36,11 +35,9 @@ from twin.attribution.likelihood import (
     log_student,
     log_total,
 )
-from twin.attribution.marks import read_marks
-from twin.attribution.measured import side_of_measurement
-from twin.attribution.pattern import make_pattern
-from twin.attribution.predicted import side_of_prediction
-from twin.attribution.setup import (
+from twin.attribution.diagnosis.marks import read_marks
+from twin.attribution.diagnosis.pattern import make_pattern
+from twin.attribution.diagnosis.setup import (
     deploy_measured,
     find_model,
     is_stand_in,
@@ -48,8 +45,11 @@ from twin.attribution.setup import (
     read_build,
     unread_build,
 )
-from twin.attribution.telling import choose_rivals, tell_apart, tell_otherwise
-from twin.attribution.temper import Temper, choose_temper
+from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
+from twin.attribution.diagnosis.temper import Temper, choose_temper
+from twin.attribution.document import diagnosis_document
+from twin.attribution.measured import side_of_measurement
+from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from made_measurements import measure
 
-from twin.attribution.diagnosis import diagnose
-from twin.attribution.fault_list import list_faults
-from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, require_alike
-from twin.attribution.setup import read_build
+from twin.attribution.diagnosis.diagnosis import diagnose
+from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.known_right import BUILT_KINDS, SAME_IMAGE, require_alike
+from twin.attribution.diagnosis.setup import read_build
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError
 from twin.prediction.prediction import predict

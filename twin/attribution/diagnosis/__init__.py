@@ -1,0 +1,1 @@
+"""Which fault of a set-up explains a measurement: causes that could, weighed by probability."""
