@@ -266,9 +266,7 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
     _check(evidence, prior)
     related = [relate(part.level, evidence.cells, evidence.cells) for part in prior.parts]
     members = _membership(evidence.groups) * evidence.concentration[:, None]
-    known = {} if start is None else {cell: start.estimate(cell).log
-                                      for cell in dict.fromkeys(evidence.cells)}
-    log = np.array([known.get(cell, prior.mean) for cell in evidence.cells])
+    log = _begin(evidence, prior, start)
     trust, group_trust = np.ones(len(evidence)), np.ones(members.shape[1])
     row_sds = noise.row_sds(evidence)
     damping = 1.0
@@ -282,8 +280,7 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
         moved = prior.mean + np.sum([(common * pull) @ shares @ part.covariance for common, part
                                      in zip(related, prior.parts, strict=True)], axis=0)
         change = damping * np.clip(_bounded(moved, prior) - log, -1.0, 1.0)
-        settled = np.abs(change).max() < _STABLE
-        if settled or step == _STEPS:
+        if np.abs(change).max() < _STABLE or step == _STEPS:
             break
         log = log + change
         trust = _trust(row_sds**2 / trust * pull, row_sds)
@@ -318,6 +315,13 @@ def predict_totals(fit: Fit, evidence: Evidence) -> tuple[np.ndarray, np.ndarray
     variances = [share @ estimates[cell].covariance @ share
                  for cell, share in zip(evidence.cells, shares, strict=True)]
     return totals, np.array(variances)
+
+
+def _begin(evidence: Evidence, prior: Prior, start: Fit | None) -> np.ndarray:
+    """Return log prices to step from, shape (rows, prices): of another fit, or the prior's."""
+    known = {} if start is None else {cell: start.estimate(cell).log
+                                      for cell in dict.fromkeys(evidence.cells)}
+    return np.array([known.get(cell, prior.mean) for cell in evidence.cells])
 
 
 def _check(evidence: Evidence, prior: Prior) -> None:

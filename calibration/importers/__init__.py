@@ -117,26 +117,8 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
         incomplete, or what contradicts it; names file and line.
     """
     reader = _reader(form)
-    path = Path(path)
-    data = _read_bytes(path)
-    if form in BINARY or (form in FRAMED and b"\0" in data):
-        log = Log(where=str(path), data=data, partial=partial, listing=listing)
-    else:
-        try:
-            log = Log(where=str(path), text=data.decode("utf-8-sig"), partial=partial,
-                      listing=listing)
-        except UnicodeDecodeError as error:
-            raise MeasurementError(f"{path}: no readable log (byte {error.start} is not UTF-8)"
-                                   ) from error
-        with _blamed(form):
-            _check_format(form, reader, log)
-    with _blamed(form):
-        try:
-            found = reader.read_log(log)
-        except IncompleteLogError as error:
-            raise _advise(error, reader, log) from error
-        if not isinstance(found, Measurement):
-            raise TypeError(f"read_log returned {type(found).__name__}; accepted: Measurement")
+    log = _open_log(form, reader, Path(path), partial, listing)
+    found = _read_measurement(form, reader, log)
     before = len(log.remarks)
     log.check_end()
     _check_ticks(log, found, clock_hz, anyway)
@@ -174,6 +156,34 @@ def _reader(form: str) -> ModuleType:
 def _blamed(form: str) -> AbstractContextManager[None]:
     """Blame an extension for what its reader does; our own are not caught."""
     return nullcontext() if form in FORMATS else blamed("twin.importers", form)
+
+
+def _open_log(form: str, reader: ModuleType, path: Path, partial: bool,
+              listing: Listing | None) -> Log:
+    """Return a file as the log of a format; refuse one that is none of it."""
+    data = _read_bytes(path)
+    if form in BINARY or (form in FRAMED and b"\0" in data):
+        return Log(where=str(path), data=data, partial=partial, listing=listing)
+    try:
+        log = Log(where=str(path), text=data.decode("utf-8-sig"), partial=partial, listing=listing)
+    except UnicodeDecodeError as error:
+        raise MeasurementError(f"{path}: no readable log (byte {error.start} is not UTF-8)"
+                               ) from error
+    with _blamed(form):
+        _check_format(form, reader, log)
+    return log
+
+
+def _read_measurement(form: str, reader: ModuleType, log: Log) -> Measurement:
+    """Return what a format's reader makes of a log."""
+    with _blamed(form):
+        try:
+            found = reader.read_log(log)
+        except IncompleteLogError as error:
+            raise _advise(error, reader, log) from error
+        if not isinstance(found, Measurement):
+            raise TypeError(f"read_log returned {type(found).__name__}; accepted: Measurement")
+    return found
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -70,17 +70,9 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
     """Say whether models fit boards and meet limits."""
     limits = {"max_ms": max_ms, "max_uj": max_uj, "max_ram": max_ram, "max_flash": max_flash,
               "max_usd": max_usd}
-    if accuracy is not None and csv_folder is None:
-        raise UsageError("--accuracy goes into the files of --csv DIR")
-    check_outputs(junit)
-    if csv_folder is not None:
-        from twin.reports.export import check_tables
-
-        check_tables(csv_folder)
-    if len(models) * len(boards) > 1:
-        if csv_folder is not None or junit is not None:
-            raise UsageError("--csv and --junit: not with several models or boards; accepted: one "
-                             "MODEL, one -b")
+    several = len(models) * len(boards) > 1
+    _check_files(csv_folder, accuracy, junit, several=several)
+    if several:
         table = show_several(models, boards, plot=None, as_json=as_json, limits=limits,
                              settings=settings, runtime=runtime, clock=clock, weights=weights,
                              arena=arena, cold=cold, assume_unsupported=assume_unsupported,
@@ -150,3 +142,18 @@ def show_advice(deployment: twin.Deployment, limits: Mapping[str, Any], temperat
         advice = twin.advise(deployment, **asked, efforts=("setting", "rebuild"), pairs=False,
                              temperature=temperature, calibration=calibration)
         show(console, f"advice  {say_best(advice)}")
+
+
+def _check_files(csv_folder: str | None, accuracy: float | None, junit: str | None, *,
+                 several: bool) -> None:
+    """Refuse files that cannot be written, before anything is predicted."""
+    if accuracy is not None and csv_folder is None:
+        raise UsageError("--accuracy goes into the files of --csv DIR")
+    check_outputs(junit)
+    if csv_folder is not None:
+        from twin.reports.export import check_tables
+
+        check_tables(csv_folder)
+    if several and (csv_folder is not None or junit is not None):
+        raise UsageError("--csv and --junit: not with several models or boards; accepted: one "
+                         "MODEL, one -b")

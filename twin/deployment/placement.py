@@ -206,16 +206,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion | No
     TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
     """
     requests = _collect_requests(graph, runtime, isa, fusion or Fusion())
-
-    def lay_out(buffers: Sequence[Buffer]) -> int:
-        return _lay_out_buffers(graph, runtime, buffers)
-
-    parts: tuple[int, ...] = ()
-    if rooms:
-        from twin.deployment.spread import spread_buffers
-
-        parts = spread_buffers(requests, rooms, lay_out)
-    arena_bytes = sum(parts) if parts else lay_out(requests)
+    arena_bytes, parts = _lay_out_arena(graph, runtime, requests, rooms)
     slots = [
         ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
                   size_bytes=request.size_bytes, first_layer=request.first,
@@ -236,6 +227,20 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion | No
         weights_bytes=weights_bytes + (0 if in_arena else sum(
             requantisation_bytes(graph, layer) for layer in graph.layers)),
     )
+
+
+def _lay_out_arena(graph: Graph, runtime: Runtime, requests: Sequence[Buffer],
+                   rooms: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    """Give buffers their offsets; return bytes of the arena, and of its part in each room."""
+    def lay_out(buffers: Sequence[Buffer]) -> int:
+        return _lay_out_buffers(graph, runtime, buffers)
+
+    if not rooms:
+        return lay_out(requests), ()
+    from twin.deployment.spread import spread_buffers
+
+    parts = spread_buffers(requests, rooms, lay_out)
+    return (sum(parts) if parts else lay_out(requests)), parts
 
 
 def _lay_out_buffers(graph: Graph, runtime: Runtime, buffers: Sequence[Buffer]) -> int:

@@ -82,8 +82,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
 
     A layer is a network of one, to which `LAYER_SD` is added under the root.
     """
-    entry, time = calibration.entry, calibration.time
-    cycles = price_cycles(prediction)
+    entry, time, cycles = calibration.entry, calibration.time, price_cycles(prediction)
     totals = cycles.sum(axis=1)
     shares, weights = cycles.sum(axis=0) / totals.sum(), totals / totals.sum()
     untold = _untold(prediction, calibration, totals)
@@ -93,10 +92,10 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     missing = float(weights @ untold) + away
     priced = _sd(time, shares, entry.time, concentrate(totals))
     band = _name_kind(entry.time.band.band(), priced + missing, missing)
-    network = prediction.deployment.graph.architecture_id
+    deployed, one = prediction.deployment, concentrate(np.ones(1))
+    network, layer_sd = deployed.graph.architecture_id, LAYER_SD[deployed.runtime.structure]
     missing += max(0.0, between_sd(network, entry, time=True) - (priced + missing))
     sds = [priced + missing]
-    one, layer_sd = concentrate(np.ones(1)), LAYER_SD[prediction.deployment.runtime.structure]
     sds += [math.hypot(_sd(time, line / total, entry.time, one), layer_sd) + more + away
             if total else 0.0
             for line, total, more in zip(cycles, totals, untold, strict=True)]
@@ -116,11 +115,15 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                          for name, share in unclear.items() if share >= LARGE_SHARE),
                        *_name_untold(prediction, weights, untold)),
         unidentified=tuple(unclear), doubtful=_name_doubtful(entry.time),
-        draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
-                          str(entry.runtime)),
-                  covariance=time.covariance, time=shares, row_sd=entry.time.row_sd,
-                  network_sd=entry.time.network_sd * concentrate(totals), untold_sd=missing,
-                  network=network))
+        draw=Draw(source=_name_source(calibration), covariance=time.covariance, time=shares,
+                  row_sd=entry.time.row_sd, untold_sd=missing, network=network,
+                  network_sd=entry.time.network_sd * concentrate(totals)))
+
+
+def _name_source(calibration: Calibration) -> tuple[str, str, str, str]:
+    """Return what predictions have to share for their draws to be the same."""
+    entry = calibration.entry
+    return calibration.origin, str(entry.board), str(entry.core), str(entry.runtime)
 
 
 def _name_doubtful(time: Learnt) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -21,6 +21,9 @@ from twin.live.uploads import LARGEST_BYTES, SUFFIXES, Uploads
 from twin.network import zoo
 from twin.reports.figures.palette import CAUSE_STYLES
 from twin.reports.glossary import load_glossary
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 FOLDER = Path(__file__).parent / "page"
 
@@ -179,10 +182,8 @@ def make_app(service: Service, *, hosts: tuple[str, ...] = LOOPBACK,
     """
     try:
         from fastapi import FastAPI, Request
-        from fastapi.exceptions import RequestValidationError
         from fastapi.responses import JSONResponse, Response
         from starlette.concurrency import run_in_threadpool
-        from starlette.exceptions import HTTPException
     except ImportError as error:
         raise extra_missing("live pages", "FastAPI", "serve") from error
 
@@ -195,19 +196,7 @@ def make_app(service: Service, *, hosts: tuple[str, ...] = LOOPBACK,
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=live)
 
-    def add_refusal(error_class: type[Exception], tell: Callable[[Any], tuple[int, Any]]) -> None:
-        async def refused(_: Any, error: Exception) -> JSONResponse:
-            status, content = tell(error)
-            return JSONResponse(content, status)
-
-        app.add_exception_handler(error_class, refused)
-
-    add_refusal(TwinError, _refuse)
-    add_refusal(RequestValidationError,
-                lambda error: _refuse(UsageError(tell_invalid(error.errors()))))
-    add_refusal(HTTPException, lambda error: (error.status_code, {"error": str(error.detail)}))
-    add_refusal(Exception, lambda error: (500, {"kind": "bug", "error": tell_in_one_line(
-        f"a bug of twin, not of your input: {error}")}))
+    _add_refusals(app)
     for path, (name, media) in ASSETS.items():
         app.add_api_route(path, _send_file(Response, name, media), methods=["GET"])
     catalogue = list_catalogue()
@@ -227,6 +216,27 @@ def make_app(service: Service, *, hosts: tuple[str, ...] = LOOPBACK,
     add_upload("/api/boards", "board")
     return Guard(app, hosts=hosts, any_address=any_address, bodies={
         "/api/models": LARGEST_BYTES["model"], "/api/boards": LARGEST_BYTES["board"]})
+
+
+def _add_refusals(app: FastAPI) -> None:
+    """Make every error of a request a document with a status."""
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import JSONResponse
+    from starlette.exceptions import HTTPException
+
+    def add_refusal(error_class: type[Exception], tell: Callable[[Any], tuple[int, Any]]) -> None:
+        async def refused(_: Any, error: Exception) -> JSONResponse:
+            status, content = tell(error)
+            return JSONResponse(content, status)
+
+        app.add_exception_handler(error_class, refused)
+
+    add_refusal(TwinError, _refuse)
+    add_refusal(RequestValidationError,
+                lambda error: _refuse(UsageError(tell_invalid(error.errors()))))
+    add_refusal(HTTPException, lambda error: (error.status_code, {"error": str(error.detail)}))
+    add_refusal(Exception, lambda error: (500, {"kind": "bug", "error": tell_in_one_line(
+        f"a bug of twin, not of your input: {error}")}))
 
 
 def _refuse(error: TwinError) -> tuple[int, dict[str, Any]]:

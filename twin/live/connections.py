@@ -74,6 +74,30 @@ class Timer:
             self._handle = None
 
 
+class Turn:
+    """Whose turn it is on a connection; mixed into a protocol of uvicorn's."""
+
+    head: Timer
+    cycle: Any
+    loop: asyncio.AbstractEventLoop
+    end: Callable[[], None]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is the peer's turn: a head or a body has not come whole."""
+        return not self._is_answering() or self.cycle.more_body
+
+    def wind(self, head_s: float) -> None:
+        """Let the clock of a head run, and of nothing else; what drips does not stop it."""
+        if self._is_answering():
+            self.head.stop()
+        else:
+            self.head.start(self.loop, head_s, self.end)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+
 def make_protocol(held: Held) -> type[asyncio.Protocol]:
     """Return the protocol of connections that share limits.
 
@@ -84,19 +108,14 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class Connection(H11Protocol):
+    class Connection(Turn, H11Protocol):
         """One connection."""
-
-        @property
-        def is_waiting(self) -> bool:
-            """Whether it is the peer's turn: a head or a body has not come whole."""
-            return not self._is_answering() or self.cycle.more_body
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self.head, self.stall = Timer(), Timer()
             if held.admit(self, self.client[0] if self.client else ""):
-                self._wind()
+                self.wind(held.head_s)
             else:
                 transport.abort()
 
@@ -108,13 +127,13 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._wind()
+            self.wind(held.head_s)
 
         def on_response_complete(self) -> None:
             if self in held.open:
                 held.open[self] = held.open.pop(self)  # The last to have waited.
             super().on_response_complete()
-            self._wind()
+            self.wind(held.head_s)
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -129,15 +148,5 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
             """Close, whatever the peer has not sent or taken."""
             held.open.pop(self, None)
             self.transport.abort()
-
-        def _wind(self) -> None:
-            """Let the clock of a head run, and of nothing else; what drips does not stop it."""
-            if self._is_answering():
-                self.head.stop()
-            else:
-                self.head.start(self.loop, held.head_s, self.end)
-
-        def _is_answering(self) -> bool:
-            return self.cycle is not None and not self.cycle.response_complete
 
     return Connection

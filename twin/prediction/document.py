@@ -15,6 +15,7 @@ from hwmodels.files import read_json
 from hwmodels.npu import EpochRun
 from twin.deployment.costs import EpochPrediction
 from twin.network.operators import graph_macs, graph_parameters
+from twin.prediction.certainty import Certainty
 from twin.prediction.ledger import (
     Line,
     bill_energy_uj,
@@ -98,13 +99,16 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
         "flash_available_bytes": prediction.flash_available_bytes,
         "explanation": explain_time(prediction),
         "warnings": list(prediction.warnings),
-        **({} if sure is None else {"calibration": {
-            "overlay": sure.calibration, "basis": sure.basis,
-            "extrapolating": list(sure.extrapolating),
-            "unidentified": list(sure.unidentified),
-            **({"doubtful": list(sure.doubtful)} if sure.doubtful else {}),
-            **({"powers": sure.powers} if sure.powers else {})}}),
+        **({} if sure is None else {"calibration": _calibration(sure)}),
     }
+
+
+def _calibration(sure: Certainty) -> dict[str, Any]:
+    """Return what the intervals rest on."""
+    return {"overlay": sure.calibration, "basis": sure.basis,
+            "extrapolating": list(sure.extrapolating), "unidentified": list(sure.unidentified),
+            **({"doubtful": list(sure.doubtful)} if sure.doubtful else {}),
+            **({"powers": sure.powers} if sure.powers else {})}
 
 
 def dump_document(document: Mapping[str, Any]) -> str:

@@ -175,17 +175,7 @@ class Runtime:
         if self.learnt is not None:
             return self._lower_learnt(self.learnt, op, dtype, isa)
         if self.is_compiled:
-            found = find_lowering((self.library,), op, dtype, isa)
-            if found is None:
-                raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
-            if dtype not in self.dtypes and op not in _ANY_TYPE:
-                raise RuntimeRefusedError(f"runtime {self.identity} does not run {dtype} {op}; "
-                                          f"it runs {', '.join(self.dtypes)}")
-            if self.tile_windows != 2 and op == "conv_2d" and dtype == "int8":
-                from twin.runtimes.firmware import tile_scratch
-
-                return tile_scratch(found, self.tile_windows)
-            return found
+            return self._lower_compiled(op, dtype, isa)
         foreign = dtype not in self.dtypes and op not in _ANY_TYPE
         vectors = find_assumed(op, dtype, isa) if op in self.vectors_on_helium else None
         if vectors is not None:
@@ -215,6 +205,20 @@ class Runtime:
 
             return pass_weights(lowering, self.weight_passes) if op in WEIGHTED else lowering
         return lowering
+
+    def _lower_compiled(self, op: str, dtype: str, isa: str) -> Lowering:
+        """Return how our own firmware runs an operator; refuse what it has no kernel for."""
+        found = find_lowering((self.library,), op, dtype, isa)
+        if found is None:
+            raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
+        if dtype not in self.dtypes and op not in _ANY_TYPE:
+            raise RuntimeRefusedError(f"runtime {self.identity} does not run {dtype} {op}; "
+                                      f"it runs {', '.join(self.dtypes)}")
+        if self.tile_windows != 2 and op == "conv_2d" and dtype == "int8":
+            from twin.runtimes.firmware import tile_scratch
+
+            return tile_scratch(found, self.tile_windows)
+        return found
 
     def _lower_learnt(self, learnt: Learnt, op: str, dtype: str, isa: str) -> Lowering:
         """Return what was read of an operator; what was not is assumed to be its base's."""

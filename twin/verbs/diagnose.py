@@ -72,8 +72,7 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
     chosen = choose_calibration(deployment, fspath(calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
     found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
-                               healthy=right,
-                               on_progress=on_progress)
+                               healthy=right, on_progress=on_progress)
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)

@@ -12,6 +12,7 @@ from calibration.measurement.measurement import (
     read_measurement,
     write_measurement,
 )
+from calibration.measurement.sample import Header
 from calibration.microbench.probes import PowerStep, is_microbench, read_power
 from calibration.power_trace import PowerTrace, energy_samples, read_meter_file
 from calibration.power_trace.board_energy import (
@@ -103,39 +104,48 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
     _check_folder(target)
     measured = read_measurement(source)
-    if supply_v is not None:
-        _check_supply(supply_v, measured.header.board)
+    _check_supply(supply_v, measured.header.board)
     recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=shunt_ohm,
                                 mark_bit=mark_bit, sample_hz=sample_hz, column=column,
                                 mark_column=mark_column)
+    header = replace(_describe(measured.header, recording, meter, trace, by_shape),
+                     supply_v=supply_v or measured.header.supply_v)
+    return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)
+
+
+def _integrate(measured: Measurement, recording: PowerTrace, header: Header, source: Path,
+               target: Path, *, runs: int | None, by_shape: bool) -> Energy:
+    """Integrate a recording over a measurement's layers, and write what comes of it."""
     layers, times_us = _layer_times(measured)
     samples = energy_samples(recording, layers, times_us, runs=runs, by_shape=by_shape)
     merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
-    late = None if by_shape else judge_windows(
-        recording, find_windows(recording, layers, runs))
-    found = Measurement(samples=tuple(samples), header=replace(
-        measured.header, supply_v=supply_v or measured.header.supply_v,
-        source=f"twin energy of {trace}", environment=_describe(
-            measured, recording, meter, trace, by_shape, merged)))
+    late = None if by_shape else judge_windows(recording, find_windows(recording, layers, runs))
+    if merged:
+        header = replace(header, environment=tuple(
+            {**dict(header.environment), "merged": merged[0]}.items()))
+    found = Measurement(samples=tuple(samples), header=header)
     write_measurement(target, found)
     write_excerpt(cut_excerpt(recording, layers, times_us, runs=runs, by_shape=by_shape), target)
-    cpu_hz = dict(measured.header.clocks_hz).get("cpu")
-    doubt = judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
-    made = Energy(measurement=found, folder=target, doubt=doubt,
+    made = Energy(measurement=found, folder=target, doubt=_doubt(measured, found),
                   remarks=(*merged, *([late] if late else [])))
-    return made if not is_microbench(measured) else replace(
-        made, steps=tuple(read_power(measured, found, str(source))),
-        idle_mw=None if by_shape or not recording.marks_us else idle_power(recording))
+    if not is_microbench(measured):
+        return made
+    idle_mw = None if by_shape or not recording.marks_us else idle_power(recording)
+    return replace(made, steps=tuple(read_power(measured, found, str(source))), idle_mw=idle_mw)
 
 
-def _describe(measured: Measurement, recording: PowerTrace, meter: str, trace: str,
-              by_shape: bool, merged: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return what a measurement's header says of where it was made, with the meter's part."""
-    environment = {**dict(measured.header.environment), "meter": meter, "trace": trace,
+def _doubt(measured: Measurement, found: Measurement) -> str | None:
+    """Say why the power cannot be right at the clock that was measured at."""
+    cpu_hz = dict(measured.header.clocks_hz).get("cpu")
+    return judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
+
+
+def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
+              by_shape: bool) -> Header:
+    """Return the header of a measurement with the meter's part of where it was made."""
+    environment = {**dict(header.environment), "meter": meter, "trace": trace,
                    "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
-    if merged:
-        environment["merged"] = merged[0]
-    return tuple(environment.items())
+    return replace(header, source=f"twin energy of {trace}", environment=tuple(environment.items()))
 
 
 def _check_folder(folder: Path) -> None:
@@ -145,11 +155,13 @@ def _check_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: holds a measurement already; accepted: another folder (-o)")
 
 
-def _check_supply(supply_v: float, board: str) -> None:
+def _check_supply(supply_v: float | None, board: str) -> None:
     """Refuse a supply outside of what the board's file states; an unknown board has no range."""
     from hwmodels.board.file import load_board, range_of_supply
     from hwmodels.errors import BoardError
 
+    if supply_v is None:
+        return
     try:
         span = range_of_supply(load_board(board))
     except BoardError:

@@ -84,12 +84,7 @@ def learn_runtime(elfs: Sequence[str | Path], models: Sequence[str | Path | Grap
     if len(elfs) != len(models) or not elfs:
         raise UsageError(f"--model: {len(models)} networks of {len(elfs)} programs; accepted: one "
                          "--model for each ELF, in their order")
-    if path.suffix != ".yaml" or "@" in path.name:
-        raise UsageError(f"--output {path}: a name that ends in .yaml is expected, such as "
-                         "my_runtime.yaml")
-    if path.stem in {name.partition("@")[0] for name in runtimes.list_runtimes()}:
-        raise UsageError(f"--output {path}: {path.stem} is a runtime already; accepted: another "
-                         "name")
+    _check_name(path)
     wanted = ask_program(begin=begin, end=end, call=call, nth=nth, layers=layers, memory=memory,
                          registers=registers, limit=LIMIT if limit is None else limit)
     machine = board if isinstance(board, Board) else load_board(board)
@@ -98,3 +93,13 @@ def learn_runtime(elfs: Sequence[str | Path], models: Sequence[str | Path | Grap
                 for elf, model in zip(elfs, models, strict=True)]
     with claim_file(path, "learns into it"):
         return learn_library(programs, machine, path=path, base=base)
+
+
+def _check_name(path: Path) -> None:
+    """Refuse a file a runtime cannot be named by."""
+    if path.suffix != ".yaml" or "@" in path.name:
+        raise UsageError(f"--output {path}: a name that ends in .yaml is expected, such as "
+                         "my_runtime.yaml")
+    if path.stem in {name.partition("@")[0] for name in runtimes.list_runtimes()}:
+        raise UsageError(f"--output {path}: {path.stem} is a runtime already; accepted: another "
+                         "name")

@@ -140,6 +140,25 @@ class _Window:
         return replace(self, start=start)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    """What has found a place, and what of it is not where it was wanted."""
+
+    homes: dict[int, Home] = field(default_factory=dict)
+    spilled: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+    def settle(self, what: str, buffer: Buffer, region: _Region, wish: Wish) -> None:
+        region.placed.append(buffer)
+        home = region.home(buffer)
+        self.homes.update(dict.fromkeys(buffer.tensors, home))
+        if home.memory != wish.memory or (wish.pool and home.pool != wish.pool):
+            where = home.memory if home.memory != wish.memory else home.pool
+            self.spill(what, where, buffer.size_bytes)
+
+    def spill(self, what: str, where: str, size_bytes: int) -> None:
+        self.spilled.setdefault((what, where), []).append(size_bytes)
+
+
 def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
     """Give every buffer a place.
 
@@ -162,18 +181,26 @@ def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
     DoesNotFitError
         When a buffer finds no room anywhere.
     """
-    regions = _make_regions(board, npu, demand)
-    homes: dict[int, Home] = {}
-    spilled: dict[tuple[str, str], list[int]] = {}
+    regions, found = _make_regions(board, npu, demand), _Settled()
+    _place_activations(demand, board, regions, found)
+    activation_bytes = sum(used for _, used in _used(regions))
+    weight_bytes = _place_constants(demand, board, regions, found)
+    return PoolPlan(
+        homes=found.homes, activation_bytes=activation_bytes, weight_bytes=weight_bytes,
+        used=tuple(_used(regions)),
+        spilled=tuple((*what, len(sizes), sum(sizes)) for what, sizes in found.spilled.items()))
 
-    def settle(what: str, buffer: Buffer, region: _Region, wish: Wish) -> None:
-        region.placed.append(buffer)
-        home = region.home(buffer)
-        homes.update(dict.fromkeys(buffer.tensors, home))
-        if home.memory != wish.memory or (wish.pool and home.pool != wish.pool):
-            where = home.memory if home.memory != wish.memory else home.pool
-            spilled.setdefault((what, where), []).append(buffer.size_bytes)
 
+def describe_spills(plan: PoolPlan) -> tuple[str, ...]:
+    """Say what did not fit where it was wanted."""
+    return tuple(f"pools: {count} of the {what}, {size:,} bytes, find no room where they are "
+                 "wanted: " + ("left in flash" if where == "flash" else f"placed in {where}")
+                 for what, where, count, size in plan.spilled)
+
+
+def _place_activations(demand: Demand, board: Board, regions: Sequence[_Region],
+                       found: _Settled) -> None:
+    """Place the arena's buffers: as planned where they fit as one, else the largest first."""
     windows = _list_windows(regions, board, demand.arena, demand.weights)
     buffers, first = _gather(demand.slots), windows[0]
     fits = max((b.offset_bytes + b.size_bytes for b in buffers),
@@ -188,8 +215,12 @@ def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
             raise DoesNotFitError(f"does not fit: {demand.name}: RAM (arena and runtime) needs a "
                                   f"buffer of {buffer.size_bytes:,} bytes beside those alive with "
                                   f"it; pools have, in bytes: {rooms}")
-        settle("buffers", buffer, region, demand.arena)
-    activation_bytes = sum(used for _, used in _used(regions))
+        found.settle("buffers", buffer, region, demand.arena)
+
+
+def _place_constants(demand: Demand, board: Board, regions: Sequence[_Region],
+                     found: _Settled) -> int:
+    """Place constants in the memory they are wanted in; return bytes of those that found room."""
     weight_bytes = 0
     wanted = [window for window in _list_windows(regions, board, demand.weights, demand.arena)
               if window.region.memory == demand.weights.memory]
@@ -199,21 +230,11 @@ def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
         region = (_find_room(buffer, clear, demand.alignment_bytes)
                   or _find_room(buffer, wanted, demand.alignment_bytes))
         if region is None:
-            spilled.setdefault(("weights", "flash"), []).append(size)
+            found.spill("weights", "flash", size)
             continue
-        settle("weights", buffer, region, demand.weights)
+        found.settle("weights", buffer, region, demand.weights)
         weight_bytes += size
-    return PoolPlan(
-        homes=homes, activation_bytes=activation_bytes, weight_bytes=weight_bytes,
-        used=tuple(_used(regions)),
-        spilled=tuple((*what, len(sizes), sum(sizes)) for what, sizes in spilled.items()))
-
-
-def describe_spills(plan: PoolPlan) -> tuple[str, ...]:
-    """Say what did not fit where it was wanted."""
-    return tuple(f"pools: {count} of the {what}, {size:,} bytes, find no room where they are "
-                 "wanted: " + ("left in flash" if where == "flash" else f"placed in {where}")
-                 for what, where, count, size in plan.spilled)
+    return weight_bytes
 
 
 def _make_regions(board: Board, npu: Npu, demand: Demand) -> list[_Region]:

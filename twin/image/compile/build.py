@@ -154,8 +154,7 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         memory_map = write_memory_map(deployment)
         samples = choose_sample_capacity(deployment, source.placement.arena_bytes,
                                          source.input_room_bytes)
-    # found before anything is written
-    used = _find_compiler(compiler or _default_compiler(port), port)
+    used = _find_compiler(compiler or _default_compiler(port), port)  # Before anything is written.
     write_source(source, Path(folder))
     return compile_source(source, port, folder, compiler=used, optimisation=optimisation,
                           memory_map=memory_map, samples=samples, defines=defines,

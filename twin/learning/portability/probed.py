@@ -109,17 +109,7 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
         raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
                          "correct?")
     runtime = load_runtime(runtime).identity
-    rows: list[ProbeRow] = []
-    remarks: list[str] = []
-    kinds: set[str] = set()
-    for folder, one in measured:
-        found, refused = measured_rows(one, board, _predict(one, board, runtime), folder)
-        rows += found
-        remarks += [f"{folder}: {remark}" for remark in refused]
-        kinds |= {one.header.kind} if found else set()
-    if not rows:
-        raise UsageError(f"{', '.join(folders)}: nothing there tells of a price; accepted: "
-                         "latency of a memory that is waited for, fetch, mac:int8")
+    rows, remarks, kinds = _read_rows(measured, board, runtime)
     base = shipped_calibration(board, runtime)
     start = _stated(board, runtime) if base is None else base
     rows, odd = split_odd(believe(start), rows)
@@ -138,6 +128,23 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     return Probed(calibration=replace(start, origin="micro-benchmarks", entry=entry, time=estimate,
                                       kinds=tuple(sorted(kinds))),
                   rows=tuple(rows), folders=tuple(folders), remarks=tuple(remarks))
+
+
+def _read_rows(measured: Sequence[tuple[str, Measurement]], board: Board, runtime: str,
+               ) -> tuple[list[ProbeRow], list[str], set[str]]:
+    """Return what folders tell of prices, what they do not, and of which kinds they are."""
+    rows: list[ProbeRow] = []
+    remarks: list[str] = []
+    kinds: set[str] = set()
+    for folder, one in measured:
+        found, refused = measured_rows(one, board, _predict(one, board, runtime), folder)
+        rows += found
+        remarks += [f"{folder}: {remark}" for remark in refused]
+        kinds |= {one.header.kind} if found else set()
+    if not rows:
+        raise UsageError(f"{', '.join(folder for folder, _ in measured)}: nothing there tells of a "
+                         "price; accepted: latency of a memory that is waited for, fetch, mac:int8")
+    return rows, remarks, kinds
 
 
 def split_odd(belief: Belief, rows: Sequence[ProbeRow]) -> tuple[list[ProbeRow], list[str]]:

@@ -87,9 +87,7 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
         stated_macs = document["macs"]
     except ModelError:
         raise
-    except DocumentError as error:
-        raise ModelError(f"{path}: not a layer list: {error}") from None
-    except ValueError as error:
+    except (DocumentError, ValueError) as error:
         raise ModelError(f"{path}: not a layer list: {error}") from None
     except KeyError as error:
         place = "" if reader is None else reader.place
