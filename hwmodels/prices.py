@@ -45,7 +45,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from hwmodels.board.facts import Board, Cache, EventPrice, Memory, Power
+from hwmodels.board.facts import Board, Cache, EventPrice, Memory
+from hwmodels.board.power import Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
 from hwmodels.paths.refill import (

@@ -1,7 +1,7 @@
 """Quantities as people write and read them: a number with a unit, `not known` where nobody knows.
 
 `280MHz`, `32KiB` and `5 mJ` are read into the unit a name ends in (_hz, _bytes, _pj); written, the
-unit is chosen by size.
+unit is chosen by size, and parts are rounded so that they still add up.
 """
 
 from __future__ import annotations
@@ -162,3 +162,40 @@ def read_count(text: str, most: int) -> int | None:
         return None
     number = int(digits)
     return number if number <= most else None
+
+
+def apportion(values: Iterable[float], total: int | None = None) -> list[int]:
+    """Round non-negative values to integers that sum to the rounded sum (largest remainder).
+
+    Parameters
+    ----------
+    values : iterable of float
+        Non-negative.
+    total : int, optional
+        The sum to reach; by default the rounded sum of the values.
+
+    Returns
+    -------
+    list of int
+        As many as values, none below zero, summing to `total`; a zero stays zero where it can.
+
+    Raises
+    ------
+    ValueError
+        When the total is negative.
+    """
+    numbers = list(values)
+    floors = [math.floor(number) for number in numbers]
+    target = round(math.fsum(numbers)) if total is None else total
+    by_remainder = sorted(range(len(numbers)), key=lambda i: (floors[i] - numbers[i], i))
+    short = target - sum(floors)
+    if numbers and short > 0:
+        for turn in range(short):
+            floors[by_remainder[turn % len(numbers)]] += 1
+    elif numbers and short < 0:
+        if target < 0:
+            raise ValueError(f"no non-negative integers sum to {target}")
+        for _ in range(-short):
+            floors[max((i for i, floor in enumerate(floors) if floor),
+                       key=lambda i: (floors[i] - numbers[i], -i))] -= 1
+    return floors

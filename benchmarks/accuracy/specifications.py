@@ -31,7 +31,6 @@ FOUR = "four constants"
 CORE_RATIO = "core ratio and clock"
 FOREST = "random forest"
 POWER = "constant power x calibrated time"
-TIME_BASELINES = (PER_MAC, FOUR, CORE_RATIO, FOREST)
 
 COREMARK_PER_MHZ = {"cortex-m4": 3.42, "cortex-m33": 4.02, "cortex-m7": 5.01, "cortex-m55": 4.2}
 """Arm's product pages of the cores; how one would scale a latency from core to core."""

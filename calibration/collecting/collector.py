@@ -6,7 +6,6 @@ campaign.prepare(input_data); campaign.collect(plan)
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,11 @@ import numpy as np
 
 from calibration.collecting.board_samples import UNITS, Translator, counter_name
 from calibration.collecting.clock_check import ClockCheck, check_clock
+from calibration.collecting.environment import (
+    describe_board,
+    describe_clock,
+    sample_environment,
+)
 from calibration.collecting.plan import BLOCK_S, Pass, Plan
 from calibration.collecting.resumption import count_runs, read_interrupted
 from calibration.collecting.wire import payloads as wire
@@ -43,7 +47,6 @@ LARGEST_INPUT_BYTES = 1 << 26
 LEAST_TIMEOUT_S = 5.0
 FIRST_RUN_S = 120.0
 """Longest wait for the first inference, of which nothing is known."""
-CLOCK_SOURCES = {0: "internal oscillator", 1: "crystal", 2: "external"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,14 +161,11 @@ class Campaign:
         identity = self.identity
         clocks = {"cpu": float(identity.cpu_hz), "timer": float(identity.timer_hz)}
         environment = {
-            "firmware_sha256": identity.build_sha256.hex(), "port": identity.port,
-            "compiler": identity.compiler, "unique_id": identity.unique_id.hex(),
-            "link": self.session.link.port, "host": platform.platform(),
-            "python": platform.python_version(), "warmup": str(plan.warmup),
+            **describe_board(self.session, identity), "warmup": str(plan.warmup),
             RUNS_ASKED: str(plan.runs),
             "interrupts": "masked" if plan.mask else "counted",
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            **self._describe_part(), **self.environment,
+            **describe_clock(self.session, identity, self.clock), **self.environment,
         }
         return Header(
             kind="simulated" if identity.has("SIMULATED") else "measured", model=self.model,
@@ -174,17 +174,6 @@ class Campaign:
             clocks_hz=tuple((name, hz) for name, hz in clocks.items() if hz),
             placement=self.placement, supply_v=self.supply_v, source=self.source,
             environment=tuple(environment.items()))
-
-    def _describe_part(self) -> dict[str, str]:
-        found = {}
-        if self.clock is not None:
-            found["clock_by_host"] = f"{self.clock.ratio:.5f} +- {self.clock.uncertainty:.5f}"
-        if self.identity.has("ENVIRONMENT"):
-            told = self.session.ask("ENVIRONMENT", wire.Environment)
-            if told.clock_source != wire.UNKNOWN:
-                found["clock_source"] = CLOCK_SOURCES.get(told.clock_source,
-                                                          str(told.clock_source))
-        return found
 
     def collect(self, plan: Plan) -> Measurement:
         """Make the runs of a plan and return what is in its folder.
@@ -311,7 +300,7 @@ class Campaign:
         """Make up to a second of runs."""
         first_run = self._next_run
         runs = max(1, min(last - first_run, int(BLOCK_S / max(self.run_s, 1e-6))))
-        self._note_environment(folder, first_run)
+        append_samples(folder, sample_environment(self.session, self.identity, first_run))
         expected = (runs + warmup) * self.run_s
         before = self.gauges() if self.gauges is not None and not warmup else {}
         begin = time.monotonic()
@@ -355,15 +344,6 @@ class Campaign:
                     self._held.clear()
                     self._next_run = max(self._next_run, sample.run + 1)
             self._next_sample = first + len(samples)
-
-    def _note_environment(self, folder: Path, run: int) -> None:
-        if not self.identity.has("ENVIRONMENT"):
-            return
-        told = self.session.ask("ENVIRONMENT", wire.Environment)
-        values = (("die_temperature", told.temperature_mc, 1e-3, "degC"),
-                  ("supply", told.supply_mv, 1e-3, "V"))
-        append_samples(folder, [Sample(run=run, counter=name, value=value * factor, unit=unit)
-                                for name, value, factor, unit in values if value != wire.UNKNOWN])
 
     def _note_gauges(self, folder: Path, run: int, runs: int,
                      before: Mapping[str, tuple[float, str]]) -> None:

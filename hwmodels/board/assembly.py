@@ -21,7 +21,6 @@ from hwmodels.board.facts import (
     EventPrice,
     Fact,
     Memory,
-    Power,
 )
 from hwmodels.board.npu import (
     HandOver,
@@ -32,6 +31,7 @@ from hwmodels.board.npu import (
     Pool,
     UnitKind,
 )
+from hwmodels.board.power import Power
 from hwmodels.board.rules import (
     clock_of,
     demanded_wait_states,

@@ -16,18 +16,14 @@ from hwmodels.board.declaration import (
     CHARGE,
     CORE,
     COUNT,
-    CURRENT,
-    CURRENT_PER_MHZ,
     ENERGY,
     FREQUENCY,
     ISA,
     KINDS,
     RATE,
-    SHARE,
     SIZE,
     SWITCH,
     TEXT,
-    VOLTAGE,
     WHOLE_CYCLES,
     ByScale,
     Choice,
@@ -40,16 +36,15 @@ from hwmodels.board.declaration import (
 from hwmodels.board.external import Sdram, SerialMemory
 from hwmodels.board.npu import Npu
 from hwmodels.board.policies import POLICIES
+from hwmodels.board.power import Power
 from hwmodels.board.sleep import SleepState
 from hwmodels.errors import BoardError, did_you_mean
 
 __all__ = ["KINDS", "MEMORY_ROLES", "Board", "Bus", "Cache", "Clock", "Core",
-           "Counters", "Dma", "EventPrice", "Fact", "Memory", "Power"]
+           "Counters", "Dma", "EventPrice", "Fact", "Memory"]
 
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
-
-REGULATORS = Choice(("ldo", "smps", "none"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,60 +230,6 @@ class Dma:
     clock: Annotated[str, Key(Reference("clock"), "Of `setup_cycles`.")]
     setup_cycles: Annotated[int, Key(WHOLE_CYCLES, "To start a transfer.")]
     channels: Annotated[int, Key(COUNT, "That run side by side.")] = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Power:
-    """Supply and currents; None is not known, and energy is then not known either.
-
-    Parameters
-    ----------
-    efficiency : float or None
-        Of the SMPS, 0 to 1.
-    reference_efficiency : float or None
-        Of the SMPS at the reference voltage, 0 to 1.
-    """
-
-    voltage_v: Annotated[float, Key(
-        VOLTAGE, "At the rail the energy is counted at.", section="supply")]
-    regulator: Annotated[str, Key(
-        REGULATORS, "What makes the core voltage of the rail; none: the core is supplied "
-                    "directly.", section="supply", required=True)] = "ldo"
-    voltage_scale: Annotated[str, Key(
-        TEXT, "Range or scale in force, a key of the tables by scale.",
-        section="supply")] = "default"
-    core_voltage_v: Annotated[float | None, Key(
-        ByScale(VOLTAGE), "Core voltage at that scale.", section="supply")] = None
-    efficiency: float | None = None
-    reference_voltage_v: Annotated[float, Key(
-        VOLTAGE, "Rail voltage the current figures below were taken at; absent: "
-                 "`supply.voltage_v`.", section="power", required=False)] = 3.0
-    reference_regulator: Annotated[str | None, Key(
-        REGULATORS, "Regulator they were taken with; absent: `supply.regulator`.",
-        section="power")] = None
-    reference_efficiency: float | None = None
-    leakage_ma: Annotated[float | None, Key(
-        ByScale(CURRENT), "Static current at the reference rail.", section="power")] = None
-    clock_tree_ma_per_mhz: Annotated[float | None, Key(
-        ByScale(CURRENT_PER_MHZ),
-        "Current per megahertz while the core waits (sleep with clocks on).",
-        section="power")] = None
-    activity_ma_per_mhz: Annotated[float | None, Key(
-        ByScale(CURRENT_PER_MHZ),
-        "What running code with caches on adds to that, at `reference_ipc`.",
-        section="power")] = None
-    reference_ipc: Annotated[float | None, Key(
-        Quantity(above=0, high=16, null=True),
-        "Instructions per cycle of the code behind the run current.", section="power")] = None
-    stall_share: Annotated[float | None, Key(
-        SHARE, "Charge of a cycle the core waits for memory, above the clock tree, as a share of "
-               "the mean activity charge per cycle of that code.", section="power")] = None
-    sleep_ma: Annotated[float | None, Key(
-        CURRENT, "Current between inferences.", section="power")] = None
-    idle_mw: Annotated[float | None, Key(
-        Quantity(low=0, high=1e6, null=True),
-        "What the idle board draws; stated where the figures above are what work adds to it, so "
-        "that no energy holds it.", section="power")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

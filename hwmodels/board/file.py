@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.facts import Board, Power
+from hwmodels.board.facts import Board
+from hwmodels.board.power import Power
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
 from hwmodels.extensions import find_folders
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular

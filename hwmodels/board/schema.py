@@ -44,7 +44,6 @@ from hwmodels.board.declaration import (
     shorten,
 )
 from hwmodels.board.facts import (
-    REGULATORS,
     Board,
     Bus,
     Cache,
@@ -54,9 +53,9 @@ from hwmodels.board.facts import (
     Dma,
     EventPrice,
     Memory,
-    Power,
 )
 from hwmodels.board.npu import HandOver, Interface, Npu, NpuCache, NpuEnergy, Pool, UnitKind
+from hwmodels.board.power import REGULATORS, Power
 from hwmodels.board.sleep import SleepState
 from hwmodels.errors import BoardError, did_you_mean
 

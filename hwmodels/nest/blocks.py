@@ -220,13 +220,6 @@ def blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
             for start in starts]
 
 
-def block_of(stream: Stream, depth: int) -> Block:
-    """Return the block one stream touches in an iteration of its leaf."""
-    return Block(part=0, operand=stream.operand, write=stream.write, address=stream.address,
-                 reach_bytes=0, guards=stream.guards,
-                 steps_bytes=stream.steps_bytes + (0,) * (depth + 1 - len(stream.steps_bytes)))
-
-
 def moving_lines(blocks: Iterable[Block], line_bytes: int) -> float:
     """Lines that blocks enter in an iteration of their loop."""
     return sum(min(abs(block.steps_bytes[-1]), block.reach_bytes + line_bytes)

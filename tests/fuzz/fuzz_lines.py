@@ -23,8 +23,9 @@ from fuzz_shapes import damage_documents, damage_numbers
 def in_haste(share: float) -> Iterator[None]:
     """Wait a share of the time for an answer: these boards answer at once or never."""
     with mock.patch("calibration.collecting.deadline.patient", lambda wait_s: share * wait_s), \
-            mock.patch.multiple("calibration.collecting.wire.session", FIRST_ATTEMPT_S=0.02,
-                                LONGEST_ATTEMPT_S=0.02 + share, SHORTEST_ATTEMPT_S=0.01):
+            mock.patch.multiple("calibration.collecting.wire.conversation",
+                                FIRST_ATTEMPT_S=0.02, LONGEST_ATTEMPT_S=0.02 + share,
+                                SHORTEST_ATTEMPT_S=0.01):
         yield
 
 

@@ -16,12 +16,12 @@ from hwmodels.counts import (
     Counts,
     Price,
     Prices,
-    apportion,
     make_bill,
     merge_bills,
     merge_counts,
 )
 from hwmodels.errors import KernelError
+from hwmodels.quantities import apportion
 
 
 def count(event: str, occurred: float, exposed: float, place: str = "",

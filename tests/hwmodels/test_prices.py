@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from made_bills import LEDGER
 
-from hwmodels.board.facts import EventPrice, Power
+from hwmodels.board.facts import EventPrice
 from hwmodels.board.file import change_board, list_boards, load_board
+from hwmodels.board.power import Power
 from hwmodels.core.file import load_core
 from hwmodels.counts import EVENTS, ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
-from hwmodels.counts import apportion
 from hwmodels.files import MISSHAPEN, DocumentError, read_json
+from hwmodels.quantities import apportion
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs

@@ -72,26 +72,9 @@ def list_transformations(deployment: Deployment) -> tuple[Transformation, ...]:
     Notes
     -----
     Values that a network or its kernels refuse are left out; whether memory is enough is found
-    when one is applied (`object_to`).
+    when one is applied.
     """
     return (*_settings(deployment), *_kernels(deployment), *_rewrites(deployment))
-
-
-def object_to(deployment: Deployment, path: str, value: object) -> str | None:
-    """Return why a change cannot be made, in one line; None where it can.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        To be changed.
-    path, value
-        As `Deployment.replace` takes them.
-    """
-    try:
-        deployment.replace({path: value})
-    except TwinError as error:
-        return str(error)
-    return None
 
 
 def _rewrites(deployment: Deployment) -> Iterator[Transformation]:

@@ -110,10 +110,10 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values)
 
 
-def part_stated(board: Board, clocks: Sequence[str], values: Floats) -> list[np.ndarray]:
-    """Return places of values that are a board's own, and of all others, where there are any.
+def are_own(board: Board, clocks: Sequence[str], values: Floats) -> np.ndarray:
+    """Return which values leave all clocks of a board as they are, shape (n,).
 
-    A board keeps its voltage scale as long as no clock changes, also where a lower one would do.
+    It keeps its voltage scale then, also where a lower one would do.
 
     Parameters
     ----------
@@ -125,7 +125,12 @@ def part_stated(board: Board, clocks: Sequence[str], values: Floats) -> list[np.
         What they are set to.
     """
     own = {f"clocks.{clock.name}.frequency_hz": clock.frequency_hz for clock in board.clocks}
-    stated = (values == [own.get(name, np.nan) for name in clocks]).all(axis=1)
+    return (values == [own.get(name, np.nan) for name in clocks]).all(axis=1)
+
+
+def part_stated(board: Board, clocks: Sequence[str], values: Floats) -> list[np.ndarray]:
+    """Return places of values that are a board's own (`are_own`), and of all others, if any."""
+    stated = are_own(board, clocks, values)
     return [part for part in (np.flatnonzero(stated), np.flatnonzero(~stated)) if len(part)]
 
 

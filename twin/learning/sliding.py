@@ -19,7 +19,7 @@ from twin.deployment.deployment import Deployment, boards_of
 from twin.learning.batch import Batch, empty_batch, fill_row
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import Calibration, choose_calibration, choose_powers
-from twin.learning.configurations import sign_board
+from twin.learning.configurations import are_own, sign_board
 from twin.learning.itemised import Itemised, itemise
 from twin.learning.rows import Doubt, doubt, fill_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
@@ -115,7 +115,7 @@ class Slide:
         batch = empty_batch(1, len(self.base.graph.layers))
         if not is_itemised(self.base) or not self.keeps:
             deployment = dataclasses.replace(
-                self.base.replace({f"clocks.{self.clock}.frequency_hz": hertz}), own_scale=None)
+                self.base.replace({self._path: hertz}), own_scale=None)
             made = predict_calibrated(deployment, temperature=self.temperature,
                                       calibration=self.calibration)
             fill_row(batch, 0, made)
@@ -135,7 +135,7 @@ class Slide:
 
     def _find(self, hertz: float) -> tuple[_Timing, Mapping[str, float]] | None:
         """Return what is known of a frequency, and all clocks'; None where nothing is."""
-        near = [] if hertz == self._own_hz else [
+        near = [] if self._is_own(hertz) else [
             one for one in self._timings if one.low_hz <= hertz <= one.high_hz]
         if not near:
             return None
@@ -147,7 +147,7 @@ class Slide:
         """Work out the timing of a board, or find that it is that of a span beside it."""
         sign, spread = sign_board(board), _list_clocks(board)
         ratios = _list_ratios(spread)
-        low_hz, high_hz = (np.inf, -np.inf) if hertz == self._own_hz else (hertz, hertz)
+        low_hz, high_hz = (np.inf, -np.inf) if self._is_own(hertz) else (hertz, hertz)
         for one in self._timings:
             if one.sign == sign and one.ratios == ratios:
                 one.low_hz, one.high_hz = min(one.low_hz, low_hz), max(one.high_hz, high_hz)
@@ -161,16 +161,19 @@ class Slide:
         self._timings = [*self._timings[-MOST_TIMINGS + 1:], timing]
         return timing, spread
 
-    @cached_property
-    def _own_hz(self) -> float:
-        return self.base.board.clock(self.clock).frequency_hz
+    @property
+    def _path(self) -> str:
+        return f"clocks.{self.clock}.frequency_hz"
+
+    def _is_own(self, hertz: float) -> bool:
+        return bool(are_own(self.base.board, [self._path], np.array([[hertz]]))[0])
 
     @cached_property
     def _board_at(self) -> Callable[[Mapping[str, object]], Board]:
         return boards_of(self.base, {})
 
     def _board(self, hertz: float) -> Board:
-        return self._board_at({f"clocks.{self.clock}.frequency_hz": hertz})
+        return self._board_at({self._path: hertz})
 
     @cached_property
     def _sizes(self) -> tuple[int, int]:

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hwmodels.counts import CAUSE_GROUPS, CAUSES, Bill, apportion
-from hwmodels.quantities import format_time, significant
+from hwmodels.counts import CAUSE_GROUPS, CAUSES, Bill
+from hwmodels.quantities import apportion, format_time, significant
 from twin.prediction.prediction import Prediction
 
 Line = tuple[str, str]

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hwmodels.counts import CAUSES, Bill, apportion
+from hwmodels.counts import CAUSES, Bill
+from hwmodels.quantities import apportion
 from twin.prediction.ledger import Line, line_time_us, make_ledger
 from twin.prediction.prediction import Prediction
 

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from twin.errors import UsageError
 from twin.prediction.prediction import LayerPrediction, Prediction
 
 SCHEMA = "1.2.0"
@@ -71,23 +70,6 @@ def to_mlia(prediction: Prediction, made_at: datetime = EPOCH) -> dict[str, Any]
     return written | {"run_id": str(uuid.uuid5(uuid.NAMESPACE_URL, content))}
 
 
-def read_mlia(document: Any) -> dict[str, dict[str, float]]:
-    """Return metrics by name, of the model under "" and of each operator by its entity.
-
-    Raises
-    ------
-    UsageError
-        When it is no output of MLIA with a performance result.
-    """
-    try:
-        result = next(one for one in document["results"] if one["kind"] == "performance")
-        found = {"": _values(result.get("metrics", []))}
-        return found | {one["entity_id"]: _values(one["metrics"])
-                        for one in result.get("breakdowns", [])}
-    except (StopIteration, KeyError, TypeError, AttributeError) as error:
-        raise UsageError("no performance result in MLIA's standardized output") from error
-
-
 def _is_source(source: str) -> bool:
     """Whether layers are the operators of the file, by their place: ONNX nodes are joined."""
     return not source.endswith(".onnx")
@@ -96,10 +78,6 @@ def _is_source(source: str) -> bool:
 def _identify(source: str, layer: LayerPrediction) -> str:
     return f"source_operator/operator/{layer.index}" if _is_source(source) \
         else f"{LAYER}/{layer.index}"
-
-
-def _values(metrics: list[dict[str, Any]]) -> dict[str, float]:
-    return {one["name"]: one["value"] for one in metrics if "value" in one}
 
 
 def _metrics(prediction: Prediction) -> list[dict[str, Any]]:

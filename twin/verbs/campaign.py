@@ -128,7 +128,8 @@ class Run:
         """Make every plan, then the silent runs; the line is left idle, whatever happens."""
         from calibration.collecting.link import open_link
         from calibration.collecting.plan import make_plans
-        from calibration.collecting.wire.session import RETURN_S, Session
+        from calibration.collecting.wire.conversation import RETURN_S
+        from calibration.collecting.wire.session import Session
         from twin.image.compile.build import runtime_of
 
         options, remarks = self.options, list[str]()

@@ -35,12 +35,10 @@ def export_model(name: str | Graph, file: str | PathLike[str]) -> Path:
     UsageError
         For another ending.
     """
-    from twin.network.writers.onnx import write_onnx
-    from twin.network.writers.tflite import write_tflite
+    from twin.network.writers import SUFFIXES, write_model
 
     target = Path(file)
-    writers = {".tflite": write_tflite, ".onnx": write_onnx}
-    if target.suffix.lower() not in writers:
+    if target.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{file}: a model file ends in .tflite or .onnx")
-    writers[target.suffix.lower()](name if isinstance(name, Graph) else zoo.build(name), target)
+    write_model(name if isinstance(name, Graph) else zoo.build(name), target)
     return target

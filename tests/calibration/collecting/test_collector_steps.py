@@ -13,7 +13,7 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from made_session import COUNTERS, MadeSession
 
-from calibration.collecting import collector
+from calibration.collecting import collector, environment
 from calibration.collecting.clock_check import ClockCheck
 from calibration.collecting.collector import Campaign, Progress
 from calibration.collecting.plan import Pass, Plan
@@ -40,7 +40,7 @@ def session(monkeypatch) -> MadeSession:
     made = MadeSession(features=SIMULATED)
     monkeypatch.setattr(collector, "time", SimpleNamespace(
         monotonic=lambda: made.now_s, strftime=time.strftime, gmtime=lambda: time.gmtime(0)))
-    monkeypatch.setattr(collector, "platform", SimpleNamespace(
+    monkeypatch.setattr(environment, "platform", SimpleNamespace(
         platform=lambda: "made host", python_version=lambda: "3.99"))
     monkeypatch.setattr(collector, "check_clock", lambda one: CHECK if one is made else None)
     return made

@@ -17,6 +17,7 @@ from made_patience import HANG_S, MadeClock
 import calibration.collecting.clock_check
 import calibration.collecting.deadline
 import calibration.collecting.link
+import calibration.collecting.wire.conversation
 import calibration.collecting.wire.session
 from calibration.collecting.clock_check import check_clock
 from calibration.collecting.deadline import Deadline
@@ -182,7 +183,7 @@ class ReadLink(Link):
         """From now on the clock of deadlines is a made one."""
         self.clock = clock
         monkeypatch.setenv("TWIN_PATIENCE", "1")
-        for module in (calibration.collecting.deadline, calibration.collecting.wire.session):
+        for module in (calibration.collecting.deadline, calibration.collecting.wire.conversation):
             monkeypatch.setattr(module, "time", clock)
 
 
@@ -398,4 +399,4 @@ def test_a_line_that_is_lost_again_and_again_is_given_up(monkeypatch):
     monkeypatch.setattr(session, "resume", lambda: back.append(1))
     with pytest.raises(LinkLostError):
         session.identify()
-    assert len(back) == calibration.collecting.wire.session.MOST_RESUMPTIONS
+    assert len(back) == calibration.collecting.wire.conversation.MOST_RESUMPTIONS

@@ -3,7 +3,6 @@
 import pytest
 
 import twin
-from twin.deployment.transformations import object_to
 from twin.errors import NotApplicableError, RuntimeRefusedError
 
 
@@ -67,7 +66,6 @@ def test_a_runtime_without_the_kernels_says_so(runtime, path, value, said) -> No
     base = twin.deploy("kws", "nucleo_l4r5zi", runtime=runtime)
     with pytest.raises((NotApplicableError, RuntimeRefusedError), match=said):
         base.replace({path: value})
-    assert said in (object_to(base, path, value) or "")
 
 
 @pytest.mark.parametrize("model, board, runtime", [
@@ -86,4 +84,4 @@ def test_values_that_are_listed_are_accepted() -> None:
     base = twin.deploy("ic", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
     for one in twin.list_transformations(base):
         for value in one.values[:2]:
-            assert object_to(base, one.path, value) is None, (one.path, value)
+            base.replace({one.path: value})

@@ -116,7 +116,8 @@ def open_board(where: str, image: Path, *, virtual: bool,
         Whose costs an emulated core is given.
     """
     from calibration.collecting.link import open_link
-    from calibration.collecting.wire.session import RETURN_S, Session
+    from calibration.collecting.wire.conversation import RETURN_S
+    from calibration.collecting.wire.session import Session
     from calibration.virtual_board import launch
     from twin.image.compile.ports import check_core
 

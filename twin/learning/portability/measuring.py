@@ -9,7 +9,8 @@ from pathlib import Path
 from calibration.collecting.collector import Campaign
 from calibration.collecting.link import open_link
 from calibration.collecting.plan import Pass, Plan
-from calibration.collecting.wire.session import RETURN_S, Session
+from calibration.collecting.wire.conversation import RETURN_S
+from calibration.collecting.wire.session import Session
 from calibration.measurement.measurement import Measurement
 from calibration.microbench.probes import PROBES_KEY, RUNTIME, Probe, pack_probes
 from calibration.virtual_board import Launched

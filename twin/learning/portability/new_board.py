@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hwmodels.board.facts import REGULATORS, Board, Power
+from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.isas import read_name
+from hwmodels.board.power import REGULATORS, Power
 from hwmodels.errors import BoardError, did_you_mean
 from twin.errors import UsageError
 from twin.image.compile.ports import ISAS

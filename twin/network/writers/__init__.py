@@ -7,6 +7,9 @@ from pathlib import Path
 from twin.errors import ModelError
 from twin.network.graph import Graph
 
+SUFFIXES = (".tflite", ".onnx")
+"""Of files that can be written."""
+
 
 def write_model(graph: Graph, path: str | Path) -> None:
     """Write a graph to a file of the kind its suffix names.
@@ -35,4 +38,5 @@ def write_model(graph: Graph, path: str | Path) -> None:
 
         write_onnx(graph, path)
     else:
-        raise ModelError(f"{path}: cannot write files ending {suffix!r}; accepted: .tflite, .onnx")
+        raise ModelError(f"{path}: cannot write files ending {suffix!r}; accepted: "
+                         + ", ".join(SUFFIXES))

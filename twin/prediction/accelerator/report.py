@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from calibration.importers.neural_art_lines import ENGINES, PHASES
-from hwmodels.counts import apportion
 from hwmodels.npu import BURST_BEATS, EpochRun
+from hwmodels.quantities import apportion
 from twin.deployment.costs import EpochPrediction
 from twin.prediction.prediction import Prediction
 

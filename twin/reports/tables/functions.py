@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from hwmodels.counts import Bill, apportion, merge_bills
+from hwmodels.counts import Bill, merge_bills
+from hwmodels.quantities import apportion
 from twin.prediction.ledger import percentages
 from twin.prediction.prediction import Prediction
 from twin.reports.functions import list_costs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwmodels.counts import apportion
 from hwmodels.npu import THROUGH, Epoch, Npu, StreamEngine, UnitWork
 from hwmodels.npu.binding import bind_engines
+from hwmodels.quantities import apportion
 from twin.runtimes.neural_art.compiler_output import CompiledBuffer, CompiledEpoch, CompiledNetwork
 
 
