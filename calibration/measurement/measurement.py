@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -188,7 +189,8 @@ def flatten_header(header: Header) -> dict[str, object]:
 
 # --- the folder ------------------------------------------------------------------------------
 
-def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
+def write_measurement(folder: str | Path, measurement: Measurement,
+                      beside: Mapping[str, bytes] = MappingProxyType({})) -> Path:
     """Write the header, unless the folder has the same one, and append the samples.
 
     Runs are never taken twice: where the folder has a sample of the same run, layer and counter,
@@ -200,6 +202,8 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
         Created when missing.
     measurement : Measurement
         What to write.
+    beside : mapping of str to bytes
+        Further files, by name: a new folder appears with all of them.
 
     Returns
     -------
@@ -215,25 +219,29 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
     folder = Path(folder)
     try:
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-            _write_new(folder, measurement)
+            _write_new(folder, measurement, beside)
             return folder
         with locked(folder):  # nobody appends between what is looked for and what is appended
             if not _write_header(folder, measurement.header):
                 _refuse_other_header(read_header(folder), measurement.header, str(folder))
                 _refuse_repeated(folder, measurement)
             append_samples(folder, measurement.samples)
+            for name, content in beside.items():
+                write_whole(folder / name, content)
     except OSError as error:
         raise MeasurementError(f"{folder}: cannot be written ({error.strerror})") from error
     return folder
 
 
-def _write_new(folder: Path, measurement: Measurement) -> None:
+def _write_new(folder: Path, measurement: Measurement, beside: Mapping[str, bytes]) -> None:
     """Write a folder that appears whole or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with draft_folder(folder.parent, f".{folder.name[:200]}.") as draft:
         try:
             _write_header(draft, measurement.header)
             append_samples(draft, measurement.samples)
+            for name, content in beside.items():
+                write_whole(draft / name, content)
             os.rename(draft, folder)
         except MeasurementError as error:
             raise MeasurementError(str(error).replace(str(draft), str(folder))) from error

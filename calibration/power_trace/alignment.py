@@ -15,6 +15,8 @@ CLOCK_SD = 2e-3
 """How far the rate of two clocks is from 1 before any is measured: crystals 0.01 %, RC 1 %."""
 CLOCK_LIMIT = 2e-2
 """Further apart, something is wrong with the marks."""
+MOST_GAPS = 4
+"""Times its samples a trace may last to be filled in: where more is missing, its shape is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,8 +148,12 @@ def align_by_correlation(trace: PowerTrace, profile: np.ndarray) -> Alignment:
     the fit), and at least that of a step inside one sample, dt^2 / 12 over the number of steps.
     """
     period = trace.period_us
-    reference = _sample_profile(profile, period)
     power = _resample(trace, period)
+    needed = (float(profile[-1, 1]) - float(profile[0, 0])) / period
+    if not needed < len(power) + 0.5:  # before so many are made
+        raise MeasurementError(f"trace of {trace.meter.name} is shorter than the profile: "
+                               f"{len(power)} samples for {needed:.0f}")
+    reference = _sample_profile(profile, period)
     if len(power) < len(reference):
         raise MeasurementError(f"trace of {trace.meter.name} is shorter than the profile: "
                                f"{len(power)} samples for {len(reference)}")
@@ -182,6 +188,11 @@ def _sample_profile(profile: np.ndarray, period_us: float) -> np.ndarray:
 
 
 def _resample(trace: PowerTrace, period_us: float) -> np.ndarray:
+    begin_us, end_us = trace.span_us
+    if end_us - begin_us > MOST_GAPS * period_us * len(trace.time_us):
+        raise MeasurementError(f"trace of {trace.meter.name}: {len(trace.time_us):,} samples, most "
+                               f"{period_us:.4g} us apart, in {(end_us - begin_us) * 1e-3:.4g} ms: "
+                               "an inference is found by its shape without gaps only")
     grid = np.arange(trace.time_us[0], trace.time_us[-1] + period_us * 0.5, period_us)
     power: np.ndarray = np.interp(grid, trace.time_us, trace.power_mw)
     return power

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from calibration.errors import MeasurementError
 from calibration.power_trace.board_energy import place_by_marks, place_by_shape
 from calibration.power_trace.trace import PowerTrace
-from hwmodels.files import DocumentError, parse_json, read_regular_text, write_whole
+from hwmodels.files import DocumentError, parse_json, read_regular_text
 
 EXCERPT_FILE = "power.json"
 """In the folder of the energies."""
@@ -108,14 +108,12 @@ def _thin(time_us: np.ndarray, power_mw: np.ndarray) -> tuple[np.ndarray, np.nda
     return time_us[kept], power_mw[kept]
 
 
-def write_excerpt(excerpt: Excerpt, folder: str | Path) -> Path:
-    """Write an excerpt into the folder of its energies."""
-    path = Path(folder) / EXCERPT_FILE
-    write_whole(path, json.dumps({
+def dump_excerpt(excerpt: Excerpt) -> Mapping[str, bytes]:
+    """Return the file an excerpt is in the folder of its energies: name and content."""
+    return {EXCERPT_FILE: json.dumps({
         "schema": 1, "kind": "power", "meter": excerpt.meter, "edges_from": excerpt.edges_from,
         "layers": excerpt.layers, "edges_us": excerpt.edges_us, "time_us": excerpt.time_us,
-        "power_mw": excerpt.power_mw}, separators=(",", ":")).encode())
-    return path
+        "power_mw": excerpt.power_mw}, separators=(",", ":")).encode()}
 
 
 def read_excerpt(folder: str | Path) -> Excerpt:

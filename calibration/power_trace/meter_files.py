@@ -304,7 +304,7 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
                 [(words >> i & 1) != 0 for i in range(8)]
     moving = [lane for lane in lanes if lane.any() and not lane.all()]
     if bit is not None:
-        if bit >= len(lanes):
+        if not 0 <= bit < len(lanes):
             raise MeasurementError(f"{rows.path}: {len(lanes)} digital inputs, none of number "
                                    f"{bit}")
         moving = [lanes[bit]]

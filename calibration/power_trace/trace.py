@@ -122,6 +122,10 @@ METERS: Mapping[str, MeterFacts] = {facts.name: facts for facts in (
 """Meters whose files are read, by name; what a maker does not state is None."""
 
 
+LARGEST_US, LARGEST_MW = 1e15, 1e12
+"""Of a sample: thirty years, and a gigawatt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PowerTrace:
     """Samples of power over time.
@@ -147,15 +151,18 @@ class PowerTrace:
     mark_sd_us: float = 0.0
 
     def __post_init__(self) -> None:
-        """Copy the samples; refuse those that are not finite or not in order of time."""
+        """Copy the samples; refuse those that are no power or not in order of time."""
         time_us = np.array(self.time_us, dtype=np.float64)
         power_mw = np.array(self.power_mw, dtype=np.float64)
         where = f"trace of {self.meter.name}"
         if time_us.ndim != 1 or time_us.shape != power_mw.shape or len(time_us) < 2:
             raise MeasurementError(f"{where}: {time_us.shape} times for {power_mw.shape} powers; "
                                    "two samples or more are needed")
-        if not (np.isfinite(time_us).all() and np.isfinite(power_mw).all()):
-            raise MeasurementError(f"{where}: a sample is not finite")
+        for name, array, largest in (("us", time_us, LARGEST_US), ("mW", power_mw, LARGEST_MW)):
+            if not (np.abs(array) <= largest).all():  # so that squares and sums are numbers
+                raise MeasurementError(f"{where}: a sample of "
+                                       f"{array[~(np.abs(array) <= largest)][0]:g} {name}; "
+                                       f"accepted: at most {largest:g}")
         late = np.flatnonzero(np.diff(time_us) <= 0)
         if len(late):
             raise MeasurementError(f"{where}: time stands still or runs backwards at sample "

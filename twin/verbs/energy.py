@@ -22,7 +22,7 @@ from calibration.power_trace.board_energy import (
     judge_power,
     judge_windows,
 )
-from calibration.power_trace.excerpt import cut_excerpt, write_excerpt
+from calibration.power_trace.excerpt import cut_excerpt, dump_excerpt
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
 from twin.reports.export import check_place
@@ -124,8 +124,8 @@ def _integrate(measured: Measurement, recording: PowerTrace, header: Header, sou
         header = replace(header, environment=tuple(
             {**dict(header.environment), "merged": merged[0]}.items()))
     found = Measurement(samples=tuple(samples), header=header)
-    write_measurement(target, found)
-    write_excerpt(cut_excerpt(recording, layers, times_us, runs=runs, by_shape=by_shape), target)
+    write_measurement(target, found, dump_excerpt(cut_excerpt(
+        recording, layers, times_us, runs=runs, by_shape=by_shape)))
     made = Energy(measurement=found, folder=target, doubt=_doubt(measured, found),
                   remarks=(*merged, *([late] if late else [])))
     if not is_microbench(measured):

@@ -13,8 +13,8 @@ from calibration.power_trace.excerpt import (
     EXCERPT_FILE,
     MOST_SAMPLES,
     cut_excerpt,
+    dump_excerpt,
     read_excerpt,
-    write_excerpt,
 )
 
 TIMES_US, LEVELS_MW = (2000.0, 5000.0, 1000.0), (60.0, 105.0, 30.0)
@@ -54,7 +54,7 @@ def test_a_peak_survives_thinning() -> None:
 
 def test_it_is_kept_and_read_again(tmp_path) -> None:
     found = cut_excerpt(make_recording(), (0, 1, 2), TIMES_US)
-    write_excerpt(found, tmp_path)
+    (tmp_path / EXCERPT_FILE).write_bytes(dump_excerpt(found)[EXCERPT_FILE])
     assert read_excerpt(tmp_path) == found
 
 
@@ -64,7 +64,7 @@ def test_it_is_kept_and_read_again(tmp_path) -> None:
 def test_what_is_none_is_refused(tmp_path, change) -> None:
     with pytest.raises(MeasurementError, match="twin energy"):
         read_excerpt(tmp_path)
-    path = write_excerpt(cut_excerpt(make_recording(), (0, 1, 2), TIMES_US), tmp_path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    whole = dump_excerpt(cut_excerpt(make_recording(), (0, 1, 2), TIMES_US))[EXCERPT_FILE]
+    (tmp_path / EXCERPT_FILE).write_text(json.dumps(json.loads(whole) | change))
     with pytest.raises(MeasurementError, match=f"{EXCERPT_FILE}: is no excerpt"):
         read_excerpt(tmp_path)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import twin
 from calibration.measurement.measurement import write_measurement
-from calibration.power_trace.excerpt import Excerpt, write_excerpt
+from calibration.power_trace.excerpt import Excerpt, dump_excerpt
 from hwmodels.quantities import format_energy
 from twin.attribution.accounts import compare_sides
 from twin.attribution.predicted import side_of_prediction
@@ -311,11 +311,10 @@ def test_the_power_of_an_inference_stands_on_its_page(tmp_path) -> None:
     told = {"model": "kws", "runtime": "cmsis-nn@6.0"}
     write_measurement(tmp_path, measure(prediction, counters={
         "energy": lambda layer: 2 * layer.energy_uj, "energy_sd": lambda layer: 1.0},
-        whole={"energy": 2 * prediction.energy_uj}, **told))
-    write_excerpt(Excerpt(
+        whole={"energy": 2 * prediction.energy_uj}, **told), dump_excerpt(Excerpt(
         time_us=tuple(float(one) for one in range(-500, 13000, 100)), power_mw=tuple(
             90.0 if one == 2500 else 30.0 for one in range(-500, 13000, 100)),
-        edges_us=edges, layers=layers, meter="made", edges_from="marks"), tmp_path)
+        edges_us=edges, layers=layers, meter="made", edges_from="marks")))
     recording = read_recording(tmp_path)
     page = describe_report(Report(prediction=prediction, power=recording))
     plot = find(page, "power-trace")
