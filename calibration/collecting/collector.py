@@ -38,7 +38,7 @@ from calibration.measurement.measurement import (
     read_measurement,
     write_measurement,
 )
-from calibration.measurement.quality import wants_more_runs
+from calibration.measurement.quality import WAITED, wants_more_runs
 from calibration.measurement.sample import Header, Sample
 
 MOST_RESTARTS = 5
@@ -80,7 +80,7 @@ class Campaign:
         Added to the header's.
     gauges : callable, optional
         Values that only grow, with their units; their growth over a block, per run, becomes a
-        sample `block_<name>` of the block's first run.
+        sample `block_<name>` of the block's first run. With runs that warm up: `WAITED` alone.
     resume : bool
         Go on with what the folder has.
     on_progress : callable, optional
@@ -302,7 +302,8 @@ class Campaign:
         runs = max(1, min(last - first_run, int(BLOCK_S / max(self.run_s, 1e-6))))
         append_samples(folder, sample_environment(self.session, self.identity, first_run))
         expected = (runs + warmup) * self.run_s
-        before = self.gauges() if self.gauges is not None and not warmup else {}
+        before = {name: value for name, value in (self.gauges() if self.gauges else {}).items()
+                  if not warmup or name == WAITED}  # runs that warm up count other things
         begin = time.monotonic()
         try:
             reply = self._make_block(first_run, runs, LEAST_TIMEOUT_S + 4 * expected, expected)
@@ -310,7 +311,7 @@ class Campaign:
                 spent = time.monotonic() - begin
                 self.run_s = 0.7 * self.run_s + 0.3 * spent / (reply.done + warmup)
                 self.mismatches = max(self.mismatches, reply.mismatches)
-                self._note_gauges(folder, first_run, reply.done, before)
+                self._note_gauges(folder, first_run, reply.done + warmup, before)
         except LinkResumedError:
             pass  # what was made meanwhile waits on the board
         self._fetch(folder)
@@ -350,7 +351,7 @@ class Campaign:
         after = self.gauges() if self.gauges is not None and before else {}
         append_samples(folder, [
             Sample(run=run, counter=f"block_{name}", unit=unit, value=(value - before[name][0])
-                   / runs) for name, (value, unit) in after.items()])
+                   / runs) for name, (value, unit) in after.items() if name in before])
 
     def _restart(self, error: LinkError) -> None:
         """Bring the input back to a board that forgot everything, as often as it does."""

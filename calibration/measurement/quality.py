@@ -24,6 +24,9 @@ MODES_SHARE = 0.002
 SMALLEST_MODE = 0.05
 FIRST_SHARE = 0.01
 FIRST_SDS = 6.0
+WAITED = "waited"
+"""Gauge of a host: for how long its program could have run and another one did (the kernel's
+Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat)."""
 MEDIAN_GOAL = 0.005
 """Half width of the median's 95 % interval, relative, at which no more runs are asked for."""
 
@@ -35,7 +38,7 @@ class Finding:
     Parameters
     ----------
     name : str
-        "drift", "bimodal", "first_run", "wrapped", "spread", "clock", "checksum".
+        "drift", "bimodal", "first_run", "wrapped", "spread", "preempted", "clock", "checksum".
     evidence : str
         Figures it rests on.
     remedy : str
@@ -166,6 +169,28 @@ def find_spread(values: Values, goal: float = GOAL_TAIL) -> Finding | None:
     return Finding(name="spread", evidence=f"p95 / p50 - 1 = {p95 / p50 - 1:.1%}, the goal is "
                                            f"below {goal:.0%}",
                    remedy="Mask interrupts, fix the clock, or make more runs")
+
+
+def find_preemption(waited_share: float | None, median: float, parts: float) -> Finding | None:
+    """Say when something else ran in between: it is in no layer's figure and in no overhead.
+
+    Parameters
+    ----------
+    waited_share : float or None
+        Of the time, as the host's kernel counts it; None where nothing does.
+    median, parts : float
+        Of the whole inference, and of its layers and what is between them, added up: what hits
+        another layer in each run is in the first alone.
+    """
+    told = waited_share is not None and waited_share > GOAL_TAIL
+    if not told and not 0 < parts * (1 + GOAL_TAIL) < median:
+        return None
+    evidence = f"other programs had the processor for {waited_share:.0%} of the time" if told else (
+        f"the median inference takes {median / parts:.2f} times what the medians of its parts add "
+        "up to: something hits other layers in each run")
+    return Finding(name="preempted", serious=True, evidence=evidence, remedy=(
+        "End them, and read the least of the runs" if told else
+        "Mask interrupts (--mask), or end other programs, and read the least of the runs"))
 
 
 def find_clock_error(ratio: float, uncertainty: float, tolerance: float = 0.01) -> Finding | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from calibration.collecting.deadline import Deadline
 from calibration.errors import LinkError
+from calibration.measurement.quality import WAITED
 from calibration.virtual_board.child import end_with_parent
 
 START_S = 5.0
@@ -81,6 +82,9 @@ class HostGauges:
             self._last[path] = now
         if self._last:
             found["package_energy"] = (self._total_uj, "uj")
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            found[WAITED] = (int(Path(f"/proc/{self.pid}/schedstat").read_text().split()[1]) * 1e-3,
+                             "us")
         return found
 
     def close(self) -> None:

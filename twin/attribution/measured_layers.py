@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibration.measurement.counters import (
+    OVERHEAD_SHARE,
     Bottleneck,
     Figures,
     Limits,
@@ -15,9 +16,11 @@ from calibration.measurement.counters import (
 )
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import (
+    WAITED,
     Finding,
     find_checksum_errors,
     find_clock_error,
+    find_preemption,
     find_wraps,
     judge_runs,
 )
@@ -83,6 +86,10 @@ class MeasuredNetwork:
         The inference.
     overhead_share : float
         Share of the inference no layer accounts for.
+    between : float
+        The same in the main counter's unit.
+    waited_share : float or None
+        Of the time, in which other programs had the processor; None: nothing says.
     """
 
     measurement: Measurement
@@ -90,6 +97,13 @@ class MeasuredNetwork:
     layers: tuple[MeasuredLayer, ...]
     whole: MeasuredLayer
     overhead_share: float
+    between: float = 0.0
+    waited_share: float | None = None
+
+    @property
+    def scattered(self) -> float:
+        """What the median inference takes over the medians of its parts."""
+        return self.whole.p50 - sum(layer.p50 for layer in self.layers) - self.between
 
 
 def find_limits(board: Board | None) -> Limits:
@@ -136,14 +150,49 @@ def describe_network(measurement: Measurement, graph: Graph, limits: Limits,
     described = tuple(_describe(measurement, graph, limits, counter, index, total,
                                 modelled.get(index, {})) for index in layers)
     inference = measurement.percentile(counter, 50)
+    between = _find_between(measurement, counter, layers)
     least = sum(measurement.percentile(counter, 0, index) for index in layers)
-    quickest = measurement.percentile(counter, 0)
-    # other programs take time between layers in some runs: the least of the runs has least of it
-    overhead = max(1 - least / quickest, 0.0) if quickest and layers else 0.0
+    overhead = between / (least + between) if between else 0.0
     whole = _describe(measurement, graph, limits, counter, None, inference,
                       _sum_figures(list(modelled.values())), overhead)
+    waited = _find_waited(measurement, counter)
+    if waited is not None and waited >= OVERHEAD_SHARE:
+        whole = replace(whole, bottleneck=Bottleneck(
+            kind="", severity=0.0, origin="measured",
+            evidence=f"other programs had the processor for {waited:.0%} of the time"))
     return MeasuredNetwork(measurement=measurement, counter=counter, layers=described,
-                           whole=whole, overhead_share=overhead)
+                           whole=whole, overhead_share=overhead, between=between,
+                           waited_share=waited)
+
+
+def _find_between(measurement: Measurement, counter: str, layers: Sequence[int]) -> float:
+    """Return what of an inference is in no layer: the least of the runs.
+
+    Notes
+    -----
+    An inference and its layers are set against each other run by run: what other programs and
+    interrupts take is in both, whichever layer they hit. Where no run has all, the least of each.
+    """
+    if not layers:
+        return 0.0
+    runs: dict[int, dict[int | None, float]] = {}
+    for sample in measurement.samples:
+        if sample.counter == counter:
+            runs.setdefault(sample.run, {})[sample.layer] = sample.value
+    left = [2 * run[None] - sum(run.values()) for run in runs.values()
+            if None in run and len(run) > len(layers)]
+    quickest, parts = measurement.percentile(counter, 0), sum(
+        measurement.percentile(counter, 0, index) for index in layers)
+    return max(min(left, default=quickest - parts), 0.0)
+
+
+def _find_waited(measurement: Measurement, counter: str) -> float | None:
+    """Return for which share of the time a host's program waited; None: nothing says."""
+    name, clocks = f"block_{WAITED}", dict(measurement.header.clocks_hz)
+    if not measurement.count(name):
+        return None
+    spent_us = _time_us(counter, float(measurement.values(counter).mean()), clocks, "measured")
+    return min(float(measurement.values(name).mean()) / spent_us, 1.0) if spent_us else None
 
 
 def _describe(measurement: Measurement, graph: Graph, limits: Limits, counter: str,
@@ -223,6 +272,9 @@ def judge_network(network: MeasuredNetwork, *, widths: dict[str, int], mismatche
     narrow = {name: bits for name, bits in widths.items() if measured.count(name) and bits < 32}
     wrap = find_wraps(narrow, cycles)
     found += [wrap] if wrap else []
+    preempted = find_preemption(network.waited_share, network.whole.p50,
+                                network.whole.p50 - network.scattered) if network.layers else None
+    found += [preempted] if preempted else []
     checks = find_checksum_errors(mismatches, len(values))
     found += [checks] if checks else []
     if clock is not None:

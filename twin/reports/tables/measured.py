@@ -9,6 +9,7 @@ from rich.table import Table
 
 from calibration.measurement.counters import ALIASES
 from calibration.measurement.measurement import Measurement
+from calibration.measurement.quality import GOAL_TAIL
 from calibration.virtual_board import VirtualBoard
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
@@ -93,11 +94,15 @@ def layers_table(network: MeasuredNetwork) -> Table:
         "evidence", "severity", "p95", "bytes", "MAC/byte", f"{label}/MAC", "us", "MACs"))
     for layer in network.layers:
         add_row(table, _layer_cells(layer, timed))
-    if network.layers and network.overhead_share:
-        share, whole = network.overhead_share, network.whole
-        time_us = (f"{share * whole.time_us:,.1f}",) if whole.time_us is not None else ()
-        add_row(table, ("", "between layers", f"{share * whole.p50:,.0f}", "", *time_us,
-                        f"{100 * share:.1f}"))
+    whole = network.whole
+    for name, amount, shown in (
+            ("between layers", network.between, bool(network.between)),
+            ("in other layers each run", network.scattered,
+             abs(network.scattered) > GOAL_TAIL * whole.p50)):
+        if network.layers and shown:
+            share = amount / whole.p50
+            time_us = (f"{share * whole.time_us:,.1f}",) if whole.time_us is not None else ()
+            add_row(table, ("", name, f"{amount:,.0f}", "", *time_us, f"{100 * share:.1f}"))
     add_row(table, _layer_cells(network.whole, timed), "bold")
     return table
 
