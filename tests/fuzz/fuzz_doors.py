@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from fuzz_commands import COMMANDS
 from fuzz_door import LONGEST_REFUSAL, Answer, Door
 from fuzz_files import FILES, ROOT, SPLIT
 from fuzz_lines import LINES
@@ -213,10 +214,13 @@ def _log(form: str) -> Door:
 
 def _trace(meter: str, *texts: str) -> Door:
     def read(path: Path) -> None:
-        from calibration.power_trace import energy_samples, read_meter_file
+        from calibration.power_trace import energy_samples, integrate, read_meter_file
 
         found = read_meter_file(path, meter, supply_v=2.0, shunt_ohm=1.0)
-        energy_samples(found, (0,), (50.0,), runs=1)
+        if found.marks_us:
+            energy_samples(found, (0,), (50.0,), runs=1)
+        else:
+            integrate(found, *found.span_us)
 
     return Door(seeds=lambda: [text.encode() for text in texts], enter=read, suffix=".csv",
                 reshape=damage_numbers)
@@ -275,5 +279,5 @@ DOORS: Mapping[str, Door] = {
         _table("X,CH1,Start,Increment\nSequence,Volt,0,1e-5\n", "{us},{value},,\n"),
         _table("Horizontal Units,s\nVertical Units,V\n\nTIME,CH1,D0\n",
                "{s:.6f},{value},{mark}\n")),
-    **FILES, **LINES, **NETWORKS,
+    **FILES, **LINES, **NETWORKS, **COMMANDS,
 }

@@ -334,7 +334,7 @@ def _measurements() -> list[bytes]:
     with scratch() as folder:
         made = measure(twin.predict(twin.deploy("ad", "nucleo_l4r5zi",
                                                 runtime="tflm-cmsis-nn@2023")),
-                       runtime="tflm-cmsis-nn@2023")
+                       runtime="tflm-cmsis-nn@2023", model="ad")
         where = write_measurement(folder / "m", made)
         return [SPLIT.join((where / name).read_bytes()
                            for name in ("header.json", "samples.jsonl"))]

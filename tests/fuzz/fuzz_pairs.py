@@ -1,6 +1,6 @@
 """Two commands at once into one place: both succeed, or one is refused in one line.
 
-    PYTHONPATH=.:tests/made python tests/fuzz/fuzz_pairs.py TURNS [CASE ...]
+    PYTHONPATH=.:tests/made:tests/fuzz python tests/fuzz/fuzz_pairs.py TURNS [CASE ...]
 
 One row for each case.
 """
@@ -13,9 +13,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from fuzz_commands import list_recorded
 from fuzz_kills import STUDY, finish, start
+from made_measurements import measure
 from made_patience import HANG_S
 
+LIBRARY = "tflm-cmsis-nn@2023"
 BOARD = ("-b", "nucleo_l4r5zi")
 HOST = ("--runs", "2", "--fixed", "-b", "host")
 
@@ -48,6 +51,37 @@ def check_runs(folder: Path, codes: list[int]) -> str:
         f"{len(keys)} samples, {len(set(keys))} of them others"
 
 
+def check_energy(folder: Path, codes: list[int]) -> str:
+    """Return what is wrong where energies of one recording lie beside the power of another."""
+    header = json.loads((folder / "o/header.json").read_text())
+    runs = {json.loads(line)["run"] for line in (folder / "o/samples.jsonl").open()}
+    power = json.loads((folder / "o/power.json").read_text())
+    told, kept = header["environment"]["meter"], power["meter"]
+    return "" if codes.count(0) == 1 and told == kept and runs == {0} else \
+        f"{codes}: energies by {told}, power by {kept}, runs {runs}"
+
+
+def check_overlay(folder: Path, codes: list[int]) -> str:
+    """Return what is wrong where an overlay is not that of one of two calibrations."""
+    from calibration.fitting.overlay import read_overlay
+
+    read_overlay(folder / "o.yaml")
+    alone = []
+    for name in "ab":
+        finish(("calibrate", name, *BOARD, "-o", f"{name}.yaml"), folder)
+        alone.append((folder / f"{name}.yaml").read_bytes())
+    return "" if not any(codes) and (folder / "o.yaml").read_bytes() in alone else \
+        f"{codes}, and the overlay is of neither"
+
+
+def check_plan(folder: Path, codes: list[int]) -> str:
+    """Return what is wrong where a plan cannot be read."""
+    from twin.learning.portability.plan_file import read_plan
+
+    found = read_plan(str(folder / "p.yaml"))
+    return "" if not any(codes) and found.model in ("ad", "kws") else f"{codes}: {found}"
+
+
 def no_check(folder: Path, codes: list[int]) -> str:
     """Find nothing."""
     return ""
@@ -70,6 +104,13 @@ CASES: Mapping[str, Case] = {
                          ("measure", "ad", *HOST, "-o", "o", "--resume"), check_runs),
     "measure --plan": (("measure", "--plan", "latency:ram", *HOST, "-o", "o"),
                        ("measure", "--plan", "latency:ram", *HOST, "-o", "o"), check_runs),
+    "energy": (("energy", "m", "ppk2.csv", "--meter", "ppk2", "--supply", "2", "-o", "o"),
+               ("energy", "m", "joulescope.csv", "--meter", "joulescope", "-o", "o"),
+               check_energy),
+    "calibrate": (("calibrate", "a", *BOARD, "-o", "o.yaml"),
+                  ("calibrate", "b", *BOARD, "-o", "o.yaml"), check_overlay),
+    "plan": (("plan", "ad", *BOARD, "-o", "p.yaml"), ("plan", "kws", *BOARD, "-o", "p.yaml"),
+             check_plan),
     "import": (IMPORT, IMPORT, check_runs),
     "study run": (("study", "run", "study.yaml", "-o", "s"),
                   ("study", "run", "other.yaml", "-o", "s"), no_check),
@@ -93,6 +134,18 @@ def prepare(case: str, folder: Path) -> None:
     (folder / "log.txt").write_bytes(log if isinstance(log, bytes) else log.encode())
     (folder / "study.yaml").write_bytes(STUDY)
     (folder / "other.yaml").write_bytes(STUDY.replace(b"kills", b"other"))
+    if case == "energy":
+        for path, content in list_recorded().items():
+            (folder / path).parent.mkdir(exist_ok=True)
+            (folder / path).write_bytes(content)
+    if case == "calibrate":
+        import twin
+        from calibration.measurement.measurement import write_measurement
+
+        for name, network in (("a", "ad"), ("b", "sww")):
+            deployment = twin.deploy(network, "nucleo_l4r5zi", runtime=LIBRARY)
+            write_measurement(folder / name, measure(
+                twin.predict(deployment), model=network, runtime=LIBRARY))
     if case == "runtimes learn":
         for name in ("ad", "sww"):
             finish(("firmware", "build", name, *BOARD, "-o", name), folder)

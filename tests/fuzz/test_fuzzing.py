@@ -34,8 +34,8 @@ def keep(door: str, data: bytes) -> Path:
 
 SLOW = {"study-part": 2, "series": 12, "study-table": 12, "scenario": 12, "bundle": 12,
         "runtime": 12, "session": 12, "study-head": 12, "probe": 12, "learn": 0, "program-run": 0,
-        "options": 3, "line-probe": 6, "line-board": 2, "line-page": 4,
-        "network-onnx": 40, "network-list": 40}
+        "options": 3, "energy": 8, "typed": 0, "line-socket": 0, "line-probe": 6, "line-board": 2,
+        "line-page": 4, "network-onnx": 40, "network-list": 40}
 """Most cases in a test run of doors that are whole commands; those of 0 are for longer runs."""
 
 
