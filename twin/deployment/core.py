@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -271,9 +271,14 @@ class Core:
     def check(self, board: Board, runtime: Runtime) -> None:
         """Accept every board: each has a core."""
 
-    def default_arena(self, board: Board) -> str:
-        """Return the memory the board file names."""
-        return choose_memory(board, dict(board.placement)["arena"]).name
+    def default_places(self, board: Board) -> Mapping[str, str]:
+        """Return the memories the board file names."""
+        places = dict(board.placement)
+        return {what: choose_memory(board, places[what]).name for what in ("weights", "arena")}
+
+    def own_ram(self, draft: Draft) -> Mapping[str, int]:
+        """Nothing: a library's working memory is said in its file."""
+        return {}
 
     def constants(self, deployment: Draft) -> str:
         """Return the memory of the weights."""

@@ -162,8 +162,8 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     """
     target: Target = load_target(runtime.target)
     target.check(board, runtime)
-    weights_asked = weights or dict(board.placement)["weights"]
-    arena_asked = arena or target.default_arena(board)
+    places = target.default_places(board)
+    weights_asked, arena_asked = weights or places["weights"], arena or places["arena"]
     weights_in, arena_in = (choose_memories(board, runtime.splits_memories, what, text)
                             for what, text in (("weights", weights_asked), ("arena", arena_asked)))
     draft = Deployment(graph=graph, board=board, runtime=runtime, host=host,
@@ -227,8 +227,7 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                                             original=before.original or before.graph)
             case asked.ChangeRuntime(runtime=runtime):
                 after = dataclasses.replace(after, runtime=runtime)
-                arena = _follow_arena(before, runtime)
-                weights = None if before.weights_spill else weights
+                weights, arena = _follow(before, runtime)
             case asked.MoveWeights(memory=memory):
                 weights = memory
             case asked.MoveArena(memory=memory):
@@ -313,12 +312,16 @@ def _other_scale(stated: Board, board: Board) -> str | None:
     return None if own == board.power.voltage_scale else own
 
 
-def _follow_arena(before: Deployment, runtime: Runtime) -> str | None:
-    """Where the arena is under another runtime: its default, if it was in the default before."""
-    if before.arena_spill:
-        return None
-    if not before.arena_pool and before.target.default_arena(before.board) == before.arena:
-        target: Target = load_target(runtime.target)
-        target.check(before.board, runtime)
-        return target.default_arena(before.board)
-    return before.arena_pool or before.arena
+def _follow(before: Deployment, runtime: Runtime) -> tuple[str | None, str | None]:
+    """Where weights and arena are under another runtime: its default, if they were in one."""
+    target: Target = load_target(runtime.target)
+    target.check(before.board, runtime)
+    default, new = (one.default_places(before.board) for one in (before.target, target))
+
+    def follow(what: str, name: str, pool: str | None, spill: tuple[str, ...]) -> str | None:
+        if spill:
+            return None
+        return new[what] if not pool and name == default[what] else pool or name
+
+    return (follow("weights", before.weights, before.weights_pool, before.weights_spill),
+            follow("arena", before.arena, before.arena_pool, before.arena_spill))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from hwmodels.bus.contention import Load
     from twin.deployment.changes import WhatIf
     from twin.deployment.transfers import Buffers, Transfers
+
+KEPT = "kept_to_be_copied"
+"""Part of the RAM: what start-up copies from RAM to RAM, where it is kept."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,7 +190,8 @@ class Draft:
                 "runtime": self.runtime.ram_bytes,
                 "buffers": self.buffers.size_bytes if self.buffers is not None else 0,
                 "weights": weights if kept else 0,
-                "code": self.runtime.code_bytes if runs else 0}
+                "code": self.runtime.code_bytes if runs else 0,
+                **self.target.own_ram(self)}
 
     @property
     def ram_memories(self) -> frozenset[str]:
@@ -200,7 +205,7 @@ class Draft:
     def working_ram_bytes(self) -> int:
         """RAM of arena, requantisation parameters and the runtime's own."""
         parts = self.ram_parts
-        return self.ram_bytes - parts["weights"] - parts["code"]
+        return self.ram_bytes - sum(parts.get(name, 0) for name in ("weights", "code", KEPT))
 
     @property
     def ram_bytes(self) -> int:
@@ -254,8 +259,11 @@ class Placer(Protocol):
     def check(self, board: Board, runtime: Runtime) -> None:
         """Refuse a board that lacks what the runtime needs."""
 
-    def default_arena(self, board: Board) -> str:
-        """Return the memory of the arena where nobody asks for another."""
+    def default_places(self, board: Board) -> Mapping[str, str]:
+        """Return the memories of weights and arena where nobody asks for others."""
+
+    def own_ram(self, draft: Draft) -> Mapping[str, int]:
+        """Return bytes of RAM it takes by name, beside what every runtime does."""
 
     def constants(self, deployment: Draft) -> str:
         """Return the memory of constants without a place of their own."""

@@ -16,6 +16,7 @@ from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore
+from twin.deployment.draft import KEPT
 from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement
 from twin.errors import UsageError
@@ -117,7 +118,7 @@ class Program(Deployment):
                                  if one.address <= start < one.address + one.size_bytes)
                     parts["arena"] += within
                     parts["data"] -= within
-        parts["kept_to_be_copied"] = sum(one.kept_bytes for one in self.memory_uses
+        parts[KEPT] = sum(one.kept_bytes for one in self.memory_uses
                                          if not one.flash)
         return parts
 

@@ -17,7 +17,7 @@ from twin.image.compile import build
 from twin.image.compile.build import COMPILERS, Build, choose_kernels, installed_compilers
 from twin.image.compile.flashing import find_programmer, flash_image
 from twin.image.compile.plan import FIRMWARE
-from twin.image.compile.ports import ISAS, choose_port, load_port
+from twin.image.compile.ports import ISAS, check_places, choose_port, load_port
 from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.network.readers import read_model
 from twin.verbs.claims import claim_folder
@@ -93,6 +93,7 @@ def _built(model: str | PathLike[str], board: str, *, output: str | PathLike[str
     """Build, and hold the folder while what was built is used."""
     graph, machine = read_model(fspath(model)), load_board(board)
     target = choose_port(machine, port)
+    check_places(target, machine, weights=weights, arena=arena)
     deployment = None if target.fixed_map else place(
         graph, machine, FIRMWARE, weights=weights, arena=arena,
         code=dict(machine.placement)["code"])

@@ -5,15 +5,24 @@ from __future__ import annotations
 import re
 import shutil
 import zlib
+from dataclasses import replace
+from functools import partial
 
 import pytest
 from made_graphs import one_layer, tensor
 
+import twin
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import deploy, place
 from twin.deployment.placement import plan_placement
-from twin.errors import DoesNotFitError, FirmwareError, RuntimeRefusedError, UsageError
+from twin.errors import (
+    DoesNotFitError,
+    FirmwareError,
+    PlacementError,
+    RuntimeRefusedError,
+    UsageError,
+)
 from twin.image.compile import flashing
 from twin.image.compile.boot_checksum import boot_checksum
 from twin.image.compile.build import build_firmware
@@ -241,11 +250,37 @@ def test_sizes_of_an_image_are_its_parts_and_too_large_is_told(tmp_path):
     assert not sizes.lies_in_ram
     assert dict(sizes.placement) == {"weights": "sram", "arena": "sram", "code": "flash"}
     assert read_sizes(made.image, load_board("rpi_pico")).memories == ()  # of another map
-    # The plan knows arena and 10 KiB; the linker also finds 3.1 KiB of input, bytes and floats.
-    board = change_board(load_board("nucleo_f401re"), {"memories.sram.size_bytes": "12KiB"})
-    small = place(deployment.graph, board, FIRMWARE, weights=None, arena=None, code="flash")
+    # The plan knows the input's 3.1 KiB, bytes and floats, too; past it, the linker says so.
+    boards = [change_board(load_board("nucleo_f401re"), {"memories.sram.size_bytes": size})
+              for size in ("16KiB", "12KiB")]
+    fitting, small = (partial(place, deployment.graph, board, FIRMWARE, weights=None, arena=None,
+                              code="flash") for board in boards)
+    with pytest.raises(DoesNotFitError, match=r"RAM \(arena and runtime\) needs 14,208 bytes"):
+        small()
     with pytest.raises(DoesNotFitError, match="the image exceeds sram"):
-        build_firmware(small.graph, load_port("unicorn-m4"), tmp_path, deployment=small)
+        build_firmware(deployment.graph, load_port("unicorn-m4"), tmp_path,
+                       deployment=replace(fitting(), board=boards[1]))
+
+
+def test_a_map_of_the_ports_own_is_where_it_says_and_nothing_else(tmp_path):
+    pytest.importorskip("elftools", reason="needs the boards extra")
+    board = load_board("stm32n6570_dk")
+    placed = twin.deploy("ad", "stm32n6570_dk", runtime="firmware")
+    assert (placed.weights, placed.arena, placed.code) == ("sram", "sram", "sram")
+    made = build_firmware(placed.graph, load_port("stm32n6570_dk"), tmp_path, board=board)
+    assert dict(made.sizes.placement) == {"weights": "sram", "arena": "sram", "code": "sram"}
+    assert placed.ram_bytes == made.predicted_ram_bytes and placed.flash_bytes == 0
+    assert placed.ram_bytes == pytest.approx(made.sizes.ram_bytes, rel=0.05)
+    with pytest.raises(PlacementError, match="memory map of its own; accepted: weights in sram"):
+        twin.build_firmware("ad", "stm32n6570_dk", weights="flash", output=tmp_path / "no")
+    with pytest.raises(PlacementError, match="accepted: weights in flash"):
+        twin.build_firmware("ad", "esp32c3_devkitm", weights="sram", output=tmp_path / "no")
+    assert not (tmp_path / "no").exists()
+    for asked in ({"weights": "flash"}, {"arena": "dtcm"}):
+        with pytest.raises(PlacementError, match="memory map of its own"):
+            twin.deploy("ad", "stm32n6570_dk", runtime="firmware", **asked)
+    back = placed.replace({"runtime": "cmsis-nn"})
+    assert (back.weights, back.replace({"runtime": "firmware"}).weights) == ("flash", "sram")
 
 
 def test_input_room_counts_the_floats_of_the_text_mode():

@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 from hwmodels.board.facts import Board, Memory
 from twin.deployment.deployment import Deployment
+from twin.deployment.draft import Draft
+from twin.image.compile.source import count_input_room
 
 SAMPLES = (1024, 512, 256, 128)
 """Samples the firmware may keep, most first."""
@@ -65,8 +67,24 @@ def _region(name: str) -> str:
     return "MEMORY_" + re.sub(r"\W", "_", name).upper()
 
 
-def choose_sample_capacity(deployment: Deployment, arena_bytes: int, input_bytes: int) -> int:
+def choose_sample_capacity(deployment: Draft, arena_bytes: int, input_bytes: int) -> int:
     """Return samples that fit beside arena and input, at least the fewest."""
     room = (deployment.board.memory(deployment.arena).size_bytes - arena_bytes - input_bytes
             - HARNESS_BYTES)
     return next((count for count in SAMPLES if SAMPLE_BYTES * count <= room), SAMPLES[-1])
+
+
+def count_own_ram(draft: Draft, fixed_map: bool) -> dict[str, int]:
+    """Return RAM of the samples beyond the fewest and of the input's copies.
+
+    Parameters
+    ----------
+    draft : Draft
+        Of the firmware.
+    fixed_map : bool
+        Whether the port brings its memory map: then there are as many samples as any has.
+    """
+    input_bytes = count_input_room(draft.executed)
+    samples = SAMPLES[0] if fixed_map else choose_sample_capacity(
+        draft, draft.placement.arena_bytes, input_bytes)
+    return {"samples": SAMPLE_BYTES * (samples - SAMPLES[-1]), "input": input_bytes}

@@ -11,7 +11,8 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards
 from hwmodels.errors import ToolMissingError, did_you_mean
-from twin.errors import UsageError
+from twin.deployment.memories import choose_memory
+from twin.errors import PlacementError, UsageError
 
 ISAS = {
     "cortex-m0plus": "armv6-m", "cortex-m3": "armv7-m", "cortex-m4": "armv7e-m",
@@ -20,6 +21,8 @@ ISAS = {
 }
 """Instruction set by core; the boards' names for them."""
 
+_REGION = re.compile(r"(\w+) *: *ORIGIN *= *(0x[0-9a-fA-F]+|\d+)")
+_ALIAS = re.compile(r'REGION_ALIAS\("(\w+)", *(\w+)\)')
 _SETTING = re.compile(r"^(\w+) *:= *(.*?) *$", re.MULTILINE)
 
 
@@ -93,6 +96,57 @@ def load_port(name: str) -> Port:
     return Port(name=name, arch=settings["ARCH"], core=settings.get("CORE", ""),
                 fixed_map=settings["ARCH"] == "host" or (folder / "memory.ld").is_file(),
                 settings=settings)
+
+
+def read_fixed_places(board: Board) -> Mapping[str, str]:
+    """Return where the image of a board's own port has its parts, if the port brings its map.
+
+    Returns
+    -------
+    mapping of str to str
+        Memory of "weights", "arena" and "code" by name; empty where the map is written for the
+        board, and where the port's has regions in none of its memories.
+    """
+    try:
+        if board.name not in list_ports() or not load_port(board.name).fixed_map:
+            return {}
+    except ToolMissingError:
+        return {}  # said when the image is built
+    path = firmware_folder() / "ports" / board.name / "memory.ld"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    starts = {name: int(address, 0) for name, address in _REGION.findall(text)}
+    regions = {**{name: name for name in starts}, **dict(_ALIAS.findall(text))}
+    found = {what: next((one.name for one in board.memories for low, high in one.spans
+                         if low <= starts.get(regions.get(what.upper(), ""), -1) < high), "")
+             for what in ("weights", "arena", "code")}
+    return found if all(found.values()) else {}
+
+
+def check_places(port: Port, board: Board, **asked: str | None) -> None:
+    """Refuse a memory somebody asked for where the port's own map has another.
+
+    Parameters
+    ----------
+    port : Port
+        That the image is built for.
+    board : Board
+        Whose memories were asked for.
+    **asked : str, optional
+        Memory by role or name, for "weights", "arena", "code".
+
+    Raises
+    ------
+    PlacementError
+        Naming what the map has.
+    """
+    if not port.fixed_map:
+        return
+    places = read_fixed_places(board) if port.name == board.name else {}
+    for what, wanted in asked.items():
+        if wanted and (not places or choose_memory(board, wanted).name != places[what]):
+            accepted = f"{what} in {places[what]}" if places else f"none named for the {what}"
+            raise PlacementError(f"{what} in {wanted}: the firmware's port {port.name} has a "
+                                 f"memory map of its own; accepted: {accepted}")
 
 
 def has_core_of(port: Port, board: Board) -> bool:

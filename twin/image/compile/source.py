@@ -84,16 +84,22 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int =
     positions = [i for i, layer in enumerate(graph.layers) if not is_alias(layer)]
     layers = "\n".join(emit_layer(context, position) for position in positions)
     text = _text_fields(graph)
-    room = graph.tensors[graph.inputs[0]].size_bytes
     parts = [
         _HEAD.format(source=_one_line(graph.source), layers=len(positions),
-                     arena=placement.arena_bytes, room=room,
+                     arena=placement.arena_bytes,
+                     room=graph.tensors[graph.inputs[0]].size_bytes,
                      samples=_text_array(text), scratch=_scratch(graph, placement, kernels)),
         layers, "\n", _call_list(context, positions),
         _description(graph, placement, image, text, kernels),
     ]
     return Source(model_c="".join(parts), image=image, placement=placement, kernels=kernels,
-                  input_room_bytes=room + (text["bytes"] if text["floats"] else 0))
+                  input_room_bytes=count_input_room(graph))
+
+
+def count_input_room(graph: Graph) -> int:
+    """Bytes of RAM of the input's copies: as the layers read it, and as text mode sends floats."""
+    text = _text_fields(graph)
+    return graph.tensors[graph.inputs[0]].size_bytes + (text["bytes"] if text["floats"] else 0)
 
 
 def write_source(source: Source, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
@@ -68,9 +68,9 @@ class Accelerator(Core):
             raise RuntimeRefusedError(f"runtime {runtime.identity} needs a {family} "
                                       f"accelerator; {board.name} has {has}")
 
-    def default_arena(self, board: Board) -> str:
-        """Return the accelerator's own memory."""
-        return _npu(board).pools[0].memory
+    def default_places(self, board: Board) -> Mapping[str, str]:
+        """Return the accelerator's own memory for the arena."""
+        return {**super().default_places(board), "arena": _npu(board).pools[0].memory}
 
     def constants(self, deployment: Draft) -> str:
         """Return the weights' memory where that is a flash, else the board's flash."""
