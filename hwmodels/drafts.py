@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -44,6 +47,67 @@ def draft_folder(parent: Path, prefix: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         held.close()
+
+
+@contextlib.contextmanager
+def renewed_files(folder: Path, prefix: str, obsolete: Iterable[str] = (), *,
+                  within: Path | None = None) -> Iterator[Path]:
+    """Give a draft whose files move into a folder at the end; what fails leaves the folder alone.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where there is none. Files of other names stay.
+    prefix : str
+        Of the draft.
+    obsolete : iterable of str
+        Names that go where the draft has no such file.
+    within : Path, optional
+        Where the draft is, on the same file system; by default in the folder.
+
+    Raises
+    ------
+    OSError
+        When a folder lies where a file is to go, or something cannot be written.
+
+    Notes
+    -----
+    Files are renamed one by one; Ctrl-C and SIGTERM wait until all are. The draft must not be in a
+    folder whose lock this process holds, as that of another draft.
+    """
+    within = folder if within is None else within
+    within.mkdir(parents=True, exist_ok=True)
+    with draft_folder(within, prefix) as draft:
+        yield draft
+        folder.mkdir(parents=True, exist_ok=True)
+        made = sorted(one.name for one in draft.iterdir())
+        for name in made:
+            if (folder / name).is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR),
+                                        str(folder / name))
+        with _uninterrupted():
+            for name in made:
+                os.replace(draft / name, folder / name)
+            for name in {*obsolete} - {*made}:
+                (folder / name).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let signals that end a command wait; Python hands them to its main thread alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda which, _: came.append(which))
+              for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for asked in came:
+            signal.raise_signal(asked)
 
 
 def _sweep(parent: Path, prefix: str) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
-from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError
 from twin.errors import UsageError
 from twin.verbs.claims import claim_folder
@@ -99,24 +98,26 @@ class Run:
         port = load_port(name)
         placed = (None if port.fixed_map or self.board is None
                   else deploy(self.graph, self.board))
-        make = functools.partial(build_firmware, self.graph, port, deployment=placed,
-                                 kernels=choose_kernels())
-        if self.options.resume:
-            with draft_folder(self.folder, ".firmware-") as draft:
-                self.compare(make, draft)
-        folder = self.folder / "firmware"
-        with claim_folder(folder, "builds into it"):
-            return make(folder).image
+        with contextlib.ExitStack() as held:
+            claim = functools.partial(held.enter_context, claim_folder(
+                self.folder / "firmware", "builds into it"))
+            if not self.options.resume:
+                claim()
 
-    def compare(self, make: Callable[[Path], Build], draft: Path) -> None:
+            def accept(built: Build) -> None:
+                if self.options.resume:
+                    self.compare(built)
+                    claim()
+
+            return build_firmware(self.graph, port, self.folder / "firmware", deployment=placed,
+                                  kernels=choose_kernels(), accept=accept,
+                                  within=self.folder).image
+
+    def compare(self, built: Build) -> None:
         """Refuse another image than a measurement was begun with, before that is written over."""
         from twin.image.compile.build import runtime_of
 
-        begun = read_begun(self.folder)
-        if not begun:
-            return
-        built = make(draft)
-        for header in begun:
+        for header in read_begun(self.folder):
             then = dict(header.environment)
             refuse_other(self.folder, (
                 ("runtime", header.runtime, runtime_of(built.compiler)),

@@ -26,6 +26,7 @@ from calibration.measurement.measurement import read_measurement
 from calibration.virtual_board import Launched
 from hwmodels.board.file import load_board
 from twin.cli import app
+from twin.image.compile import build as compile_build
 from twin.network.readers import read_model
 from twin.verbs.campaign import Run
 from twin.verbs.claims import claim_folder
@@ -55,7 +56,7 @@ def folder(tmp_path_factory):
 
 
 @needs_compiler
-def test_from_model_to_report_on_an_emulated_board(folder):
+def test_from_model_to_report_on_an_emulated_board(folder, monkeypatch):
     stacks = folder.parent / "flame.txt"
     code, out, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
                          "--runs", 3, "--warmup", 1, "-o", folder, "--flamegraph", stacks,
@@ -103,8 +104,13 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     samples = folder / "warm" / "samples.jsonl"
     kept = [line for line in samples.read_text().splitlines() if json.loads(line)["run"] < 1]
     samples.write_text("\n".join(kept) + "\n")
+    build, made = compile_build.build_firmware, []
+    monkeypatch.setattr(compile_build, "build_firmware",
+                        lambda *given, **named: made.append(build(*given, **named)) or made[-1])
     code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
                        "--runs", 3, "--warmup", 1, "-o", folder, "--resume")
+    assert len(made) == 1 and made[0].image == folder / "firmware" / "firmware.elf"
+    assert not list(folder.glob("**/.building-*")) and not list(folder.glob("**/.claim"))
     assert code == 0 and read_measurement(folder / "warm").count("cpu_cycles") == 3, err
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import zlib
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
+from twin.image.compile import build as compile_build
 from twin.image.compile import flashing
 from twin.image.compile.boot_checksum import boot_checksum
 from twin.image.compile.build import build_firmware
@@ -262,7 +264,7 @@ def test_sizes_of_an_image_are_its_parts_and_too_large_is_told(tmp_path):
                        deployment=replace(fitting(), board=boards[1]))
 
 
-def test_a_map_of_the_ports_own_is_where_it_says_and_nothing_else(tmp_path):
+def test_a_map_of_the_ports_own_is_where_it_says_and_nothing_else(tmp_path, monkeypatch):
     pytest.importorskip("elftools", reason="needs the boards extra")
     board = load_board("stm32n6570_dk")
     placed = twin.deploy("ad", "stm32n6570_dk", runtime="firmware")
@@ -276,6 +278,13 @@ def test_a_map_of_the_ports_own_is_where_it_says_and_nothing_else(tmp_path):
     with pytest.raises(PlacementError, match="accepted: weights in flash"):
         twin.build_firmware("ad", "esp32c3_devkitm", weights="sram", output=tmp_path / "no")
     assert not (tmp_path / "no").exists()
+    before = {one: one.read_bytes() for one in tmp_path.iterdir()}  # left as it is by Ctrl-C
+    assert tmp_path.as_posix().encode() + b"\0" in made.image.read_bytes()  # where debuggers look
+    assert b".building-" not in made.image.read_bytes()
+    monkeypatch.setattr(compile_build, "_make", lambda *given: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        twin.build_firmware("ad", "stm32n6570_dk", optimisation="-Os", output=tmp_path)
+    assert before == {one: one.read_bytes() for one in tmp_path.iterdir()}
     for asked in ({"weights": "flash"}, {"arena": "dtcm"}):
         with pytest.raises(PlacementError, match="memory map of its own"):
             twin.deploy("ad", "stm32n6570_dk", runtime="firmware", **asked)

@@ -97,6 +97,7 @@ def test_an_image_others_can_write_is_not_believed(monkeypatch, tmp_path):
 
     def build(into):
         built.append(into)
+        into.mkdir()
         (into / "firmware.elf").write_bytes(b"made %d" % len(built))
 
     def keep():

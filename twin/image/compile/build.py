@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +29,7 @@ from twin.image.compile.memory_map import (
 from twin.image.compile.permission import check_permission
 from twin.image.compile.plan import FIRMWARE, KERNELS
 from twin.image.compile.ports import Port, firmware_folder, load_port
-from twin.image.compile.source import Source, generate_source, write_source
+from twin.image.compile.source import Source, draft_build, generate_source, write_source
 from twin.network.graph import Graph
 
 COMPILERS = ("gcc", "clang")
@@ -102,8 +103,9 @@ class Build:
 def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str | None = None,
                    optimisation: str = "-O2", kernels: str = "own",
                    deployment: Deployment | None = None,
-                   defines: tuple[str, ...] = (), tile: int = 2,
-                   board: Board | None = None) -> Build:
+                   defines: tuple[str, ...] = (), tile: int = 2, board: Board | None = None,
+                   accept: Callable[[Build], None] = lambda made: None,
+                   within: Path | None = None) -> Build:
     """Build the image of a network for a port.
 
     Parameters
@@ -113,7 +115,7 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     port : Port
         From `twin.image.compile.ports`.
     folder : path
-        Where sources and image go; objects of an earlier build are removed.
+        Where sources and image go once all of it is built; an earlier build stays until then.
     compiler : str, optional
         "gcc", or "clang": the one in ziglang where installed, else the system's. By default GCC,
         and where it is not installed, the clang of ziglang.
@@ -129,6 +131,10 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         Windows our own int8 convolution copies before it multiplies them.
     board : Board, optional
         Whose memories sizes are told of, where no deployment says.
+    accept : callable
+        Told of the build before it goes there; what it raises leaves the folder as it was.
+    within : Path, optional
+        Where it is built until then; by default in the folder.
 
     Returns
     -------
@@ -155,16 +161,20 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         samples = choose_sample_capacity(deployment, source.placement.arena_bytes,
                                          source.input_room_bytes)
     used = _find_compiler(compiler or _default_compiler(port), port)  # Before anything is written.
-    write_source(source, Path(folder))
-    return compile_source(source, port, folder, compiler=used, optimisation=optimisation,
-                          memory_map=memory_map, samples=samples, defines=defines,
-                          board=deployment.board if deployment is not None else board)
+    with draft_build(folder, within) as draft:
+        write_source(source, draft)
+        made = compile_source(source, port, draft, compiler=used, optimisation=optimisation,
+                              memory_map=memory_map, samples=samples, defines=defines,
+                              board=deployment.board if deployment is not None else board,
+                              named=Path(folder))
+        accept(made)
+    return made
 
 
 def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map: str,
                    compiler: str | None = None, optimisation: str = "-O2",
                    samples: int = SAMPLES[0], defines: tuple[str, ...] = (),
-                   board: Board | None = None) -> Build:
+                   board: Board | None = None, named: Path | None = None) -> Build:
     """Compile what is written in a folder: model.c, weights.S and whatever C lies beside them.
 
     Parameters
@@ -187,6 +197,8 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
         Further macros.
     board : Board, optional
         Whose memories sizes are told of.
+    named : Path, optional
+        Folder that it will be moved to, which the image names for debuggers.
 
     Raises
     ------
@@ -199,16 +211,15 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
         (folder / "memory.ld").write_text(memory_map, encoding="utf-8")
         if samples != SAMPLES[0]:
             macros.append(f"SAMPLE_CAPACITY={samples}u")
-    else:
-        (folder / "memory.ld").unlink(missing_ok=True)
+    named = folder if named is None else named
     version = _describe(used, port, optimisation, source.kernels)
     digest = _fill_in(folder, source, port, version, tuple(macros))
-    _make(folder, port, used, optimisation, source.kernels, macros)
+    _make(folder, named, port, used, optimisation, source.kernels, macros)
     image = folder / "firmware.elf"
     sizes = read_sizes(image, board)
     if "BOOT_CHECKSUM" in port.settings:
         write_boot_checksum(image, int(port.settings["BOOT_CHECKSUM"]))
-    return Build(folder=folder, image=image, port=port, compiler=version, source=source,
+    return Build(folder=named, image=named / image.name, port=port, compiler=version, source=source,
                  sizes=sizes, samples=samples, digest=digest)
 
 
@@ -356,18 +367,17 @@ def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
     return digest
 
 
-def _make(folder: Path, port: Port, used: str, optimisation: str, kernels: str,
+def _make(folder: Path, named: Path, port: Port, used: str, optimisation: str, kernels: str,
           macros: list[str]) -> None:
     where = folder.resolve()
-    shutil.rmtree(where / "objects", ignore_errors=True)
-    (where / "firmware.elf").unlink(missing_ok=True)
     command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-f", str(firmware_folder() / "Makefile"),
                f"PORT={port.name}", f"MODEL={where}", f"OUT={where}", f"COMPILER={used}",
+               f"NAMED={named.resolve()}",
                f"OPT={optimisation}", f"PYTHON={sys.executable}",
                "DEFINES=" + " ".join(f"-D{macro}" for macro in macros)]
     theirs = os.environ.get("CMSIS_NN_PATH", "") if kernels == "cmsis-nn" else ""
     if any(" " in str(path) for path in (where, firmware_folder(), theirs)):
-        raise UsageError(f"{where}: make cannot work in a folder whose path has a blank; give "
+        raise UsageError(f"{named}: make cannot work in a folder whose path has a blank; give "
                          "another with -o")
     environment = {**os.environ, "CMSIS_NN_PATH": str(Path(theirs).resolve()) if theirs else ""}
     result = subprocess.run(command, capture_output=True, text=True, cwd=where, env=environment,

@@ -16,7 +16,7 @@ from twin.image.compile.build import Build, compile_source
 from twin.image.compile.memory_map import SAMPLES, map_memories
 from twin.image.compile.plan import Image
 from twin.image.compile.ports import Port, firmware_folder
-from twin.image.compile.source import WEIGHTS_S, Source
+from twin.image.compile.source import WEIGHTS_S, Source, draft_build
 
 CALLS = {
     "chase": "chase({room}, {extent}, {stride}, {laps})",
@@ -100,16 +100,8 @@ def build_probes(probes: Sequence[Probe], port: Port, folder: str | Path, rooms:
     ToolMissingError, DoesNotFitError, FirmwareError
         As `build_firmware`.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted((firmware_folder() / "microbench").glob("*.[ch]")):
-        shutil.copy(path, folder / path.name)
-    (folder / "mac_code.h").write_text(_write_mac_code(probes), encoding="utf-8")
     weights_bytes = rooms.sizes.get(rooms.weights, 0) if rooms.weights != rooms.arena else 0
     content = bytes(max(weights_bytes, 16))
-    (folder / "weights.bin").write_bytes(content)
-    (folder / "weights.S").write_text(WEIGHTS_S.replace(".balign 32", f".balign {ALIGNED_BYTES}"),
-                                      encoding="utf-8")
     arena_bytes = rooms.sizes.get(rooms.arena, 0) + TAIL_BYTES
     source = Source(
         model_c=_write_model(probes, rooms, arena_bytes, len(content)), input_room_bytes=16,
@@ -122,9 +114,16 @@ def build_probes(probes: Sequence[Probe], port: Port, folder: str | Path, rooms:
         memory_map = map_memories(board, code=rooms.code, weights=rooms.weights,
                                   arena=rooms.arena,
                                   others={_section(name): name for name in rooms.others})
-    return compile_source(source, port, folder, memory_map=memory_map,
-                          samples=next((count for count in reversed(SAMPLES)
-                                        if count > 4 * len(probes) + 4), SAMPLES[0]))
+    with draft_build(folder) as draft:
+        for path in sorted((firmware_folder() / "microbench").glob("*.[ch]")):
+            shutil.copy(path, draft / path.name)
+        (draft / "mac_code.h").write_text(_write_mac_code(probes), encoding="utf-8")
+        (draft / "weights.bin").write_bytes(content)
+        (draft / "weights.S").write_text(
+            WEIGHTS_S.replace(".balign 32", f".balign {ALIGNED_BYTES}"), encoding="utf-8")
+        return compile_source(source, port, draft, memory_map=memory_map, named=Path(folder),
+                              samples=next((count for count in reversed(SAMPLES)
+                                            if count > 4 * len(probes) + 4), SAMPLES[0]))
 
 
 def _section(memory: str) -> str:

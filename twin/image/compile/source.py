@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hwmodels.drafts import renewed_files
 from twin.deployment.memories import align
 from twin.deployment.placement import Placement, plan_placement
-from twin.errors import RuntimeRefusedError
+from twin.errors import FirmwareError, RuntimeRefusedError
 from twin.image.compile.calls import Context, emit_layer
 from twin.image.compile.plan import FIRMWARE, Image, lay_out_constants
 from twin.network.arithmetic.requantisation import single
@@ -100,6 +103,27 @@ def count_input_room(graph: Graph) -> int:
     """Bytes of RAM of the input's copies: as the layers read it, and as text mode sends floats."""
     text = _text_fields(graph)
     return graph.tensors[graph.inputs[0]].size_bytes + (text["bytes"] if text["floats"] else 0)
+
+
+OBSOLETE = ("memory.ld", "linker.ld", "firmware.map")
+"""Files that not every build has."""
+
+
+@contextmanager
+def draft_build(folder: str | Path, within: Path | None = None) -> Iterator[Path]:
+    """Give a folder to build in; what is there at the end is moved into `folder`, or nothing is.
+
+    Raises
+    ------
+    FirmwareError
+        When the folder cannot be written.
+    """
+    try:
+        with renewed_files(Path(folder), ".building-", OBSOLETE, within=within) as draft:
+            yield draft
+    except OSError as error:
+        raise FirmwareError(f"{error.filename or folder}: the image cannot be put there "
+                            f"({error.strerror})") from error
 
 
 def write_source(source: Source, folder: Path) -> None:

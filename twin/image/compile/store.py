@@ -148,8 +148,8 @@ def _keep_in(root: Path, key: str, build: Callable[[Path], None]) -> Path:
     if _is_whole(image, key):
         return image
     with draft_folder(root, "new-") as made:
-        build(made)
-        content = (made / "firmware.elf").read_bytes()
+        build(made / "build")
+        content = (made / "build" / "firmware.elf").read_bytes()
     _clear(folder, lambda mode: stat.S_ISDIR(mode) and is_own(folder.lstat()))
     folder.mkdir(exist_ok=True, mode=0o700)
     # Two that build the same at a time leave the same files.
