@@ -6,10 +6,11 @@ import contextlib
 import logging
 import os
 import signal
+import stat
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -47,8 +48,13 @@ def take_as_typed(options: Sequence[Any]) -> None:
             option._runtime_param = AsTyped()
 
 
+WRITTEN = frozenset({"--output", "--plot", "--csv", "--trace", "--export", "--flamegraph",
+                     "--report", "--junit", "--bencher"})
+"""Options that name what a verb writes; every other word may name what it reads."""
+
+
 class Once(typer.core.TyperCommand):
-    """A verb that refuses an option given twice, of which it would drop one."""
+    """A verb that refuses an option given twice, and to write over what it reads."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line."""
@@ -59,7 +65,38 @@ class Once(typer.core.TyperCommand):
                     and not option.is_flag and not option.count and order.count(option) > 1:
                 raise UsageError(f"{'/'.join(option.opts)} is given {order.count(option)} times; "
                                  f"accepted: once; run {self.name} again for another")
-        return super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
+        self._refuse_own_input(ctx.params)
+        return rest
+
+    def _refuse_own_input(self, params: Mapping[str, Any]) -> None:
+        """Refuse an output that is a file the command line names elsewhere."""
+        read: dict[tuple[int, int], str] = {}
+        for writes in (False, True):
+            for option in self.params:
+                if bool(WRITTEN & {*option.opts}) != writes:
+                    continue
+                for word in _list_words(params.get(str(option.name))):
+                    place = _find_file(word)
+                    if writes and place in read:
+                        raise UsageError(f"{option.opts[0]} {word}: is {read[place]}, which "
+                                         f"{self.name} reads; accepted: another file")
+                    if place is not None:
+                        read.setdefault(place, word)
+
+
+def _list_words(value: Any) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [one for one in values if isinstance(one, str)]
+
+
+def _find_file(word: str) -> tuple[int, int] | None:
+    """Return which regular file a word names: device and number."""
+    try:
+        found = os.stat(word)
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 class Verbs(TyperGroup):

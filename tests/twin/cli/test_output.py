@@ -5,7 +5,9 @@ import io
 import pytest
 from rich.table import Table
 from rich.text import Text
+from typer.testing import CliRunner
 
+from twin.cli import app
 from twin.cli.output import PIPED_COLUMNS, note_written, open_console, show, warn
 
 STEERING = "\x1b]0;title\x07\x1b[2J\u202eeman"
@@ -46,3 +48,17 @@ def test_piped_output_is_as_wide_as_columns_asks(monkeypatch, asked, width):
     monkeypatch.setattr("sys.stdout", io.StringIO())
     monkeypatch.setenv("COLUMNS", asked)
     assert open_console().width == width
+
+
+@pytest.mark.parametrize("asked", [
+    ("predict", "--elf", "own", "-b", "nucleo_l4r5zi", "--flamegraph", "same"),
+    ("measure", "own", "-b", "host", "--flamegraph", "own"),
+    ("predict", "kws", "-b", "own", "--plot", "same"),
+    ("report", "own", "--output", "same")])
+def test_what_a_verb_reads_is_not_written_over(tmp_path, monkeypatch, asked):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").write_text("mine")
+    (tmp_path / "same").symlink_to("own")
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 2 and (tmp_path / "own").read_text() == "mine"
+    assert f"{asked[-2]} {asked[-1]}: is own, which {asked[0]} reads; accepted" in result.stderr
