@@ -27,18 +27,18 @@ from hwmodels.kernels.bus_plain import (
     OUTSTANDING,
     PACING,
     PERIOD,
+    PORT_BITS,
     RANKS,
     REQUEST,
     ROUND_ROBIN,
     SERVICE,
+    SLAVE_BITS,
     TARGET,
     THINK,
     WAIT,
     WEIGHT,
     WEIGHTED,
     align,
-    credit_of,
-    grant_many,
     grant_plainly,
 )
 from hwmodels.kernels.compiled import (
@@ -49,6 +49,15 @@ from hwmodels.kernels.compiled import (
     compile_inline,
     compile_kept,
 )
+
+
+@compile_inline
+def credit_of(burst: Integer, ports: Table, port: Integer, times: Table) -> Integer:
+    """When the burst that has to finish before this one may be issued finished; 0: none has."""
+    back = np.uint64(ports[port, OUTSTANDING])
+    if burst < np.uint64(ports[port, FIRST]) + back:
+        return 0
+    return times[burst - back, FINISH]
 
 
 @compile_inline
@@ -225,16 +234,10 @@ def grant_any(ports: Table, bursts: Table, transfer: Words, pages: Words, page_t
 def grant_bursts(ports: Table, bursts: Table, transfer: Words, pages: Words, page_ticks: Words,
                  after: Words, bus_period: Integer, arbitration: Integer, times: Table, busy: Words,
                  arrival: Words, waits_for: Words, at: Slaves, target: Slaves, free: Words,
-                 turn: Words, opened: Words, delivered: Words, credits: Table, own: Table,
-                 ahead: Table, plain: Integer) -> Integer:
+                 turn: Words, opened: Words, delivered: Words, credits: Table,
+                 own: Table) -> Integer:
     """Grant bursts until none can be granted; `run_bursts` says what all this is."""
     begin(ports, bus_period, bursts, after, times, at, target, waits_for, arrival)
-    if plain == 1:
-        return grant_plainly(ports, bursts, bus_period, arbitration, times, busy, arrival, at,
-                             target, free, turn, ahead)
-    if plain:
-        return grant_many(ports, bursts, transfer, bus_period, arbitration, times, busy, arrival,
-                          at, target, free, turn, delivered, own, ahead)
     return grant_any(ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration,
                      times, busy, arrival, waits_for, at, target, free, turn, opened, delivered,
                      credits, own)
@@ -272,16 +275,21 @@ def run_bursts(ports: Table, bursts: Table, transfer: Words, pages: Words, page_
         Bursts granted; fewer than all when the rest wait for each other.
     """
     count, slaves = len(ports), len(busy)
+    if (arbitration in (FIXED, ROUND_ROBIN) and not len(after) and not len(pages)
+            and 1 < count < RANKS):
+        many = int((ports[:, OUTSTANDING] > 1).any())
+        records = (count << PORT_BITS) + (slaves << SLAVE_BITS)
+        state = np.zeros(records + (count + slaves << PORT_BITS), np.int64)
+        return int(grant_plainly(
+            ports, bursts.reshape(-1), transfer, bus_period, int(arbitration == ROUND_ROBIN),
+            times.reshape(-1), busy, state, many))
     arrival = np.full(count, NEVER, np.int64)
     waits_for = np.full(count, -1, np.int64)
     at, target = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
     free, turn = np.zeros(slaves, np.int64), np.full(slaves, count - 1, np.int64)
     opened, delivered = np.full(slaves, -1, np.int64), np.zeros(count, np.int64)
     credits, own = np.zeros((slaves, count), np.int64), np.zeros((slaves, count), np.int64)
-    plain = (arbitration in (FIXED, ROUND_ROBIN) and not len(after) and not len(pages)
-             and 1 < count < RANKS) * (1 if (ports[:, OUTSTANDING] == 1).all() else 2)
     granted: int = grant_bursts(
         ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration, times, busy,
-        arrival, waits_for, at, target, free, turn, opened, delivered, credits, own,
-        np.zeros((count, 8), np.int64), plain)
+        arrival, waits_for, at, target, free, turn, opened, delivered, credits, own)
     return granted

@@ -1,16 +1,17 @@
 """Compiled: bursts granted to the first or in turn, without pages and links between masters.
 
-The rules are those of `hwmodels.bus.events`. Nothing in these loops hangs on what was drawn but
-where it is read: a wrong guess of the processor costs as much as half a burst.
+The rules are those of `hwmodels.bus.events`. Hardly anything in the loop hangs on what was drawn
+but where it is read: a wrong guess of the processor costs as much as half a burst. What the loop
+knows stands in one array, a record for each port and each slave: one address leads to all of it.
 """
 
 import numpy as np
 
-from hwmodels.kernels.compiled import Integer, Slaves, Table, Words, compile_inline
+from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept, likely
 
 NEVER = 1 << 62
-LATEST, RANKS = 1 << 55, 64
-"""Time no grant reaches, and more than the ports a key of time and rank has room for."""
+RANKS = 16
+"""More than the ports a key of time and rank has room for, with times below 2^50."""
 FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
 BY_FINISH, BY_ISSUE, BY_CLOCK = 0, 1, 2
 ONE, SHORT = np.uint64(1), np.uint64(1 << 31)
@@ -22,12 +23,23 @@ and the range of the port's bursts."""
 THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
 """Columns of `bursts`: ticks of thinking, slave, ticks it is held, ticks the reply takes more."""
 
-EDGE, FACTOR, SHIFT = np.arange(4, 7, dtype=np.uint64)
-"""Further columns of `ahead`: an edge of the port's clock not behind its next reply, and what
-`left_over` takes the period by."""
-
 ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
 """Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
+
+BURST = np.uint64(4)
+"""Words of a row of `bursts` and of `times`."""
+
+(ARRIVAL, SLAVE, CLOCK, EDGE, FACTOR, SHIFT, WAY, PACE, AT, END, HELD, DELIVERED, PAID,
+ BACK) = np.arange(14, dtype=np.uint64)
+"""Words of a port's record: when its burst arrives, as a key, and the slave's record; ticks of a
+cycle, an edge not behind the next reply, and what `left_over` takes the period by; ticks to the
+arbiter; pacing; rows of the burst and of the end of all; ticks the burst holds its slave; when the
+reply before was there; the first row that waits for a reply, and how far before it that one is."""
+FREE, TURN, BUSY, OWN = np.arange(4, dtype=np.uint64)
+"""Words of a slave's record: when it is free, as a key; where the ranks of who is next there stand;
+ticks it was held; where it stands until when each port held it."""
+PORT_BITS, SLAVE_BITS = 4, 2
+"""Room of a record, and of what a record keeps of each port, as powers of two."""
 
 
 @compile_inline
@@ -72,161 +84,166 @@ def invert(period: Integer) -> tuple[Integer, Integer]:
 
 
 @compile_inline
-def credit_of(burst: Integer, ports: Table, port: Integer, times: Table) -> Integer:
-    """When the burst that has to finish before this one may be issued finished; 0: none has."""
-    back = np.uint64(ports[port, OUTSTANDING])
-    if burst < np.uint64(ports[port, FIRST]) + back:
-        return 0
-    return times[burst - back, FINISH]
+def find_least(count: Integer, state: Words) -> Integer:
+    """Key of the next grant: when, how far from its turn, and the port, without a branch.
 
-
-@compile_inline
-def choose_plainly(turns: Integer, arrival: Words, target: Slaves, free: Words,
-                   turn: Words) -> tuple[Integer, Integer]:
-    """Time of the next grant and the port it goes to, without a branch.
-
-    Ports that wait for one slave have one start, when it is free: the least rank wins, which is
-    how far a port stands behind the last granted, or its number where `turn` is always -1. The
-    sign of a number is a mask here: a choice of two would become a branch.
+    Ports that wait for one slave have one start, when it is free: the least rank wins. Which of
+    two slaves comes first makes no difference.
     """
-    best, now, chosen = NEVER, NEVER, 0
-    for port in range(len(arrival)):
-        slave: Integer = target[port]
-        start = max(arrival[port], free[slave])
-        behind = port - turn[slave]
-        key = start * RANKS + behind + (((behind - 1) >> 63) & turns)
-        sooner = key < best
-        best = key if sooner else best
-        now = start if sooner else now
-        chosen = port if sooner else chosen
-    return now, chosen
+    least = NEVER
+    for port in range(count):
+        row: Integer = np.uint64(port << PORT_BITS)
+        slave: Integer = np.uint64(state[row + SLAVE])
+        key = max(state[row + ARRIVAL], state[slave + FREE])
+        key += state[np.uint64(state[slave + TURN] + port)]
+        least = min(least, key)
+    return least
 
 
 @compile_inline
-def look_ahead(port: Integer, burst: Integer, ports: Table, bursts: Table, ahead: Table) -> None:
-    """Keep at hand what a port's burst will hold, and the thinking before the one behind it."""
-    behind = min(burst + ONE, np.uint64(ports[port, LAST]) - ONE)
-    ahead[port, SERVICE], ahead[port, DELAY] = bursts[burst, SERVICE], bursts[burst, DELAY]
-    ahead[port, THINK] = bursts[behind, THINK]
+def lay_out(ports: Table, bursts: Words, bus_period: Integer, in_turn: Integer, times: Words,
+            slaves: Integer, state: Words) -> Integer:
+    """Write the records the loop begins with; how many bits of a key are below its time."""
+    count, bits = len(ports), 1
+    while 1 << bits < count:
+        bits += 1
+    scale = 2 * bits + PORT_BITS
+    of_slaves = count << PORT_BITS
+    ranks = of_slaves + (slaves << SLAVE_BITS)
+    for number in range(slaves):
+        slave: Integer = np.uint64(of_slaves + (number << SLAVE_BITS))
+        state[slave + TURN] = ranks + ((count - 1) << PORT_BITS)
+        state[slave + OWN] = ranks + (count + number << PORT_BITS)
+    for port in range(count):
+        row: Integer = np.uint64(port << PORT_BITS)
+        for last in range(count):
+            behind = port - last - 1
+            rank = behind + (count & (behind >> 63)) if in_turn else port
+            place = np.uint64(ranks + (last << PORT_BITS) + port)
+            state[place] = (rank << bits | port) << PORT_BITS
+        period, first = ports[port, PERIOD], np.uint64(ports[port, FIRST]) * BURST
+        factor, shift = invert(period)
+        state[row + CLOCK], state[row + FACTOR], state[row + SHIFT] = period, factor, shift
+        state[row + WAY], state[row + PACE] = ports[port, REQUEST], ports[port, PACING]
+        state[row + BACK] = ports[port, OUTSTANDING] * 4
+        state[row + AT], state[row + END] = first, ports[port, LAST] * 4
+        state[row + PAID] = ports[port, FIRST] * 4 + state[row + BACK]
+        state[row + ARRIVAL], state[row + SLAVE] = NEVER, of_slaves
+        if ports[port, FIRST] < ports[port, LAST]:
+            issue = align(bursts[first + THINK], period)
+            times[first + ISSUE] = issue
+            state[row + ARRIVAL] = (align(issue, bus_period) + ports[port, REQUEST]) << scale
+            state[row + SLAVE] = of_slaves + (bursts[first + TARGET] << SLAVE_BITS)
+            state[row + HELD] = bursts[first + SERVICE]
+    return bits
 
 
 @compile_inline
-def prepare(ports: Table, bursts: Table, in_turn: Integer, arrival: Words, at: Slaves, turn: Words,
-            ahead: Table) -> None:
-    """Make ready what the loops below begin with."""
-    for place in range(len(arrival)):
-        arrival[place] = min(arrival[place], LATEST)
-    for place in range(len(turn)):
-        turn[place] = turn[place] if in_turn else -1
-    for place in range(len(ports)):
-        factor, shift = invert(ports[place, PERIOD])
-        ahead[place, EDGE], ahead[place, FACTOR], ahead[place, SHIFT] = 0, factor, shift
-        if ports[place, FIRST] < ports[place, LAST]:
-            look_ahead(np.uint64(place), at[place], ports, bursts, ahead)
-
-
-@compile_inline
-def grant_plainly(ports: Table, bursts: Table, bus_period: Integer, arbitration: Integer,
-                  times: Table, busy: Words, arrival: Words, at: Slaves, target: Slaves,
-                  free: Words, turn: Words, ahead: Table) -> Integer:
-    """Grant bursts of ports with one in flight."""
-    in_turn = arbitration == ROUND_ROBIN
-    prepare(ports, bursts, in_turn, arrival, at, turn, ahead)
-    bus_factor, bus_shift = invert(bus_period)
-    granted = 0
-    while True:
-        now, number = choose_plainly(len(arrival), arrival, target, free, turn)
-        if now >= LATEST:
-            return granted
-        port: Integer = np.uint64(number)
-        slave: Integer = target[port]
-        burst, period, pacing = at[port], ports[port, PERIOD], ports[port, PACING]
-        held, think = ahead[port, SERVICE], ahead[port, THINK]
-        free[slave] = now + held
-        turn[slave] = number if in_turn else -1
-        busy[slave] += held
-        done = now + held + ahead[port, DELAY]
-        finish = done
-        if period > 1:
-            finish = align_from(done, ahead[port, EDGE], period, ahead[port, FACTOR],
-                                ahead[port, SHIFT])
-            ahead[port, EDGE] = finish
-        times[burst, GRANT], times[burst, FINISH] = now, finish
-        times[burst, WAIT] = now - arrival[port]
-        origin = finish if pacing == BY_FINISH else 0
-        if pacing == BY_ISSUE:
-            origin = times[burst, ISSUE]
-        granted += 1
-        burst += ONE
-        at[port] = burst
-        if burst == np.uint64(ports[port, LAST]):
-            arrival[port] = LATEST
-            continue
-        issue = max(origin + think, finish)
-        times[burst, ISSUE] = issue
-        if pacing == BY_FINISH and bus_period > 1 and period <= bus_period:
-            # All but finish and think are whole bus cycles: what is left of the two to an edge
-            # needs no division of a time that another division gave.
-            over = finish - done + left_over(think, bus_period, bus_factor, bus_shift)
-            over -= bus_period & ~((over - bus_period) >> 63)
-            arrival[port] = issue + ((bus_period - over) & (-over >> 63)) + ports[port, REQUEST]
-        else:
-            arrival[port] = align_from(issue, now, bus_period, bus_factor, bus_shift) + ports[
-                port, REQUEST]
-        target[port] = np.uint64(bursts[burst, TARGET])
-        look_ahead(port, burst, ports, bursts, ahead)
-
-
-@compile_inline
-def grant_many(ports: Table, bursts: Table, transfer: Words, bus_period: Integer,
-               arbitration: Integer, times: Table, busy: Words, arrival: Words, at: Slaves,
-               target: Slaves, free: Words, turn: Words, delivered: Words, own: Table,
-               ahead: Table) -> Integer:
-    """Grant bursts of ports with any number in flight.
+def reply(row: Integer, slave: Integer, at: Integer, came: Integer, now: Integer, end: Integer,
+          bursts: Words, transfer: Words, state: Words, many: Integer) -> tuple[Integer, Integer]:
+    """When a burst's reply is there, but for the port's clock, and how long it waited for others.
 
     Of a port with one in flight the reply before is over, and none of its own bursts is waited for.
     """
-    in_turn = arbitration == ROUND_ROBIN
-    prepare(ports, bursts, in_turn, arrival, at, turn, ahead)
+    done, wait = end + bursts[at + DELAY], now - came
+    if many:
+        done = max(done, state[row + DELIVERED] + transfer[at >> np.uint64(2)])
+        state[row + DELIVERED] = done
+        held: Integer = np.uint64(state[slave + OWN]) + (row >> np.uint64(PORT_BITS))
+        wait -= max(0, min(state[held], now) - came)
+        state[held] = end
+    return done, wait
+
+
+@compile_inline
+def issue_next(row: Integer, at: Integer, now: Integer, finish: Integer, period: Integer,
+               bus_period: Integer, bursts: Words, times: Words, state: Words,
+               many: Integer) -> Integer:
+    """When the burst of a row is issued; the one before it was granted now."""
+    pacing, credit = state[row + PACE], finish
+    if many:
+        credit = 0
+        if at >= np.uint64(state[row + PAID]):
+            credit = times[at - np.uint64(state[row + BACK]) + FINISH]
+    origin = credit if pacing == BY_FINISH else 0
+    if pacing == BY_ISSUE:
+        origin = times[at - BURST + ISSUE]
+    issue = max(origin + bursts[at + THINK], credit)
+    if many:
+        issue = max(issue, now + bus_period)
+        if period > 1:
+            issue = align_from(issue, times[at - BURST + ISSUE], period, state[row + FACTOR],
+                               state[row + SHIFT])
+    return issue
+
+
+@compile_inline
+def grant_all(count: Integer, slaves: Integer, bits: Integer, bursts: Words, transfer: Words,
+              bus_period: Integer, times: Words, state: Words, many: Integer) -> Integer:
+    """Grant bursts of ports with one in flight or, `many`, with any number.
+
+    Who is next among the other ports is known before it is known when the port just granted comes
+    again. Of three and more with one in flight that is seldom sooner: the processor guesses so.
+    """
     bus_factor, bus_shift = invert(bus_period)
-    granted = 0
-    while True:
-        now, number = choose_plainly(len(arrival), arrival, target, free, turn)
-        if now >= LATEST:
-            return granted
-        port: Integer = np.uint64(number)
-        slave: Integer = target[port]
-        burst, period, pacing = at[port], ports[port, PERIOD], ports[port, PACING]
-        held, think, came = ahead[port, SERVICE], ahead[port, THINK], arrival[port]
-        free[slave] = now + held
-        turn[slave] = number if in_turn else -1
-        busy[slave] += held
-        done = max(now + held + ahead[port, DELAY], delivered[port] + transfer[burst])
-        delivered[port] = done
+    scale, of_slaves, granted = 2 * bits + PORT_BITS, count << PORT_BITS, 0
+    low, ranks = ((1 << bits) - 1) << PORT_BITS, of_slaves + (slaves << SLAVE_BITS)
+    key = find_least(count, state)
+    while key < NEVER:
+        row: Integer = np.uint64(key & low)
+        now, slave = key >> scale, np.uint64(state[row + SLAVE])
+        at, period, pacing = np.uint64(state[row + AT]), state[row + CLOCK], state[row + PACE]
+        came, end = state[row + ARRIVAL] >> scale, now + state[row + HELD]
+        state[slave + FREE], state[slave + TURN] = end << scale, np.int64(row) + ranks
+        state[slave + BUSY] += state[row + HELD]
+        state[row + ARRIVAL] = NEVER
+        key = find_least(count, state)
+        done, wait = reply(row, slave, at, came, now, end, bursts, transfer, state, many)
         finish = done
         if period > 1:
-            finish = align_from(done, ahead[port, EDGE], period, ahead[port, FACTOR],
-                                ahead[port, SHIFT])
-            ahead[port, EDGE] = finish - period
-        times[burst, GRANT], times[burst, FINISH] = now, finish
-        times[burst, WAIT] = now - came - max(0, min(own[slave, port], now) - came)
-        own[slave, port] = now + held
+            finish = align_from(done, state[row + EDGE], period, state[row + FACTOR],
+                                state[row + SHIFT])
+            state[row + EDGE] = finish - period
+        times[at + GRANT], times[at + FINISH], times[at + WAIT] = now, finish, wait
         granted += 1
-        burst += ONE
-        at[port] = burst
-        if burst == np.uint64(ports[port, LAST]):
-            arrival[port] = LATEST
+        at += BURST
+        state[row + AT] = at
+        if at == np.uint64(state[row + END]):
             continue
-        credit = credit_of(burst, ports, number, times)
-        origin = credit if pacing == BY_FINISH else 0
-        if pacing == BY_ISSUE:
-            origin = times[burst - ONE, ISSUE]
-        issue = max(max(origin + think, credit), now + bus_period)
-        if period > 1:
-            issue = align_from(issue, times[burst - ONE, ISSUE], period, ahead[port, FACTOR],
-                               ahead[port, SHIFT])
-        times[burst, ISSUE] = issue
-        arrival[port] = align_from(issue, now, bus_period, bus_factor, bus_shift) + ports[
-            port, REQUEST]
-        target[port] = np.uint64(bursts[burst, TARGET])
-        look_ahead(port, burst, ports, bursts, ahead)
+        issue = issue_next(row, at, now, finish, period, bus_period, bursts, times, state, many)
+        times[at + ISSUE] = issue
+        if not many and pacing == BY_FINISH and bus_period > 1 and period <= bus_period:
+            # All but finish and think are whole bus cycles: what is left of the two to an edge
+            # needs no division of a time that another division gave.
+            over = finish - done + left_over(bursts[at + THINK], bus_period, bus_factor, bus_shift)
+            over -= bus_period & ~((over - bus_period) >> 63)
+            issue += (bus_period - over) & (-over >> 63)
+        else:
+            issue = align_from(issue, now, bus_period, bus_factor, bus_shift)
+        slave = np.uint64(of_slaves + (bursts[at + TARGET] << SLAVE_BITS))
+        arrival = (issue + state[row + WAY]) << scale
+        state[row + ARRIVAL], state[row + SLAVE] = arrival, slave
+        state[row + HELD] = bursts[at + SERVICE]
+        rank = state[np.uint64(state[slave + TURN]) + (row >> np.uint64(PORT_BITS))]
+        again = max(arrival, state[slave + FREE]) + rank
+        if many or count == 2:
+            key = min(key, again)
+        elif not likely(key < again):
+            key = again
+    return granted
+
+
+@compile_kept
+def grant_plainly(ports: Table, bursts: Words, transfer: Words, bus_period: Integer,
+                  in_turn: Integer, times: Words, busy: Words, state: Words,
+                  many: Integer) -> Integer:
+    """Grant bursts until all are; `run_bursts` of `bus_events` says what all this is."""
+    count = len(ports)
+    bits = lay_out(ports, bursts, bus_period, in_turn, times, len(busy), state)
+    if many:
+        granted = grant_all(count, len(busy), bits, bursts, transfer, bus_period, times, state, 1)
+    else:
+        granted = grant_all(count, len(busy), bits, bursts, transfer, bus_period, times, state, 0)
+    for number in range(len(busy)):
+        busy[number] += state[np.uint64((count << PORT_BITS) + (number << SLAVE_BITS)) + BUSY]
+    return granted

@@ -209,6 +209,22 @@ def lowest_bit(value: Integer) -> Integer:
     return np.uint64((int(value) & -int(value)).bit_length() - 1)
 
 
+def likely(held: Integer) -> Integer:
+    """Return a condition of `if` or `while` that the processor shall guess holds.
+
+    Parameters
+    ----------
+    held : bool
+        Compiled, what hangs on it stays a branch: what follows need not wait for it.
+
+    Returns
+    -------
+    bool
+        The condition.
+    """
+    return held
+
+
 def compile_part(function: Loop) -> Loop:
     """Let loops call a function.
 

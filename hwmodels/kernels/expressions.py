@@ -183,7 +183,9 @@ class Expressions:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self.decide(node.operand, no, yes)
         else:
-            self.go(f"br i1 {self.truth(self.value(node), node)}, label %{yes}, label %{no}")
+            said = self.truth(self.value(node), node)
+            marked = isinstance(node, ast.Call) and ast.unparse(node.func) == "likely"
+            self.go(f"br i1 {said}, label %{yes}, label %{no}" + (", !prof !0" if marked else ""))
 
     def truth(self, value: Value, node: ast.AST) -> str:
         """Return whether a value is not zero."""
@@ -368,6 +370,8 @@ class Expressions:
         if name in ("np.int64", "np.uint64"):
             return Value(SIGNED if name == "np.int64" else UNSIGNED,
                          self.whole(values[0], node).text)
+        if name == "likely":
+            return values[0]
         if name == "lowest_bit":
             return Value(UNSIGNED, self.emit(
                 f"call i64 @llvm.cttz.i64(i64 {self.whole(values[0], node).text}, i1 true)"))

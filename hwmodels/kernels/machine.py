@@ -9,10 +9,15 @@ from llvmlite import binding as llvm
 
 @functools.cache
 def target_machine() -> Any:
-    """Return this processor, with all its instructions."""
+    """Return this processor, with all its instructions.
+
+    Its compiler would make branches of choices it takes for easy to guess; here they seldom are.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     x86 = llvm.get_process_triple().startswith(("x86", "i686"))
+    if x86:
+        llvm.set_option("", "-x86-cmov-converter=false")
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3,
         reloc="static" if x86 else "default", codemodel="jitdefault", jit=True)
@@ -42,6 +47,7 @@ def compile_module(text: str) -> bytes:
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = False  # What was just stored by words is waited for as vectors.
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     code: bytes = machine.emit_object(module)

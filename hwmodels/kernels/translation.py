@@ -69,7 +69,8 @@ class Unit:
 
     def __init__(self, parts: dict[Function, bool]) -> None:
         self.parts = parts
-        self.texts = ["declare i64 @llvm.cttz.i64(i64, i1)"]
+        self.texts = ["declare i64 @llvm.cttz.i64(i64, i1)",
+                      '!0 = !{!"branch_weights", i32 1000, i32 1}']
         self.known: dict[tuple[Function, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
 
     def translate(self, function: Function, kinds: tuple[str, ...],

@@ -9,6 +9,7 @@ from hwmodels.kernels.compiled import (
     compile_inline,
     compile_kept,
     compile_part,
+    likely,
 )
 
 LIMIT = 7
@@ -57,6 +58,8 @@ def branch(words: Words, table: Table, number: Integer) -> Integer:
             met = True
             break
     words[2] = met
+    if likely(words[5] > words[6]) and not likely(met):
+        words[5], words[6] = words[6], words[5]
     words[3], words[4] = words[4], words[3]
     return found + count + (1 if met else 0)
 
