@@ -30,9 +30,9 @@ def main() -> None:
 
         verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
         if verb in VERBS:
-            from hwmodels.noun_code import keep_noun_code
+            from hwmodels.dataclass_code import keep_dataclass_code
 
-            keep_noun_code(verb)
+            keep_dataclass_code(verb)
         app()
     except KeyboardInterrupt:  # before the command line could take it
         end_interrupted()

@@ -20,8 +20,8 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.fitting.cell import SHIPPED
 from calibration.fitting.intervals import LEVEL, Band, conformal_quantile
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import write_whole
-from hwmodels.kept import read_yaml_once
 
 LEFT_OUT_FILE = SHIPPED / "left_out.yaml"
 

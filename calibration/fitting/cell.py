@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibration.errors import FitError
-from hwmodels.kept import read_yaml_once
+from hwmodels.file_cache import read_yaml_once
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"

@@ -21,8 +21,8 @@ from calibration.errors import FitError
 from calibration.fitting.cell import SHIPPED, STRANGER, Estimate
 from calibration.fitting.intervals import Band, Basis
 from hwmodels.board.isas import read_name
+from hwmodels.file_cache import make_once
 from hwmodels.files import DocumentError, parse_yaml, read_regular, write_whole
-from hwmodels.kept import make_once
 
 if TYPE_CHECKING:
     import yaml

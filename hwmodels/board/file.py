@@ -19,8 +19,8 @@ from hwmodels.board.facts import Board
 from hwmodels.board.power import Power
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
 from hwmodels.extensions import find_folders
+from hwmodels.file_cache import make_once
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
-from hwmodels.kept import make_once
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,8 +19,8 @@ from hwmodels.core.timing import (
     Unaligned,
 )
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.file_cache import make_once
 from hwmodels.files import DocumentError, parse_yaml, read_regular
-from hwmodels.kept import make_once
 
 if TYPE_CHECKING:
     from hwmodels.core.schema import CoreFile

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.core.timing import CoreTiming
-from hwmodels.kept import pack, unpack
+from hwmodels.file_cache import pack, unpack
 from hwmodels.kernels.store import Store, fingerprint_sources, open_files
 
 MOST_BLOCKS = 1024

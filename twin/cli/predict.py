@@ -39,7 +39,7 @@ from twin.cli.options import (
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
-from twin.verbs.predict import describe_narrower
+from twin.verbs.predict import describe_measured_runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,7 +169,7 @@ def predict_network(model: str, board: str, *, settings: list[str] | None, calib
         show_report(prediction, per_operand, epochs, details)
     note_paths(exported)
     warn(dict.fromkeys((*prediction.warnings, *effects,
-                        *describe_narrower(prediction, calibration))))
+                        *describe_measured_runtime(prediction, calibration))))
     note_paths(beside)
     if keep is not None:
         from twin.cli.sessions import run_kept

@@ -23,7 +23,7 @@ from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
-from twin.learning.least import find_impossible
+from twin.learning.lower_bound import find_impossible
 from twin.learning.published import build_published, deploy_row
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
 from twin.network.graph import Graph

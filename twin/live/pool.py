@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from calibration.collecting.deadline import patient
-from hwmodels.children import command_of, environment
 from hwmodels.files import parse_json
+from hwmodels.processes import command_of, environment
 from twin.errors import WorkerError
 from twin.live.frames import read_frame, write_frame
 

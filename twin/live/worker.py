@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from hwmodels.children import limit_memory
 from hwmodels.files import parse_json
+from hwmodels.processes import limit_memory
 from twin.live.frames import read_frame, write_frame
 from twin.live.reading import Reader
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from calibration.collecting.deadline import patient
-from hwmodels.children import command_of, environment
 from hwmodels.errors import ToolMissingError, extra_missing
 from hwmodels.files import DocumentError, parse_json, read_regular
+from hwmodels.processes import command_of, environment
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor

@@ -12,8 +12,8 @@ import sys
 
 import numpy as np
 
-from hwmodels.children import limit_memory
 from hwmodels.errors import TwinError, tell_in_one_line
+from hwmodels.processes import limit_memory
 from twin.network.accuracy import open_litert, open_onnx, store_input
 
 MEMORY_BYTES = 1 << 30

@@ -111,9 +111,9 @@ Found = tuple[tuple[tuple[Call, ...], ...], tuple[KernelTraffic, ...]]
 
 def _load(key: str) -> Found | None:
     """Return what is on disk; None where there is none, or what it is cannot be read."""
-    from twin.prediction import kept
+    from twin.prediction import count_cache
 
-    document = kept.load(key)
+    document = count_cache.load(key)
     if document is None:
         return None
     try:
@@ -130,7 +130,7 @@ def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]
     """Simulate, and keep what is counted."""
     from hwmodels.simulator import count_traffic
     from twin.deployment.core import code_address
-    from twin.prediction import kept
+    from twin.prediction import count_cache
 
     layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
                               assumed=kernel.assumed) for kernel in group) for group in groups)
@@ -138,7 +138,7 @@ def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]
         [kernel for group in groups for kernel in group], deployment.board,
         code_address=code_address(deployment), code_memory=deployment.code, cold=cold,
         loads=deployment.loads)
-    kept.save(key, {
+    count_cache.save(key, {
         "layers": [[[one.name, one.family, one.calls, one.assumed] for one in layer]
                    for layer in layers],
         "traffic": [to_plain(one) for one in traffic]})

@@ -13,7 +13,7 @@ from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.instruction_set import InstructionSet
 from twin.program.recorder import MOST_FUNCTIONS, Recorder
-from twin.program.stretches import MOST_ACCESSES, Stretch
+from twin.program.symbolic import MOST_ACCESSES, Stretch
 from twin.program.values import ENTRY, MOST_VALUES
 
 MOST_BLOCKS = 1 << 16

@@ -20,10 +20,10 @@ from typing import IO, Any
 
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
-from hwmodels.children import command_of, environment
 from hwmodels.paths.traffic import from_plain
+from hwmodels.processes import command_of, environment
 from twin.errors import ProgramError
-from twin.prediction import kept
+from twin.prediction import count_cache
 from twin.prediction.structure import read_geometry
 from twin.program.asking import check_wanted
 from twin.program.counting import FunctionRun
@@ -104,10 +104,10 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     for one in (elf.sha256, wanted, read_geometry(board)):
         digest.update(repr(one).encode())
     key = digest.hexdigest()
-    document = kept.load(key)
+    document = count_cache.load(key)
     if document is None:
         document = _emulate(elf, board, wanted)
-        kept.save(key, document)
+        count_cache.save(key, document)
     return Found(**{
         **{name: document[name] for name in Found.__slots__},
         "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
@@ -134,10 +134,10 @@ def observe(elf: Elf, board: Board, wanted: Wanted,
     check_wanted(elf, board, wanted)
     wanted = replace(wanted, observed=True, marks=marks)
     key = hashlib.sha256(repr((elf.sha256, wanted, read_geometry(board))).encode()).hexdigest()
-    document = kept.load(key)
+    document = count_cache.load(key)
     if document is None:
         document = _emulate(elf, board, wanted)
-        kept.save(key, document)
+        count_cache.save(key, document)
     return document
 
 

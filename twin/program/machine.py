@@ -15,6 +15,7 @@ from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from twin.errors import ProgramError
 from twin.program import thumb
+from twin.program.armv81m import Newer
 from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import listen
@@ -22,7 +23,6 @@ from twin.program.exceptions import SVC, Exceptions
 from twin.program.instruction_set import InstructionSet
 from twin.program.listing import ToolListing
 from twin.program.memory import CPUS, TRACED_CORES, address_of, map_memories, place_pieces
-from twin.program.newer import Newer
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from twin.program.riscv import NAMES
-from twin.program.stretches import Reader
+from twin.program.symbolic import Reader
 from twin.program.values import (
     AND,
     MASK,

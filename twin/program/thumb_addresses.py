@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from twin.program.stretches import DoneError, Reader
+from twin.program.symbolic import DoneError, Reader
 from twin.program.values import (
     AND,
     MASK,

@@ -7,7 +7,7 @@ from typing import Any
 
 from twin.program.counters import Counters
 from twin.program.riscv_addresses import RiscvReader
-from twin.program.stretches import BEHIND_STORES, Reader, find_stretches
+from twin.program.symbolic import BEHIND_STORES, Reader, find_stretches
 from twin.program.thumb_addresses import ThumbReader
 
 _READERS: dict[str, type[Reader]] = {"thumb": ThumbReader, "riscv": RiscvReader}

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from hwmodels.board.facts import Fact
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_folders
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import MISSHAPEN, DocumentError
-from hwmodels.kept import read_yaml_once
 from twin.errors import RuntimeRefusedError
-from twin.runtimes import leaves
-from twin.runtimes.leaves import read_mapping, read_number
+from twin.runtimes import schema
 from twin.runtimes.library import find_assumed, find_lowering, find_own
 from twin.runtimes.lowering import Lowering, assume
+from twin.runtimes.schema import read_mapping, read_number
 from twin.runtimes.targets import CORE
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ def _load(path: Path, version: str) -> Runtime:
 
 
 def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
-    chosen = leaves.choose_version(path, document, version)
+    chosen = schema.choose_version(path, document, version)
     merged = {key: value for key, value in document.items()
               if key not in ("versions", "default_version", "schema", "sources")}
     changes = read_mapping(path, f"versions.{chosen}", document["versions"][chosen])
@@ -357,7 +357,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
     missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
     if missing:
         raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
-    leaves.check_choices(path, merged)
+    schema.check_choices(path, merged)
     facts: list[Fact] = []
     numbers = {key: read_number(path, document, key, merged[key], facts) for key in _NUMBERS}
     efficiency = {}
@@ -366,7 +366,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
             raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
                                       + did_you_mean(family, FAMILIES))
         efficiency[family] = read_number(path, document, f"efficiency.{family}", leaf, facts)
-    passes = leaves.read_passes(path, document, merged.get("weight_passes"), facts)
+    passes = schema.read_passes(path, document, merged.get("weight_passes"), facts)
     offload = None
     if offload_leaves:
         from twin.runtimes.offload import read_offload
@@ -385,15 +385,15 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
-        counted=leaves.read_counted(path, merged.get("counted")), weight_passes=passes,
-        counted_on=leaves.read_isas(path, merged, "counted_on"),
-        learnt=leaves.read_learnt(path, merged.get("learnt")),
+        counted=schema.read_counted(path, merged.get("counted")), weight_passes=passes,
+        counted_on=schema.read_isas(path, merged, "counted_on"),
+        learnt=schema.read_learnt(path, merged.get("learnt")),
         fuses_padding=bool(merged.get("fuses_padding", False)),
         overlaps=bool(merged.get("overlaps", False)),
         copies_shapes=bool(merged.get("copies_shapes", False)),
         splits_memories=bool(merged.get("splits_memories", False)),
         unpacks_weights=bool(merged.get("unpacks_weights", False)),
-        **{key: leaves.read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
+        **{key: schema.read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
 
 
 def forget_runtimes() -> None:

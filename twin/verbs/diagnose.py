@@ -20,7 +20,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, choose_calibration
-from twin.learning.least import find_impossible
+from twin.learning.lower_bound import find_impossible
 from twin.learning.observations import list_cycles
 from twin.prediction.prediction import predict
 

@@ -177,7 +177,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph) -> tuple[str, ...]:
     """Return what is faster than the core can be, where board and library are known."""
     from hwmodels.errors import TwinError
     from twin.deployment.deployment import deploy
-    from twin.learning.least import find_impossible
+    from twin.learning.lower_bound import find_impossible
     from twin.learning.observations import list_cycles
     from twin.runtimes.stated import describe_open
 

@@ -44,13 +44,13 @@ def predict(deployment: Deployment, *, temperature: str = "warm",
                                          calibration=fspath(calibration))
 
 
-def describe_narrower(prediction: Prediction, calibration: str) -> tuple[str, ...]:
+def describe_measured_runtime(prediction: Prediction, calibration: str) -> tuple[str, ...]:
     """Name the runtime that is known better on the board, beside shipped prices of another."""
     if calibration != AUTO or prediction.certainty is None or is_best(prediction.deployment):
         return ()
-    from twin.learning import narrower
+    from twin.learning import measured_runtime
 
-    return narrower.describe_narrower(prediction)
+    return measured_runtime.describe_measured_runtime(prediction)
 
 
 def runtime_of(calibration: str) -> str | None:

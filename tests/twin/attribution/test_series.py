@@ -13,7 +13,7 @@ from calibration.measurement.sample import Header, Sample
 from twin.attribution.series import follow_series
 from twin.cli import app
 from twin.errors import UsageError
-from twin.reports.shapes.schemas import make_schema
+from twin.reports.schemas.files import make_schema
 
 HEADER = Header(kind="measured", model="kws", board="nucleo_l4r5zi", runtime="firmware",
                 clocks_hz=(("cpu", 120e6),), temperature="warm", source="test", placement=())

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from calibration.measurement.measurement import Measurement, read_measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from twin.cli import app
-from twin.reports.shapes.schemas import make_schema
+from twin.reports.schemas.files import make_schema
 
 TIMES_US, LEVELS_MA, VOLT = (2000.0, 5000.0, 1000.0), (20.0, 35.0, 10.0), 3.0
 

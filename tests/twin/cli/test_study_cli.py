@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import twin
 from twin.cli import app
-from twin.reports.shapes.schemas import make_schema
+from twin.reports.schemas.files import make_schema
 from twin.studies.study.sensitivity import Influence, Sensitivity
 
 FILE = """

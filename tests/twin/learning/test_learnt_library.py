@@ -24,7 +24,7 @@ from twin.learning.library.coefficients import fit_series
 from twin.learning.library.matching import Ran, match_layers
 from twin.network.operators import layer_macs
 from twin.reports.documents import write_json
-from twin.reports.shapes.schemas import make_schema
+from twin.reports.schemas.files import make_schema
 from twin.runtimes import load_runtime
 
 BOARD = "nucleo_l4r5zi"

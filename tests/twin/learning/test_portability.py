@@ -33,7 +33,7 @@ from twin.learning.portability.stated import state_memories
 from twin.learning.repricing import apply_calibration
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
-from twin.reports.shapes.schemas import make_schema
+from twin.reports.schemas.files import make_schema
 
 TFLM = "tflm-cmsis-nn@2023"
 """Not measured on the L4R5, so what is learnt there has something to narrow."""

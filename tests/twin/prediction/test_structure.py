@@ -14,7 +14,7 @@ import twin
 from hwmodels.paths.exposure import count_once, expose, expose_once, to_counts
 from hwmodels.paths.timing import read_timing
 from twin.deployment.core import lower_network
-from twin.prediction import kept
+from twin.prediction import count_cache
 from twin.prediction.prediction import predict
 from twin.prediction.structure import (
     MOST_IN_MEMORY,
@@ -89,7 +89,7 @@ def test_what_is_damaged_is_counted_again(counted, tmp_path, damage) -> None:
     (path,) = tmp_path.glob("counts.*")
     content = path.read_bytes()
     if damage == "other":
-        kept._store().save(path.name, b"not what was kept")
+        count_cache._store().save(path.name, b"not what was kept")
     else:
         path.write_bytes({"cut": content[:99], "empty": b"",
                           "planted": content[:32] + content[33:]}[damage])
@@ -105,9 +105,9 @@ def test_other_code_counts_anew_and_the_folder_stays_small(counted, tmp_path, mo
     deployment = deploy()
     predict(deployment)
     stale, = tmp_path.glob("counts.*")
-    monkeypatch.setattr(kept, "hash_code", lambda: "0" * 64)
-    monkeypatch.setattr(kept, "MOST_ENTRIES", 3)
-    monkeypatch.setattr(kept, "SAVES_BETWEEN_LOOKS", 1)
+    monkeypatch.setattr(count_cache, "hash_code", lambda: "0" * 64)
+    monkeypatch.setattr(count_cache, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(count_cache, "SAVES_BETWEEN_LOOKS", 1)
     for size in (1024, 2048, 4096, 8192):
         forget_structures()
         predict(deployment.replace({"caches.l1d.size_bytes": size}))
@@ -128,7 +128,7 @@ def test_entries_are_of_their_user_alone(counted, tmp_path) -> None:
     predict(deploy())
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
     tmp_path.chmod(0o777)
-    kept._store_at.cache_clear()
+    count_cache._store_at.cache_clear()
     forget_structures()
     predict(deploy())
     assert len(counted) == 2

@@ -14,7 +14,7 @@ from hwmodels.board.file import load_board
 from twin.program.cores import open_machine
 from twin.program.elf import read_elf
 from twin.program.machine import Machine
-from twin.program.stretches import BEHIND_STORES, FRESH, LITERALS, find_stretches
+from twin.program.symbolic import BEHIND_STORES, FRESH, LITERALS, find_stretches
 from twin.program.thumb_addresses import ThumbReader
 
 IT_STATE = 0x0600FC00

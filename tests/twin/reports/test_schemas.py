@@ -21,7 +21,7 @@ from twin.network.zoo import build
 from twin.prediction.document import dump_document
 from twin.reports.documents import write_json
 from twin.reports.outcomes import Accuracies, Flashed, Removed
-from twin.reports.shapes.schemas import FOLDER, SHAPES, make_schema
+from twin.reports.schemas.files import FOLDER, SHAPES, make_schema
 from twin.sessions.agreement import Agreement, Comparison
 from twin.studies.tune import Candidate, Tuning
 from twin.verbs.measure import Measured
@@ -33,7 +33,7 @@ def test_every_schema_is_made_of_its_shape_and_no_other_is_published():
         made = make_schema(name)
         jsonschema.Draft202012Validator.check_schema(made)
         kept = (FOLDER / f"{name}.schema.json").read_text(encoding="utf-8")
-        assert kept == dump_document(made), "python -m twin.reports.shapes.schemas"
+        assert kept == dump_document(made), "python -m twin.reports.schemas.files"
 
 
 @pytest.mark.parametrize(("words", "schema", "kind"), [

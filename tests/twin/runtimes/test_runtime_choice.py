@@ -11,7 +11,7 @@ from hwmodels.quantities import format_time, join_words
 from twin.deployment.deployment import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.learning.calibrated import predict_calibrated
-from twin.learning.narrower import describe_narrower
+from twin.learning.measured_runtime import describe_measured_runtime
 from twin.network import zoo
 from twin.network.graph import Graph
 from twin.prediction.document import to_document
@@ -184,14 +184,14 @@ def test_a_known_name_mistyped_is_refused(kws, name, near):
 
 
 def test_the_runtime_that_would_narrow_is_named_with_its_interval(kws):
-    described = describe_narrower(
+    described = describe_measured_runtime(
         predict_calibrated(deploy(kws, BOARD, runtime="tflm-cmsis-nn@2023")))
     best = predict_calibrated(deploy(kws, BOARD, runtime="x-cube-ai@9.0.0"))
     assert len(described) == 1 and "x-cube-ai@9.0.0 was, and is predicted" in described[0]
     assert format_time(best.certainty.time_us.low) in described[0]
-    assert describe_narrower(best) == ()
+    assert describe_measured_runtime(best) == ()
     large = predict_calibrated(deploy("ic", BOARD, runtime="unknown"))
-    assert describe_narrower(large)[0].endswith("was, and would narrow the interval")
+    assert describe_measured_runtime(large)[0].endswith("was, and would narrow the interval")
 
 
 def test_unsigned_sixteen_bit_convolutions_are_refused_by_name(kws):

@@ -20,7 +20,7 @@ from calibration.measurement.measurement import write_measurement
 from hwmodels.board.file import SHIPPED
 from twin.cli import app
 from twin.errors import SessionError, UsageError
-from twin.reports.shapes.schemas import make_schema
+from twin.reports.schemas.files import make_schema
 from twin.sessions.agreement import agree
 from twin.sessions.bundle import MANIFEST, check_name
 from twin.sessions.session import find_sessions, hash_report

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hwmodels.board.facts import Board
-from hwmodels.children import command_of
 from hwmodels.errors import ToolMissingError
+from hwmodels.processes import command_of
 from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError, FirmwareError, UsageError
 from twin.image.compile.boot_checksum import write_boot_checksum

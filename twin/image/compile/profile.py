@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from hwmodels.children import command_of, environment
 from hwmodels.errors import ToolMissingError
+from hwmodels.processes import command_of, environment
 from twin.errors import FirmwareError
 from twin.image.compile.native import build_library
 from twin.network.graph import Graph

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Amount, Count, Interval, Positive, Share
+from twin.reports.schemas.fields import Amount, Count, Interval, Positive, Share
 
 
 class Limits(TypedDict):

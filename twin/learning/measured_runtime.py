@@ -14,7 +14,7 @@ MOST_MACS = 5_000_000
 """Networks up to this size are predicted once more, in a fraction of a second; larger ones not."""
 
 
-def describe_narrower(prediction: Prediction) -> tuple[str, ...]:
+def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
     """Say which runtime is known better on the board, and the interval it gives.
 
     Parameters

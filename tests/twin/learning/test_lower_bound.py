@@ -8,7 +8,7 @@ from made_measurements import measure
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import write_measurement
 from twin.deployment.deployment import deploy
-from twin.learning.least import find_impossible
+from twin.learning.lower_bound import find_impossible
 from twin.learning.observations import observe_folder
 from twin.prediction.prediction import predict
 

@@ -1,6 +1,6 @@
 """The published JSON Schemas, made from the shapes of the documents.
 
-`python -m twin.reports.shapes.schemas` writes them once more after a shape changed.
+`python -m twin.reports.schemas.files` writes them once more after a shape changed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def make_schema(name: str) -> dict[str, Any]:
     from pydantic import TypeAdapter
 
     module, _, kind = SHAPES[name].partition(":")
-    shape = getattr(import_module(f"twin.reports.shapes.{module}"), kind)
+    shape = getattr(import_module(f"twin.reports.schemas.{module}"), kind)
     one = (get_args(shape) or (shape,))[0]
     version, = get_args(get_type_hints(one)["schema"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema",

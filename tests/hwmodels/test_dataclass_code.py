@@ -10,8 +10,8 @@ import pytest
 
 SCRIPT = """
 import dataclasses, sys, builtins
-from hwmodels.noun_code import keep_noun_code
-keep_noun_code("test")
+from hwmodels.dataclass_code import keep_dataclass_code
+keep_dataclass_code("test")
 made = []
 builtins.compile = lambda *a, compile=compile, **k: made.append(a[0]) or compile(*a, **k)
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

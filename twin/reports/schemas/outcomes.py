@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Amount, Count, Positive, Share
-from twin.reports.shapes.images import Builds, Built, Flashed, Ran, Tuning
-from twin.reports.shapes.lists import Board
+from twin.reports.schemas.fields import Amount, Count, Positive, Share
+from twin.reports.schemas.images import Builds, Built, Flashed, Ran, Tuning
+from twin.reports.schemas.lists import Board
 
 
 class Factor(TypedDict):

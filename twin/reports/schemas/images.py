@@ -6,7 +6,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Amount, Count
+from twin.reports.schemas.fields import Amount, Count
 
 
 class ImageSizes(TypedDict):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Count, Positive, Share
+from twin.reports.schemas.fields import Count, Positive, Share
 
 Predicted = Annotated[dict[str, Any], Field(
     description="of a what-if: the prediction, of prediction.schema.json")]

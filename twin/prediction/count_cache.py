@@ -33,7 +33,7 @@ SAVES_BETWEEN_LOOKS = 64
 
 _SOURCES = ("hwmodels", "twin/runtimes", "twin/deployment", "twin/network/graph.py",
             "twin/network/operators.py", "twin/network/rewrites", "twin/image",
-            "twin/prediction/structure.py", "twin/prediction/kept.py",
+            "twin/prediction/structure.py", "twin/prediction/count_cache.py",
             "twin/prediction/accelerator", "twin/program")
 """What decides what is counted."""
 

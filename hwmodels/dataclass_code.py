@@ -22,7 +22,7 @@ LARGEST_BYTES = 4 << 20
 """Of what is kept for a command: ten times what the largest uses."""
 
 
-def keep_noun_code(command: str) -> None:
+def keep_dataclass_code(command: str) -> None:
     """Let `dataclasses` run code that is kept, and keep what this process compiles.
 
     Parameters

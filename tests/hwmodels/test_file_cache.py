@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hwmodels import kept
+from hwmodels import file_cache
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.core.file import list_cores, load_core
 from hwmodels.errors import BoardError
+from hwmodels.file_cache import UnpackableError, make_once, pack, read_yaml_once, unpack
 from hwmodels.files import DocumentError
-from hwmodels.kept import UnpackableError, make_once, pack, read_yaml_once, unpack
 from hwmodels.kernels import store
 
 
@@ -51,7 +51,7 @@ def make(content: bytes = b"content", made: list[bytes] | None = None, result: o
             made.append(content)
         return result
 
-    return make_once("noun", "file", content, Path(kept.__file__).parent, count)
+    return make_once("noun", "file", content, Path(file_cache.__file__).parent, count)
 
 
 def test_nouns_are_what_they_were():
@@ -59,7 +59,7 @@ def test_nouns_are_what_they_were():
     assert list(unpack(pack(NOUN)).table) == ["b", "a"]
     with pytest.raises(UnpackableError, match="set is not kept"):
         pack({1})
-    for planted in ("os:system", "os:environ", "hwmodels.kept:_class"):
+    for planted in ("os:system", "os:environ", "hwmodels.file_cache:_class"):
         with pytest.raises((UnpackableError, TypeError)):
             unpack({"noun": planted, "of": ["true"]})
 
@@ -109,9 +109,9 @@ def test_nothing_is_kept_where_that_is_not_wanted_or_not_possible(folder, monkey
 
 
 def test_the_oldest_go(folder, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(file_cache, "MOST_ENTRIES", 3)
     for number in range(6):
-        make_once("noun", f"{number}", b"", Path(kept.__file__).parent, lambda: 1)
+        make_once("noun", f"{number}", b"", Path(file_cache.__file__).parent, lambda: 1)
     assert len(entries(folder)) == 3
 
 

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from hwmodels.children import command_of, environment
+from hwmodels.processes import command_of, environment
 
 
 def test_a_module_beside_a_strangers_file_is_not_run(tmp_path, monkeypatch) -> None:

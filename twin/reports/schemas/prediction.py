@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Amount, Bursts, Cause, Clocks, Count, Interval, Positive
+from twin.reports.schemas.fields import Amount, Bursts, Cause, Clocks, Count, Interval, Positive
 
 Maybe = Annotated[Interval | None, Field(description="null at stated prices")]
 Energy = Annotated[float | None, Field(description="null: not known, never zero")]

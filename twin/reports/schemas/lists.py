@@ -6,7 +6,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Amount, Count, Positive
+from twin.reports.schemas.fields import Amount, Count, Positive
 
 
 class Fact(TypedDict):

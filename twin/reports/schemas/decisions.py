@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Amount, Count, Interval, Positive, Share
-from twin.reports.shapes.tables import Limits, Study, TableRow
+from twin.reports.schemas.fields import Amount, Count, Interval, Positive, Share
+from twin.reports.schemas.tables import Limits, Study, TableRow
 
 Ends = Annotated[list[float], Field(min_length=2, max_length=2, description="low and high")]
 AfterToBefore = Annotated[float, Field(description="after / before: below 1 is less")]
