@@ -40,6 +40,7 @@ from hwmodels.kernels.cache_words import (
     ONE,
     OPERAND,
     POLICY,
+    REACH,
     RECORD,
     ROOM,
     SEEN,
@@ -66,7 +67,7 @@ def first_touch(m: Words, at: Integer, line: Integer, start: Integer) -> Integer
     """When from an iteration on a piece first touches a line: iteration << 20 | place."""
     turn, step, shift = max(start, m[at + LOW]), m[at + STEP], m[SHIFT]
     if step > 0:
-        turn = max(turn, divide((line << shift) - m[at + ADDRESS] + step - 1, step,
+        turn = max(turn, divide((line << shift) - m[at + ADDRESS] - m[at + REACH] + step - 1, step,
                                 m[at + LOG_STEP]))
     elif step < 0:
         turn = max(turn, (m[at + ADDRESS] - ((line + 1) << shift) - step) // -step)
@@ -81,7 +82,7 @@ def last_touch(m: Words, at: Integer, line: Integer, stop: Integer) -> Integer:
         turn = min(turn, divide(((line + 1) << shift) - 1 - m[at + ADDRESS], step,
                                 m[at + LOG_STEP]))
     elif step < 0:
-        turn = min(turn, (m[at + ADDRESS] - (line << shift)) // -step)
+        turn = min(turn, (m[at + ADDRESS] + m[at + REACH] - (line << shift)) // -step)
     return turn << 20 | m[at + LAST_PLACE]
 
 

@@ -43,6 +43,7 @@ from hwmodels.kernels.cache_words import (
     PASSES_END,
     PHASE,
     PHASE_END,
+    PLAIN,
     POSITION,
     RECORD,
     REGISTER,
@@ -130,10 +131,13 @@ def run_loop(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integ
 @compile_inline
 def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Integer]:
     """First iteration of a loop and how many: all, or those a row of a phase tells."""
+    plain = m[row + THREE] >> 1
     if extent == FULL:
-        return m[row], 1
+        return m[row], 1 - plain
     if extent == MIDDLE:
-        return m[row + ONE], m[row + TWO]
+        return m[row + ONE], m[row + TWO] * (1 - plain)
+    if extent == PLAIN:
+        return m[row + ONE], m[row + TWO] * plain
     return 0, extent
 
 
@@ -205,7 +209,7 @@ def run_program(m: Words, words: Words) -> None:
             row = np.uint64(m[ROWS]) + np.uint64(m[cursor]) * FOUR
             m[cursor] += 1
         elif operation == PHASE_END:
-            if not m[row + THREE]:
+            if not m[row + THREE] & 1:
                 following = partner
         else:
             # Sets to look at: those the loop around left to its body.

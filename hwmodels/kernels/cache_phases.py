@@ -2,6 +2,12 @@
 
 from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
 
+ENDS, PLAIN = 1, 2
+"""Of a row: the entry ends here; its iterations are in no phase."""
+
+MOST_PLAIN = 32
+"""Thrice the iterations that may fit nowhere before others make up for them."""
+
 
 @compile_inline
 def add_lines(first: Integer, last: Integer, origin: Integer, stamps: Words, counts: Words,
@@ -91,18 +97,18 @@ def cut_phases(spans: Table, steps: Table, windows: Table, extents: Words, shift
         log2 of the line, geometry.
     rows : ndarray of int64, (room, 4)
         Zeros; filled: a full iteration, iterations after it that need only what moves (first,
-        number), whether the entry ends here.
+        number), ENDS and PLAIN. What is PLAIN has no full iteration: in each of the iterations
+        told, alone, a set sees more lines than it has ways.
     index, bases, counts, stamps : ndarray of int64
         Zeros: per loop, per span, per set, per line.
 
     Returns
     -------
     int
-        Rows filled; -1 when one iteration alone does not fit or there is no room.
+        Rows filled; -1 when there is no room, or more than a quarter of the iterations fit nowhere.
     """
     loops = len(extents) - 1
-    phase = 0
-    filled = 0
+    phase = filled = spare = 0
     while True:
         place_spans(spans, steps, index, bases)
         start, turn = 0, 0
@@ -113,18 +119,29 @@ def cut_phases(spans: Table, steps: Table, windows: Table, extents: Words, shift
                                  counts, sets, ways, phase)
             if fits:
                 turn += 1
+                spare += 1
             if not fits or turn == extents[loops]:
-                if turn == start or filled + 2 > len(rows):
+                if filled + 2 > len(rows):
                     return -1
-                rows[filled, 0], rows[filled, 1] = start, start + 1
-                rows[filled, 2] = max(0, turn - start - 2)
-                filled += 1
-                if turn - start > 1:
-                    rows[filled, 0] = turn - 1
+                if turn > start:
+                    rows[filled, 0], rows[filled, 1] = start, start + 1
+                    rows[filled, 2] = max(0, turn - start - 2)
                     filled += 1
+                    if turn - start > 1:
+                        rows[filled, 0] = turn - 1
+                        filled += 1
+                else:
+                    spare -= 3
+                    if spare < -MOST_PLAIN:
+                        return -1
+                    if turn == 0 or rows[filled - 1, 3] != PLAIN:
+                        rows[filled, 1], rows[filled, 3] = turn, PLAIN
+                        filled += 1
+                    rows[filled - 1, 2] += 1
+                    turn += 1
                 start = turn
                 phase += 1
                 clear(counts)
-        rows[filled - 1, 3] = 1
+        rows[filled - 1, 3] |= ENDS
         if not enter_next(index, extents, loops):
             return filled

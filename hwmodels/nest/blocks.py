@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwmodels.kernel import Guard
 from hwmodels.nest.rewrite import class_of_lines
@@ -73,11 +73,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Streams of a leaf that are always in one line.
+    """Streams of a leaf that are always in one line, or in lines with none between left out.
 
     Parameters
     ----------
-    operand, write, steps_bytes, address, guards
+    operand, write, steps_bytes, address, reach_bytes, guards
         As of a block.
     first_place, last_place : int
         Of the first and the last such stream in the leaf.
@@ -89,6 +89,7 @@ class Piece:
     address: int
     first_place: int
     last_place: int
+    reach_bytes: int = 0
     guards: tuple[Guard, ...] = ()
 
 
@@ -103,14 +104,54 @@ def find_pieces(leaf: Sequence[Stream], line_bytes: int) -> list[Piece]:
             for first, *_, last in ((*members, members[-1]) for members in places.values())]
 
 
+def join_pieces(pieces: Sequence[Piece], geometry: Geometry) -> list[Piece]:
+    """Join pieces of one manner with no line between them, and no other piece in their order.
+
+    Where lines of one iteration are in sets of their own, which of them comes first tells nothing;
+    places of a joined piece stand to those of others as those of each of its pieces do.
+    """
+    alike: dict[object, list[Piece]] = {}
+    for piece in pieces:
+        alike.setdefault((piece.operand, piece.write, piece.steps_bytes, piece.guards), []).append(
+            piece)
+    joined: list[Piece] = []
+    for members in alike.values():
+        members.sort(key=lambda piece: piece.address)
+        spans = [[members[0]]]
+        for piece in members[1:]:
+            near = piece.address - spans[-1][-1].address <= geometry.line_bytes
+            short = piece.address - spans[-1][0].address < geometry.line_bytes * (geometry.sets - 1)
+            if near and short:
+                spans[-1].append(piece)
+            else:
+                spans.append([piece])
+        joined += [one for span in spans for one in _join_span(span, pieces)]
+    return sorted(joined, key=lambda piece: piece.first_place)
+
+
+def _join_span(span: Sequence[Piece], pieces: Sequence[Piece]) -> Sequence[Piece]:
+    """Join pieces, unless another one comes between the first or the last touches of them."""
+    firsts = sorted(piece.first_place for piece in span)
+    lasts = sorted(piece.last_place for piece in span)
+    own = set(map(id, span))
+    if len(span) == 1 or any(
+            firsts[0] < piece.first_place < firsts[-1] or lasts[0] < piece.last_place < lasts[-1]
+            for piece in pieces if id(piece) not in own):
+        return span
+    return [replace(span[0], reach_bytes=span[-1].address - span[0].address,
+                    first_place=firsts[0], last_place=lasts[-1])]
+
+
 def count_iterations(pieces: Sequence[Piece], depth: int, geometry: Geometry) -> int:
     """Return the iterations of a leaf that touch about six lines in ten sets, at least one."""
-    steps = [abs(piece.steps_bytes[depth]) if len(piece.steps_bytes) > depth else 0
-             for piece in pieces]
-    moving = sum(min(step / geometry.line_bytes, 1.0) for step in steps)
+    lines = moving = 0.0
+    for piece in pieces:
+        step = abs(piece.steps_bytes[depth]) if len(piece.steps_bytes) > depth else 0
+        lines += 1 + piece.reach_bytes / geometry.line_bytes
+        moving += min(step / geometry.line_bytes, 1 + piece.reach_bytes / geometry.line_bytes)
     if not moving:
         return EVER
-    return max(1, int((0.6 * geometry.sets - len(pieces)) / moving))
+    return max(1, int((0.6 * geometry.sets - lines) / moving))
 
 
 def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:

@@ -35,6 +35,12 @@ MAX_SPANS = 256
 ROUND_STREAMS = 24
 """Streams a leaf may become when it is written out round by round."""
 
+PLAIN = 2
+"""Of a row, as the kernel has it: its iterations are in no phase."""
+
+PAYS = 0.5
+"""Share of its cost at which a loop is cut that has such: what is inside of it then is not."""
+
 MOST_ROWS = 1 << 20
 """Rows of a table that phases may be left out of."""
 
@@ -122,12 +128,18 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
         room = min(2 * iterations, MOST_ROWS)
     rows = _cut(spans, cache, operands, extents, room) if room >= 1 else None
     skipped: Skipped = ()
-    if streaming and rows is not None:
-        rows, skipped = skip_rows(rows, streaming, cache, extents)
-    if rows is None or len(rows) * (full_cost + 8) + int(
-            rows[:, 2].sum()) * middle_cost > plain_cost * iterations:
+    if rows is None:
         return None
-    return Repeat(extent=repeat.extent, body=full, middle=middle, rows=rows, skipped=skipped)
+    plain = rows[:, 3] & PLAIN > 0
+    if streaming and not plain.any():
+        rows, skipped = skip_rows(rows, streaming, cache, extents)
+        plain = plain[:len(rows)]
+    cost = ((len(rows) - plain.sum()) * (full_cost + 8) + rows[~plain, 2].sum() * middle_cost
+            + rows[plain, 2].sum() * (plain_cost + 8))
+    if cost > plain_cost * iterations * (PAYS if plain.any() else 1):
+        return None
+    return Repeat(extent=repeat.extent, body=full, middle=middle, rows=rows, skipped=skipped,
+                  plain=repeat.body if plain.any() else ())
 
 
 def _leaves_most_out(body: Tree, entries: int) -> bool:
@@ -147,7 +159,7 @@ def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],
     iterations = int(np.prod(extents))
     spans = find_spans(leaf.body, len(around), cache.line_bytes)
     rows = _cut(spans, cache, operands, extents, min(2 * iterations, MOST_ROWS))
-    if rows is None:
+    if rows is None or (rows[:, 3] & PLAIN).any():
         return leaf
     rows, skipped = skip_rows(rows, streaming, cache, extents)
     ranges = join_phases(rows)

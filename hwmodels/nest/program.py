@@ -24,6 +24,7 @@ from hwmodels.nest.blocks import (
     count_iterations,
     find_blocks,
     find_pieces,
+    join_pieces,
 )
 from hwmodels.nest.passes import MAX_DIMENSIONS, Mover, find_movers
 from hwmodels.nest.rewrite import walk_streams
@@ -35,7 +36,7 @@ LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
 row of a phase table, go on to another row unless the entry ends; enter a loop run as passes,
 close it."""
 
-FULL, MIDDLE = -1, -2
+FULL, MIDDLE, PLAIN = -1, -2, -3
 """Extents that the row of the phase table in force gives."""
 
 MAX_OWNERS = 127
@@ -212,7 +213,8 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
 
 def _record(place: Stream | Block | Piece, step: int, first_guard: int) -> list[int]:
     log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
-    reach, part = (place.reach_bytes, place.part) if isinstance(place, Block) else (0, 0)
+    reach = 0 if isinstance(place, Stream) else place.reach_bytes
+    part = place.part if isinstance(place, Block) else 0
     kind = 2 * place.operand + place.write
     if isinstance(place, Piece):
         kind, part = place.first_place, place.last_place
@@ -314,6 +316,7 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
         flat.phases.append(part.rows)
         _flatten_loop(part.body, FULL, depth, flat)
         _flatten_loop(part.middle, MIDDLE, depth, flat)
+        _flatten_loop(part.plain, PLAIN, depth, flat)
         flat.code.append([PHASE_END, 0, 0, 0, 0, start, 0, 0, 0])
     _flatten_leaf(run, 1, depth, flat)
 
@@ -372,6 +375,8 @@ def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> N
         chunk = EVER
     elif settled and extent != 1:
         pieces = find_pieces(leaf, line_bytes)
+        if flat.geometry.hits_change:
+            pieces = join_pieces(pieces, flat.geometry)
         chunk = count_iterations(pieces, depth, flat.geometry)
     places = len(flat.places), len(flat.places) + len(pieces)
     flat.places.extend((piece, depth) for piece in pieces)

@@ -59,6 +59,8 @@ class Repeat:
         In program order.
     middle : tuple of Repeat or Stream
         With `rows`: body of the iterations between the first and the last of a phase.
+    plain : tuple of Repeat or Stream
+        With `rows`: body of the iterations that are in no phase.
     rows : ndarray of int64, (rows, 4), or None
         The loop cut into phases, as `hwmodels.kernels.cache_phases` fills them.
     passes : bool
@@ -70,6 +72,7 @@ class Repeat:
     extent: int
     body: Tree
     middle: Tree = ()
+    plain: Tree = ()
     rows: np.ndarray | None = None
     passes: bool = False
     skipped: tuple[tuple[int, bool, int], ...] = ()

@@ -17,6 +17,7 @@ from cache_layers import make_conv, make_dense, make_depthwise, make_pointwise, 
 from hwmodels.board import policies
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.kernels.cache_words import CODE, CODE_END, EXTENT, OPERATION_WORDS, PLAIN
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -160,6 +161,31 @@ def test_passes_are_cut_into_phases():
         state = found[1]
     assert plan_nests(nests, operands, (True,) * 4, cache, "phases").program.passes
     assert 4 * found[0].simulated_touches < wanted[0].simulated_touches
+
+
+def test_iterations_that_fit_nowhere(monkeypatch):
+    """Loops cut into phases though some iterations alone do not fit: those are run as they are."""
+    from hwmodels.nest import phases, plan
+
+    monkeypatch.setattr(phases, "PAYS", 1e9)
+    plan.plan_nests.cache_clear()
+    plain = 0
+    for case in range(4 * CASES):
+        rng = random.Random(f"nowhere {case}")
+        cache = replace(random_geometry(rng, "lru"), allocate="read_write")
+        state = new_state(cache)
+        for _ in range(2):
+            nests, operands = random_layer(rng)
+            wanted = simulate_nests(cache, nests, operands, state, method="accesses")
+            for method in ("phases", "auto"):
+                assert simulate_nests(cache, nests, operands, state, method=method) == wanted, case
+            state = wanted[1]
+            planned = plan.plan_nests(nests, operands, (True,) * len(operands), cache, "phases")
+            front = planned.program.front
+            code = front[front[CODE]:front[CODE_END]].reshape(-1, OPERATION_WORDS)
+            plain += bool((code[:, EXTENT] == PLAIN).any())
+    plan.plan_nests.cache_clear()
+    assert plain > CASES // 2
 
 
 def test_passes_with_many_owners():
