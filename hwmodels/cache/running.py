@@ -11,14 +11,16 @@ from hwmodels.board.facts import Cache
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Operand
-from hwmodels.nest.plan import Count, Placed, Plan
+from hwmodels.nest.plan import Count, Placed, Plan, Room
 from hwmodels.nest.program import (
     CLOCK_WORD,
     MARK_WORD,
     MAX_OWNERS,
+    MOST_SPARE_WORDS,
     OPERAND_WORD,
     OWNERS_WORD,
     RECORD_WORDS,
+    STAMP_WORD,
     WRITE_WORD,
     Program,
 )
@@ -29,6 +31,9 @@ Owners = tuple[tuple[str, str], ...]
 
 MOST_KEPT = 1 << 12
 """Counts of owners kept, for most runs are made again."""
+
+MOST_MADE = 16
+"""Counts of a kernel that are kept, for most runs are made again."""
 
 MOST_PLACED = 8
 """Sequences of owners for which a plan is kept with its marks."""
@@ -65,10 +70,27 @@ def run_plan(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: S
         placed = place_program(plan, cache, operands, looked_up, known)
         if len(plan.placed) >= MOST_PLACED:
             plan.placed.clear()
+        for other in plan.placed.values():
+            other.spare.clear()
         plan.placed[known] = placed
-    misses, leaving, touches = run_program(plan.program, placed.front, words,
-                                           len(placed.owners))
-    return make_counts(placed.counts, placed.owners, [*misses, *leaving], touches), placed.owners
+    if placed.spare:
+        room = placed.spare.pop()
+        stamp = room.memory[STAMP_WORD]
+        room.changing[0][:] = room.changing[1]
+        room.memory[STAMP_WORD] = stamp  # Its notes are older than stamps to come.
+    else:
+        room = _make_room(plan.program, placed.front)
+    room.run(words)
+    touches, key = int(room.memory[CLOCK_WORD]), room.counters.tobytes()
+    counts = placed.made.get(key)
+    if counts is None or counts.simulated_touches != touches:
+        if len(placed.made) >= MOST_MADE:
+            placed.made.clear()
+        counts = placed.made[key] = make_counts(placed.counts, placed.owners,
+                                                room.counters.tolist(), touches)
+    if not placed.spare and plan.program.words <= MOST_SPARE_WORDS:
+        placed.spare.append(room)
+    return counts, placed.owners
 
 
 def number_owners(known: Owners, operands: Sequence[Operand],
@@ -105,36 +127,16 @@ def place_program(plan: Plan, cache: Cache, operands: Sequence[Operand],
                   counts=count_operands(plan, cache, operands, looked_up))
 
 
-def run_program(program: Program, front: np.ndarray,
-                words: np.ndarray, known: int) -> tuple[list[int], list[int], int]:
-    """Run a program.
-
-    Parameters
-    ----------
-    program : Program
-        Flattened for the cache.
-    front : ndarray of int64
-        The program's, with the marks of lines' owners in its records.
-    words : ndarray of int64
-        State before; the state after, in place.
-    known : int
-        Owners there are, those of earlier kernels included.
-
-    Returns
-    -------
-    misses, leaving : list of int
-        Three counters for each operand, two for each owner.
-    touches : int
-        Look-ups made.
-    """
+def _make_room(program: Program, front: np.ndarray) -> Room:
+    """Make an array for runs of a program, begun as told."""
     from hwmodels.kernels.compiled import RUN_PROGRAM
 
-    memory = program.take_memory(front)
-    RUN_PROGRAM(memory, words)
-    found = (memory[program.misses].tolist(), memory[program.leaving][:2 * known].tolist(),
-             int(memory[CLOCK_WORD]))
-    program.give_back(memory)
-    return found
+    memory = np.zeros(program.words, dtype=np.int64)
+    memory[:len(front)] = front
+    changing = memory[:program.changing], front[:program.changing]
+    counters = memory[program.misses.start:program.leaving.start + 2 * int(memory[OWNERS_WORD])]
+    return Room(memory=memory, changing=changing, counters=counters,
+                run=RUN_PROGRAM.bind(memory, None))
 
 
 def count_operands(plan: Plan, cache: Cache, operands: Sequence[Operand],

@@ -20,6 +20,7 @@ import numpy as np
 from hwmodels.board.facts import Cache
 from hwmodels.cache.counts import AccessCounts
 from hwmodels.cache.running import (
+    MOST_MADE,
     MOST_PLACED,
     Owners,
     count_operands,
@@ -36,9 +37,6 @@ NOBODY, NOTED_GONE = 127, 2
 GONE, STORED, STAYS = range(3)
 """As the kernels have them: owner of a first line that is not stored to; note that it left so; what
 becomes of the entry it finds."""
-
-MOST_MADE = 16
-"""Counts of a kernel that are kept, for most runs are made again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -77,6 +77,23 @@ def enter_next(index: Words, extents: Words, loops: Integer) -> bool:
     return True
 
 
+@compile_inline
+def add_rows(rows: Table, filled: Integer, start: Integer, turn: Integer) -> Integer:
+    """Add a phase of iterations [start, turn), or one that fits nowhere; return rows filled."""
+    if turn == start:
+        if turn == 0 or rows[filled - 1, 3] != PLAIN:
+            rows[filled, 1], rows[filled, 3] = turn, PLAIN
+            filled += 1
+        rows[filled - 1, 2] += 1
+        return filled
+    rows[filled, 0], rows[filled, 1] = start, start + 1
+    rows[filled, 2] = max(0, turn - start - 2)
+    if turn - start > 1:
+        filled += 1
+        rows[filled, 0] = turn - 1
+    return filled + 1
+
+
 @compile_kept
 def cut_phases(spans: Table, steps: Table, windows: Table, extents: Words, shift: Integer,
                sets: Integer, ways: Integer, rows: Table, index: Words, bases: Words, counts: Words,
@@ -123,22 +140,11 @@ def cut_phases(spans: Table, steps: Table, windows: Table, extents: Words, shift
             if not fits or turn == extents[loops]:
                 if filled + 2 > len(rows):
                     return -1
-                if turn > start:
-                    rows[filled, 0], rows[filled, 1] = start, start + 1
-                    rows[filled, 2] = max(0, turn - start - 2)
-                    filled += 1
-                    if turn - start > 1:
-                        rows[filled, 0] = turn - 1
-                        filled += 1
-                else:
-                    spare -= 3
-                    if spare < -MOST_PLAIN:
-                        return -1
-                    if turn == 0 or rows[filled - 1, 3] != PLAIN:
-                        rows[filled, 1], rows[filled, 3] = turn, PLAIN
-                        filled += 1
-                    rows[filled - 1, 2] += 1
-                    turn += 1
+                filled = add_rows(rows, filled, start, turn)
+                spare -= 3 if turn == start else 0
+                if spare < -MOST_PLAIN:
+                    return -1
+                turn += 1 if turn == start else 0
                 start = turn
                 phase += 1
                 clear(counts)

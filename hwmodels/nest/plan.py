@@ -29,6 +29,28 @@ Count = Callable[[int, int, int], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Room:
+    """An array a program runs in, once or again.
+
+    Parameters
+    ----------
+    memory : ndarray of int64
+        All of it.
+    changing : tuple of (ndarray, ndarray)
+        What of it a run changes and does not put back, and what it is before.
+    counters : ndarray of int64
+        What it counts.
+    run : callable
+        Runs the program in it on the words of a state.
+    """
+
+    memory: np.ndarray
+    changing: tuple[np.ndarray, np.ndarray]
+    counters: np.ndarray
+    run: Callable[[np.ndarray], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Placed:
     """A plan whose lines have owners.
 
@@ -40,11 +62,17 @@ class Placed:
         (memory, role) of each owner number, those of earlier kernels first.
     counts : tuple of callable
         Per operand, what makes its counts.
+    spare : list of Room
+        What an earlier run is done with.
+    made : dict
+        Counts made last, by the bytes of counters.
     """
 
     front: np.ndarray
     owners: tuple[tuple[str, str], ...]
     counts: tuple[Count, ...]
+    spare: list[Room] = field(default_factory=list)
+    made: dict[bytes, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -84,8 +84,6 @@ class Program:
     skipped : tuple of (int, bool, int)
         Operand, whether stores, and lines filled by phases that are not run: the counters begin
         with them.
-    spare : list of ndarray
-        Arrays that earlier runs are done with.
     """
 
     front: np.ndarray
@@ -98,29 +96,11 @@ class Program:
     firsts: slice
     passes: bool
     skipped: tuple[tuple[int, bool, int], ...] = ()
-    spare: list[np.ndarray] = field(default_factory=list)
 
     @property
     def has_firsts(self) -> bool:
         """Whether there is room for the first lines of sets."""
         return bool(self.firsts.start < self.firsts.stop)
-
-    def take_memory(self, front: np.ndarray) -> np.ndarray:
-        """Return the array to run in, begun as told; its notes are older than stamps to come."""
-        if not self.spare:
-            memory = np.zeros(self.words, dtype=np.int64)
-            memory[:len(front)] = front
-            return memory
-        memory = self.spare.pop()
-        stamp = memory[STAMP_WORD]
-        memory[:self.changing] = front[:self.changing]
-        memory[STAMP_WORD] = stamp
-        return memory
-
-    def give_back(self, memory: np.ndarray) -> None:
-        """Keep the array of a finished run for the next one."""
-        if not self.spare and self.words <= MOST_SPARE_WORDS:
-            self.spare.append(memory)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,12 +156,13 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
             records.append(_record(place, step, len(guards)))
             guards += place.guards
     front = {
-        "code": flat.code, "work": records,
-        "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
+        "code": flat.code,
         "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
         "loops": [[0] * 9] * (depths + 1),
         "misses": [[0] * 3] * len(operands), "leaving": [[0] * 2] * (MAX_OWNERS + 1),
-        # From here on a run leaves all as it was, or stamped.
+        # From here on a run leaves all as it was, or stamped, or filled in before it is used.
+        "work": records,
+        "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
         "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
         "rows": [row for rows in flat.phases for row in rows.tolist()],
         "inner": inner,
@@ -262,7 +243,7 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
     sets = parts["sets"].reshape(cache.sets, -1)
     sets[:, TALLY_WORD] = start["misses"]
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
-                   words=end, changing=start["steps"], records=places["work"],
+                   words=end, changing=start["work"], records=places["work"],
                    misses=places["misses"], leaving=places["leaving"], sets=places["sets"],
                    firsts=places["firsts"], passes="passes" in rooms, skipped=tuple(skipped))
 
