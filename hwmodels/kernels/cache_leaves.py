@@ -11,7 +11,6 @@ from hwmodels.kernels.cache_lines import run_rounds
 from hwmodels.kernels.cache_policies import (
     find_way,
     geometry_of,
-    record_of,
     set_among,
     set_of,
     touch,
@@ -47,6 +46,7 @@ from hwmodels.kernels.cache_words import (
     SHIFT,
     STAMP,
     STEP,
+    THREE,
     TWO,
     WAYS,
     WORK,
@@ -91,7 +91,7 @@ def note_pieces(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                 allowed: Integer, own: Integer) -> Integer:
     """Note the lines that iterations [start, stop) of pieces touch in sets stamped `own`.
 
-    A set has a list of its notes: line, piece, the note before.
+    A set has a list of its notes: line, piece, the note before, the set's record.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def note_pieces(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                 index = set_among(sets, mask, line)
                 if m[allowed + index] == own:
                     s = records + index * words
-                    m[note], m[note + ONE] = line, np.int64(at)
+                    m[note], m[note + ONE], m[note + THREE] = line, np.int64(at), np.int64(s)
                     if m[s + SEEN] != stamp:
                         m[s + SEEN], m[s + FLAGS] = stamp, 1
                     else:
@@ -208,9 +208,7 @@ def touch_pieces(m: Words, end: Integer, start: Integer, stop: Integer,
     note = np.uint64(m[NOTES])
     seen = crowded = 0
     while note < end:
-        line = m[note]
-        index = set_of(m, line)
-        s = record_of(m, index)
+        line, s = m[note], np.uint64(m[note + THREE])
         if m[s + LINE] == np.int64(note):
             seen += 1
             if m[s + FLAGS] == 1:
@@ -218,7 +216,7 @@ def touch_pieces(m: Words, end: Integer, start: Integer, stop: Integer,
             elif m[s + FLAGS] == 2 and m[WAYS] > 1:
                 touch_two(m, s, start, stop)
             else:
-                crowded += touch_sharers(m, s, index, end, start, stop, clash)
+                crowded += touch_sharers(m, s, set_of(m, line), end, start, stop, clash)
         note += FOUR
     return seen, crowded
 

@@ -155,12 +155,32 @@ def choose_victim(m: Words, base: Integer, word: Integer, policy: Integer) -> In
 
 
 @compile_inline
+def look_up_three(m: Words, base: Integer, line: Integer, entry: Integer,
+                  write: Integer) -> Integer:
+    """Look a line up in the ways behind the first of four.
+
+    On a hit they are moved without a branch: which of them holds the line cannot be predicted.
+    """
+    first, a, b, c = m[base], m[base + ONE], m[base + TWO], m[base + THREE]
+    in_a, in_b, in_c = a >> 8 == line, b >> 8 == line, c >> 8 == line
+    if not (in_a | in_b | in_c):
+        if write and not m[ALLOCATE]:
+            return BYPASS
+        m[base], m[base + ONE], m[base + TWO], m[base + THREE] = entry, first, a, b
+        return c
+    found = b if in_b else c
+    found = a if in_a else found
+    m[base] = entry if write else found
+    m[base + ONE] = first
+    m[base + TWO] = b if in_a else a
+    m[base + THREE] = b if in_c else c
+    return HIT
+
+
+@compile_inline
 def look_up_stack(m: Words, base: Integer, line: Integer, mark: Integer,
                   write: Integer) -> Integer:
-    """Look a line up where the entries of a set stand in order, most recent first (LRU).
-
-    Four ways are moved without a branch: which of them holds the line cannot be predicted.
-    """
+    """Look a line up where the entries of a set stand in order, most recent first (LRU)."""
     first = m[base]
     if first >> 8 == line:
         if write:
@@ -169,21 +189,7 @@ def look_up_stack(m: Words, base: Integer, line: Integer, mark: Integer,
     ways = np.uint64(m[WAYS])
     entry = line << 8 | mark
     if ways == FOUR:
-        a, b, c = m[base + ONE], m[base + TWO], m[base + THREE]
-        in_a, in_b, in_c = a >> 8 == line, b >> 8 == line, c >> 8 == line
-        hit = in_a | in_b | in_c
-        if not (hit or m[ALLOCATE] or not write):
-            return BYPASS
-        found = b if in_b else c
-        found = a if in_a else found
-        found = found if hit else entry
-        above = in_a | in_b
-        left = HIT if hit else c
-        m[base] = entry if write else found
-        m[base + ONE] = first
-        m[base + TWO] = b if in_a else a
-        m[base + THREE] = c if above else b
-        return left
+        return look_up_three(m, base, line, entry, write)
     way = ONE
     while way < ways and m[base + way] >> 8 != line:
         way += ONE
