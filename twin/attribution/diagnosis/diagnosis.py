@@ -43,7 +43,7 @@ from twin.attribution.diagnosis.faults import (
     join_faults,
     prior_of,
 )
-from twin.attribution.diagnosis.finding import Diagnosis, Finding, merge_unknown
+from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, merge_unknown
 from twin.attribution.diagnosis.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.diagnosis.likelihood import kernel_errors, price_errors
 from twin.attribution.diagnosis.marks import (
@@ -389,4 +389,4 @@ def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:
 def _describe_fit(weight: Weight, total: float, digits: int) -> str:
     spread = math.exp(float(np.std(weight.residual))) - 1
     return (f"measured {total / float(weight.predicted.sum()):.{2 + digits}f} x what it predicts, "
-            f"layers apart by {100 * spread:.{digits}f} %")
+            f"{APART}{100 * spread:.{digits}f} %")

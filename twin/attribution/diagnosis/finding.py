@@ -13,6 +13,11 @@ from twin.attribution.diagnosis.faults import DECLARED, UNKNOWN, Fault
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
 
+APART = "layers apart by "
+"""Before the figure that ends the first evidence of each fault."""
+
+GIVE = "give a measurement known to be right (--healthy DIR), or "
+
 NONE_NEEDED = "none needed"
 """What to do where what was expected was measured."""
 
@@ -136,6 +141,24 @@ class Diagnosis:
             return self._advise()
         return f"if so: {self._advise()}"
 
+    @property
+    def gap(self) -> str:
+        """How far what was measured is from what was expected, in words."""
+        return (f"measured is {say_ratio(self.declared_ratio)} x what "
+                f"{'is known to be right' if self.healthy else 'is predicted'}")
+
+    @property
+    def reason(self) -> str:
+        """Why nothing listed is the verdict, where that is "as declared" and not met; else ""."""
+        if self.verdict.fault.kind != DECLARED or self.repeats_as_declared:
+            return ""
+        runs = (f"runs repeat within {100 * max(self.repeats, 1e-4):.2g} %"
+                if self.repeats is not None else
+                "how well runs repeat is not known from a single one (assumed: within "
+                f"{100 * REPEATS_FLOOR:.2g} %)")
+        return (f"{runs}: no listed fault is likelier than "
+                f"{'chance' if self.healthy else 'prices that are off'}")
+
     def _advise(self) -> str:
         verdict = self.verdict
         if verdict.fault.kind == UNKNOWN:
@@ -144,17 +167,8 @@ class Diagnosis:
             return verdict.fault.remedy
         if self.repeats_as_declared:
             return NONE_NEEDED
-        runs = (f"runs repeat within {100 * max(self.repeats, 1e-4):.2g} %"
-                if self.repeats is not None else
-                "how well runs repeat is not known from a single one (assumed: within "
-                f"{100 * REPEATS_FLOOR:.2g} %)")
-        said = (f"measured is {say_ratio(self.declared_ratio)} x what "
-                f"{'is known to be right' if self.healthy else 'is predicted'}, and {runs}: "
-                "no listed fault is likelier than "
-                f"{'chance' if self.healthy else 'prices that are off'}")
-        return said + ("" if self.healthy else
-                       "; give a measurement known to be right (--healthy DIR), or learn the "
-                       "board's prices (twin calibrate)")
+        return f"{self.gap}, and {self.reason}" + (
+            "" if self.healthy else f"; {GIVE}learn the board's prices (twin calibrate)")
 
 
 def merge_unknown(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -9,13 +9,15 @@ from rich.text import Text
 
 from twin.attribution.diagnosis.error_model import STAND_IN
 from twin.attribution.diagnosis.faults import JOINED
-from twin.attribution.diagnosis.finding import SURE, Diagnosis
+from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say_ratio
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 MOST_FAULTS = 6
+FIT = "measured /\npredicted"
+SPREAD = "layers\napart by"
 SETTLED = 0.9
 """Below this probability other kinds are named beside the verdict's."""
 
@@ -27,37 +29,68 @@ LEAST_SHOWN = 0.01
 
 
 def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
-    """Return the faults by probability with their evidence, and what was observed besides."""
-    verdict = diagnosis.verdict
-    table = new_table(("probability", "fault", "kind", "evidence"), ("probability",),
-                      title="what explains the pattern")
-    for finding in diagnosis.findings[:MOST_FAULTS]:
-        add_row(table, (f"{100 * finding.probability:.1f} %", finding.fault.name,
-                        finding.fault.kind, "; ".join(finding.evidence)),
-                style="bold" if finding is verdict else "")
-    kinds = list(diagnosis.kinds.items())
-    both = "two at once: " if JOINED in verdict.fault.kind else ""
-    lines = [("verdict", f"{both}{verdict.fault.name}, {100 * diagnosis.stated:.1f} % by kind"),
-             ("remedy", diagnosis.remedy),
-             ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers"
-                         f"{diagnosis.left_out and f' {diagnosis.left_out}'}; errors: "
-                         f"{diagnosis.errors.source}"),
-             *([("rests on", ", ".join(diagnosis.rests_on))] if diagnosis.rests_on else []),
-             ("counters", _describe_counters(diagnosis)),
-             *(("observed", text) for text in diagnosis.observations)]
-    if diagnosis.errors == STAND_IN:
-        lines.append(("caution", "other kernels stand in for those that ran: faults of kernels and "
-                                 "small faults may be accused or missed; give --healthy DIR"))
-    if diagnosis.telling:
-        lines.insert(2, ("to tell", diagnosis.telling))
+    """Return what is wrong, how sure that is and what would tell; then the faults, then on what."""
+    return spaced([new_pairs(_answer(diagnosis)), *_weigh_faults(diagnosis),
+                   new_pairs(_say_basis(diagnosis))])
+
+
+def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """Return verdict, rivals, what would tell and what to do; nothing of it twice."""
+    verdict, kinds = diagnosis.verdict.fault, list(diagnosis.kinds.items())
+    both = "two at once: " if JOINED in verdict.kind else ""
+    said = f"{both}{verdict.name}, {100 * diagnosis.stated:.0f} %"
+    if diagnosis.stated < SURE:
+        said += ", only the likeliest of several"
+    lines = [("verdict", f"{said}; {diagnosis.gap}")]
     others = [f"{kind}{' at once' if JOINED in kind else ''} {100 * chance:.0f} %"
               for kind, chance in kinds[1:4] if chance >= LEAST_OR]
     if others and kinds[0][1] < SETTLED:
-        lines.insert(1, ("or", ", ".join(others)))
-    if diagnosis.indistinct:
-        lines.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
-                                        "than 1 % of any layer here"))
-    return spaced([table, new_pairs(lines)])
+        lines.append(("or", ", ".join(others)))
+    if diagnosis.telling:
+        told = " or ".join(kind for kind, _ in kinds[:2]) + ": "
+        lines.append(("to tell", diagnosis.telling.removeprefix(told)))
+    remedy = diagnosis.remedy.replace(f"{diagnosis.gap}, and ", "", 1)
+    if "--healthy" in diagnosis.telling:
+        remedy = remedy.replace(GIVE, "", 1)
+    lines.append(("remedy", remedy))
+    if diagnosis.errors == STAND_IN:
+        lines.append(("caution", "other kernels stand in for those that ran: faults of kernels and "
+                                 "small faults may be accused or missed"
+                                 + ("" if "--healthy" in diagnosis.telling
+                                    else "; give --healthy DIR")))
+    return lines
+
+
+def _weigh_faults(diagnosis: Diagnosis) -> list[RenderableType]:
+    """Return the likeliest faults, and under them what is evidence for each alike."""
+    shown = diagnosis.findings[:MOST_FAULTS]
+    common = [text for text in shown[0].evidence[1:]
+              if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
+    own = [[text for text in one.evidence[1:] if text not in common] for one in shown]
+    columns = ("probability", "fault", "kind", FIT, SPREAD, *(["evidence"] if any(own) else []))
+    table = new_table(columns, ("probability", FIT, SPREAD), drops=("kind",),
+                      title="what explains the pattern")
+    for finding, evidence in zip(shown, own, strict=True):
+        ratio = diagnosis.measured / sum(finding.predicted.values())
+        add_row(table, (f"{100 * finding.probability:.1f} %", finding.fault.name,
+                        finding.fault.kind, say_ratio(ratio),
+                        "".join(finding.evidence[:1]).rpartition(APART)[2],
+                        *(["; ".join(evidence)] if any(own) else [])),
+                style="bold" if finding is diagnosis.verdict else "")
+    return [table, *([f"of each alike: {'; '.join(common)}"] if common else [])]
+
+
+def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """Return what the verdict rests on, and what it cannot see."""
+    left_out = diagnosis.left_out and f" {diagnosis.left_out}"
+    return [
+        ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers{left_out}; errors: "
+                    f"{diagnosis.errors.source}"),
+        ("rests on", "; ".join(filter(None, (", ".join(diagnosis.rests_on),
+                                             _describe_counters(diagnosis))))),
+        *(("observed", text) for text in diagnosis.observations),
+        *([("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less than 1 % of "
+                              "any layer here")] if diagnosis.indistinct else [])]
 
 
 def possible_table(possible: Sequence[Possible], account: Account) -> RenderableType:
@@ -79,11 +112,11 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Renderable
 
 
 def _describe_counters(diagnosis: Diagnosis) -> str:
-    """Return which counts it rests on, and whether a core has them."""
+    """Return whether a core has the counts it rests on."""
     if not diagnosis.counters:
         return f"{diagnosis.quantity} alone, as any Cortex-M with a cycle counter sends"
-    return (f"{' and '.join(diagnosis.counters)} besides {diagnosis.quantity}: a Cortex-M without "
-            "a PMU (M4, M7, M33) cannot count them")
+    return (f"a Cortex-M without a PMU (M4, M7, M33) cannot count "
+            f"{' and '.join(diagnosis.counters)}")
 
 
 def split_table(splits: Mapping[str, Split], difference: Difference) -> RenderableType:

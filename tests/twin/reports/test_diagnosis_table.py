@@ -1,0 +1,63 @@
+"""What `twin diagnose` prints: the answer first, and nothing twice."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from twin.attribution.diagnosis.error_model import BINARY
+from twin.attribution.diagnosis.faults import DECLARED, Fault
+from twin.attribution.diagnosis.finding import APART, GIVE, Diagnosis, Finding
+from twin.reports.tables.diagnosis import diagnosis_report
+
+ALIKE = ("instructions 1.00 x those predicted, 1.00 x expected", "262,207 cache lines filled")
+TELLING = ("%s or %s: measure the same image where it is known to be right (--healthy); or time a "
+           "run with a host's clock or a logic analyser beside its cycles: the ratio is the "
+           "core's clock")
+
+
+def diagnose(*kinds, telling=TELLING):
+    return Diagnosis(
+        findings=tuple(Finding(
+            fault=Fault(kind=kind, name=f"{kind} of it", remedy="mend it"), prior=0.1,
+            probability=chance, predicted={1: predicted},
+            evidence=(f"measured {100 / predicted:.2f} x what it predicts, {APART}1 %", *ALIKE,
+                      *(["a header speaks against it"] if kind == "SIMD" else [])))
+            for kind, chance, predicted in kinds),
+        quantity="cycles", layers=(1,), errors=BINARY, measured=100.0, repeats=0.001,
+        counters=("instructions",), observations=("runs of a layer scatter by 0 %",),
+        indistinct=("prefetch of it",), rests_on=("cycles per layer", "instructions"),
+        telling=telling and telling % (kinds[0][0], kinds[1][0]))
+
+
+@pytest.mark.parametrize("kinds,first,remedy", [
+    (((DECLARED, 0.86, 96.0), ("clock", 0.1, 110.0), ("SIMD", 0.04, 99.0)),
+     "as declared of it, 86 %; measured is 1.042 x what is predicted",
+     "runs repeat within 0.1 %: no listed fault is likelier than prices that are off; learn the "
+     "board's prices (twin calibrate)"),
+    ((("clock", 0.45, 110.0), ("SIMD", 0.35, 99.0), (DECLARED, 0.2, 50.0)),
+     "clock of it, 45 %, only the likeliest of several; measured is 2.000 x what is predicted",
+     "if so: mend it")])
+def test_five_lines_say_what_how_sure_and_what_would_tell(kinds, first, remedy):
+    found = diagnose(*kinds)
+    out = io.StringIO()
+    Console(file=out, width=80).print(diagnosis_report(found))
+    lines = out.getvalue().splitlines()
+    told = " ".join(" ".join(lines).split())
+    assert first in told and f"remedy {remedy} what explains the pattern" in told
+    assert [line.split()[0] for line in lines if line[:1].strip()][:4] == [
+        "verdict", "or", "to", "remedy"]
+    assert next(place for place, line in enumerate(lines) if line.startswith("remedy")) <= 6
+    for once in (*ALIKE, "--healthy", "measured is", "a header speaks", "prefetch of it"):
+        assert told.count(once) == 1, once
+    assert GIVE in found.remedy or remedy.startswith("if so")  # a document keeps all of it
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_settled_verdict_needs_no_rivals():
+    out = io.StringIO()
+    Console(file=out, width=80).print(diagnosis_report(
+        diagnose((DECLARED, 0.99, 100.0), ("clock", 0.01, 50.0), telling="")))
+    assert [line.rstrip() for line in out.getvalue().splitlines()[:2]] == [
+        "verdict  as declared of it, 99 %; measured is 1.000 x what is predicted",
+        "remedy   none needed"]
