@@ -109,8 +109,9 @@ def check_image(path: str | Path, port: str) -> None:
         raise LinkError(f"{path}: not an image of the firmware; accepted: what `twin firmware "
                         f"build --port {port}` makes")
     if port != found and not port.startswith(f"{found}-"):  # all cores of unicorn are one port
-        raise LinkError(f"{path}: the image is for port {found}, not {port}; build it with "
-                        f"`twin firmware build --port {port}`")
+        raise LinkError(f"{path}: the image is for port {found}, not {port}, which has other "
+                        "clocks and another serial line; accepted: no --image (one is built), or "
+                        f"what `twin firmware build MODEL -b BOARD --port {port}` makes")
 
 
 def _find_port(elf: Any) -> str | None:
