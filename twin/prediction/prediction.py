@@ -107,6 +107,11 @@ class LayerPrediction:
         return self.name if self.called else self.op
 
     @property
+    def tick(self) -> str:
+        """Its label with its place, as axes bear it: "conv_2d  3", or as tables do "3 run_3"."""
+        return f"{self.index} {self.name}" if self.called else f"{self.op}  {self.index}"
+
+    @property
     def arithmetic_intensity(self) -> float:
         """MACs per byte moved."""
         return self.macs / self.bytes_moved if self.bytes_moved else 0.0

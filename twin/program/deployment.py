@@ -264,7 +264,7 @@ def deploy_program(elf: Elf, board: Board, wanted: Wanted) -> Program:
     found = find_program(elf, board, wanted)
     places = dict(board.placement)
     return Program(
-        graph=_make_graph(elf, found), board=board, runtime=RUNTIME, elf=elf, wanted=wanted,
+        graph=_make_graph(elf, wanted, found), board=board, runtime=RUNTIME, elf=elf, wanted=wanted,
         found=found, code=_most_used(found),
         weights=_most_held(elf, board, constant=True) or _by_role(board, places["weights"]),
         arena=_most_held(elf, board, constant=False) or _by_role(board, places["arena"]))
@@ -299,7 +299,15 @@ def _by_role(board: Board, role: str) -> str:
     return choose_memory(board, role).name
 
 
-def _make_graph(elf: Elf, found: Found) -> Graph:
+def _name_part(elf: Elf, wanted: Wanted) -> str:
+    """Return what pictures and tables call a program: the billed function, and its file."""
+    part = wanted.call or wanted.begin or ""
+    if wanted.end and not wanted.call:
+        part += f" to {wanted.end}"
+    return f"{part} of {elf.path.name}" if part else elf.path.name
+
+
+def _make_graph(elf: Elf, wanted: Wanted, found: Found) -> Graph:
     """Return layers as a graph: of each the bytes it loads and stores, and its products."""
     tensors: list[Tensor] = []
     layers = []
@@ -314,5 +322,5 @@ def _make_graph(elf: Elf, found: Found) -> Graph:
                                    "macs": sum(one.mac_lanes for one in traffic)}
         layers.append(Layer(index=index, name=name, op="function", inputs=(2 * index,),
                             outputs=(2 * index + 1,), options=tuple(sorted(options.items()))))
-    return Graph(name=elf.path.stem, source=str(elf.path), sha256=elf.sha256,
+    return Graph(name=_name_part(elf, wanted), source=str(elf.path), sha256=elf.sha256,
                  tensors=tuple(tensors), layers=tuple(layers), inputs=(), outputs=())

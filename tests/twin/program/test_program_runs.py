@@ -100,6 +100,8 @@ def test_a_program_comes_through_its_start_up_and_says_what_it_guessed(program):
     made = twin.deploy_elf(program, BOARD, begin="infer", nth=3, layers="layer_*")
     assert [layer.name for layer in twin.predict(made).layers] == [
         "layer_dense", "layer_fast", "between layers"]
+    assert twin.predict(made).layers[1].tick == "1 layer_fast"  # as tables have it
+    assert made.graph.name == f"infer of {program.name}"
     polls = {one["register"]: one["value"] for one in made.found.polls}
     # Ready bits: bit 17 beside the enabled bit 16; the clock asked for by 2, echoed two bits up.
     assert polls[0x40023800] == 1 << 17 | 1 << 16 and polls[0x40023808] == 2 << 2 | 2

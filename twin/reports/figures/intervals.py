@@ -58,11 +58,11 @@ def draw_intervals(prediction: Prediction, axes: Axes, quantity: str = "time") -
     rows: list[tuple[str, float | None, Interval | None]]
     if quantity == "time":
         factor, rows = 1e-3, [("whole", prediction.time_us, sure.time_us), *(
-            (f"{layer.label}  {layer.index}", layer.time_us, known.time_us)
+            (layer.tick, layer.time_us, known.time_us)
             for layer, known in zip(prediction.layers, sure.layers, strict=True))]
     else:
         factor, rows = 1.0, [("whole", prediction.energy_uj, sure.energy_uj), *(
-            (f"{layer.label}  {layer.index}", layer.energy_uj, known.energy_uj)
+            (layer.tick, layer.energy_uj, known.energy_uj)
             for layer, known in zip(prediction.layers, sure.layers, strict=True))]
     for place, (_, value, interval) in enumerate(rows):
         if not value or interval is None:

@@ -69,7 +69,7 @@ def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> N
     shares = percentages(ends, decimals=1)
     for row, (end, share) in enumerate(zip(ends, shares, strict=True)):
         axes.text(end + 0.008 * longest, row, f"{share:.1f} %", va="center", fontsize=7)
-    axes.set_yticks(rows, [f"{layer.label}  {layer.index}" + (" *" if layer.assumed else "")
+    axes.set_yticks(rows, [layer.tick + (" *" if layer.assumed else "")
                            for layer in prediction.layers])
     axes.set_ylim(len(prediction.layers) - 0.4, -0.6)
     axes.set_xlim(0, 1.1 * longest)

@@ -154,7 +154,7 @@ def _ram_parts(prediction: Prediction) -> str:
     for name, size_bytes in prediction.deployment.ram_parts.items():
         within = f" (scratch up to {scratch:,} of it)" if name == "arena" and scratch else ""
         if size_bytes:
-            parts.append(f"{name} {size_bytes:,}{within}")
+            parts.append(f"{name.replace('_', ' ')} {size_bytes:,}{within}")
     return " + ".join(parts) + " bytes"
 
 
