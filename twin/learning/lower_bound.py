@@ -10,9 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
+from hwmodels.quantities import format_frequency, format_time, significant
 from twin.deployment.deployment import Deployment
+from twin.deployment.placement import layer_dtype
+from twin.network.graph import Graph
+from twin.network.operators import layer_macs
 from twin.prediction.prediction import Prediction, predict
+from twin.prediction.roofs import npu_macs_per_cycle, peak_macs_per_cycle
 
 DOUBT: Mapping[str, tuple[float, float | None]] = {
     "read": (1.1, 1.25), "open": (1.1, 2.0), "assumed": (2.0, None)}
@@ -57,6 +63,75 @@ class Impossible:
         return (f"{what} in {self.cycles:,.0f} cycles: a {self.core} needs {self.least_cycles:,.0f}"
                 f" at least ({self.instructions:,.0f} instructions, {self.per_cycle:g} a cycle at "
                 f"most, count doubted by {self.doubt:g} x); another network, clock or unit?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreachable:
+    """More products in a time than the units of a board do, whatever the library.
+
+    Parameters
+    ----------
+    macs : int
+        Of the network, without dead channels.
+    cycles, hertz : float
+        Of the core's clock: measured, and its frequency.
+    most : float
+        MACs a cycle of that clock its units do at most.
+    core : str
+        Model and instruction set, and the accelerator beside it.
+    """
+
+    macs: int
+    cycles: float
+    hertz: float
+    most: float
+    core: str
+
+    def tell(self, whose: str = "") -> str:
+        """Say what was measured, and what is possible at which clock and whose, in one line."""
+        return (f"{self.macs:,} MACs in {format_time(1e6 * self.cycles / self.hertz)} are "
+                f"{significant(self.macs / self.cycles, 3)} in each cycle of the core at "
+                f"{format_frequency(self.hertz)}{whose}; {self.core} does {self.most:g} at "
+                "most, with any library")
+
+
+def find_unreachable(graph: Graph, board: Board, cycles: float, hertz: float,
+                     ) -> Unreachable | None:
+    """Return by how much a measurement outruns the units that multiply; None where it does not.
+
+    Parameters
+    ----------
+    graph : Graph
+        What was measured.
+    board : Board
+        What it ran on.
+    cycles, hertz : float
+        Of the core's clock: measured of the whole network, and its frequency.
+
+    Notes
+    -----
+    least = sum over types of MACs / peak MACs a cycle (`peak_macs_per_cycle`), an accelerator's
+    peak added to the core's. Dead channels, which some libraries leave out, are not counted, nor
+    are types whose peak is not known. Ignores arithmetic with fewer products (Winograd's) and
+    weights of zero that are skipped.
+    """
+    from twin.network.rewrites.dead_channels import drop_dead_channels
+
+    live = drop_dead_channels(graph)
+    beside = npu_macs_per_cycle(board)
+    if beside is not None and board.npu is not None:
+        beside *= board.clock(board.npu.clock).frequency_hz / hertz
+    macs, least = 0, 0.0
+    for layer in live.layers:
+        peak = peak_macs_per_cycle(board, layer_dtype(live, layer))
+        if peak is not None:
+            macs += layer_macs(live, layer)
+            least += layer_macs(live, layer) / (peak + (beside or 0.0))
+    if not 0 < cycles < least:
+        return None
+    core = board.core
+    return Unreachable(macs=macs, cycles=cycles, hertz=hertz, most=macs / least,
+                       core=f"a {core.model} ({core.isa})" + (" with its NPU" if beside else ""))
 
 
 def find_impossible(deployment: Deployment, cycles: Iterable[tuple[int | None, float]],

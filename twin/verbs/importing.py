@@ -13,6 +13,7 @@ from calibration.importers import Imported
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, write_measurement
+from hwmodels.quantities import format_frequency
 from twin.reports.export import check_place
 from twin.runtimes import load_runtime
 
@@ -100,7 +101,8 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
             _check_work(measurement, graph, str(log))
         measurement = _identify(measurement, graph)
     measurement, remarks = _settle_runtime(measurement, stated, graph, str(log))
-    fast = () if graph is None else _tell_impossible(measurement, graph)
+    fast = () if graph is None else _tell_impossible(
+        measurement, graph, str(log), partial=partial, anyway=anyway)
     write_measurement(folder, measurement)
     return ImportedLog(measurement=measurement, folder=folder,
                        remarks=(*_list_findings(imported, board), *remarks, *fast))
@@ -173,23 +175,54 @@ def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | 
     return replace(measurement, header=replace(header, runtime=name)), remark
 
 
-def _tell_impossible(measurement: Measurement, graph: Graph) -> tuple[str, ...]:
-    """Return what is faster than the core can be, where board and library are known."""
-    from hwmodels.errors import TwinError
-    from twin.deployment.deployment import deploy
-    from twin.learning.lower_bound import find_impossible
+def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the log", *,
+                     partial: bool = False, anyway: bool = False) -> tuple[str, ...]:
+    """Return what is faster than the core can be; refuse what no library can be.
+
+    Raises
+    ------
+    MeasurementError
+        For more products in a cycle than the core does, unless it is taken anyway.
+    """
+    from twin.learning.lower_bound import find_unreachable
     from twin.learning.observations import list_cycles
-    from twin.runtimes.stated import describe_open
+    from twin.network.operators import layer_macs
 
     header = measurement.header
     board = None if header.board == UNKNOWN else _find_board(header.board)
-    if board is None or header.kind != "measured" or describe_open(header.runtime, board):
+    if board is None or header.kind != "measured":
+        return ()
+    clock = board.core.clock
+    hertz = dict(header.clocks_hz).get(clock) or board.clock(clock).frequency_hz
+    found, ticks = dict(list_cycles(measurement, hertz)), dict(header.clocks_hz).get("timer")
+    whole = found.get(None, 0.0)
+    if not whole and not partial and len(found) >= sum(
+            layer_macs(graph, layer) > 0 for layer in graph.layers):
+        whole = sum(found.values()) + (len(found) * hertz / ticks if ticks else 0.0)  # cut off
+    over = find_unreachable(graph, board, whole, hertz)
+    if over is None:
+        return _tell_too_fast(measurement, graph, board, found.get(None))
+    own = "" if clock in dict(header.clocks_hz) else " (the board's own; --cpu-clock says another)"
+    unit = f"--clock {format_frequency(ticks)} that of its ticks" if ticks else "the unit right"
+    said = f"{where}: {over.tell(own)}; is {unit}, or the log of another network or board?"
+    if not anyway:
+        raise MeasurementError(f"{said} --anyway takes it")
+    return (f"{said} `calibrate` will refuse it",)
+
+
+def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,
+                   cycles: float | None) -> tuple[str, ...]:
+    """Return what is faster than the library's instructions can be, where that is known."""
+    from hwmodels.errors import TwinError
+    from twin.deployment.deployment import deploy
+    from twin.learning.lower_bound import find_impossible
+    from twin.runtimes.stated import describe_open
+
+    if cycles is None or describe_open(measurement.header.runtime, board):
         return ()
     try:
-        deployment = deploy(graph, board, runtime=header.runtime)
-        hertz = board.clock(board.core.clock).frequency_hz
-        whole = [one for one in list_cycles(measurement, hertz) if one[0] is None]
-        found = find_impossible(deployment, whole)
+        found = find_impossible(deploy(graph, board, runtime=measurement.header.runtime),
+                                [(None, cycles)])
     except TwinError:  # It does not fit, or its runtime is only a name.
         return ()
     return () if found is None else (f"{found} `calibrate` will refuse it",)

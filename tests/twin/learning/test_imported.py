@@ -58,6 +58,20 @@ def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws)
     assert {entry.runtime for entry in said.entries} == {RUNTIME}
 
 
+def test_a_log_no_core_can_do_is_refused_whatever_library_it_is_of(tmp_path, kws):
+    fast = {"board": BOARD, "model": "kws", "clock_hz": TICKS_HZ}
+    log, folder = write_log(tmp_path, kws, 0.01), tmp_path / "fast"
+    for runtime in (None, RUNTIME):
+        with pytest.raises(MeasurementError, match=(
+                r"in each cycle of the core at 120 MHz \(the board's own; --cpu-clock says another"
+                r"\); a cortex-m4 \(armv7e-m\) does 2 at most, with any library; is --clock 120 "
+                r"MHz that of its ticks")):
+            twin.import_log("tflm", log, runtime=runtime, output=folder, **fast)
+        assert not folder.exists()
+    taken = twin.import_log("tflm", log, output=folder, anyway=True, **fast)
+    assert any("does 2 at most" in one for one in taken.remarks)
+
+
 def test_a_release_measured_on_the_board_is_considered(tmp_path, kws):
     """TFLite Micro 2.3.1 takes twice as long there: the log is of it, not of nothing known."""
     old = twin.import_log("tflm", write_log(tmp_path, kws, 2.3), board=BOARD, model="kws",

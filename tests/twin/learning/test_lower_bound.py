@@ -7,9 +7,12 @@ from made_measurements import measure
 
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import write_measurement
+from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
-from twin.learning.lower_bound import find_impossible
+from twin.learning.lower_bound import find_impossible, find_unreachable
 from twin.learning.observations import observe_folder
+from twin.network.operators import graph_macs
+from twin.network.zoo import build
 from twin.prediction.prediction import predict
 
 
@@ -63,3 +66,17 @@ def test_importing_says_that_a_log_is_too_fast(prediction):
         log = measure(prediction, factor=factor, model="kws", runtime="tflm-cmsis-nn@2023")
         said = _tell_impossible(log, prediction.deployment.graph)
         assert len(said) == told and all("calibrate" in one for one in said)
+
+
+@pytest.mark.parametrize("board,most", [
+    ("nucleo_l4r5zi", 2), ("rpi_pico", 0.5), ("apollo510_evb", 8), ("esp32c3_devkitm", 0.5),
+    ("stm32n6570_dk", 8 + 288 / 0.8)])  # 4 units of 72 at 1 GHz beside a core at 800 MHz
+def test_no_library_does_more_products_than_the_units_of_a_board(board, most):
+    graph, machine = build("kws"), load_board(board)
+    least = graph_macs(graph) / most
+    assert find_unreachable(graph, machine, 1.001 * least, 80e6) is None or board[0] == "s"
+    hertz = machine.clock(machine.core.clock).frequency_hz
+    assert find_unreachable(graph, machine, 1.001 * least, hertz) is None
+    found = find_unreachable(graph, machine, least / 10, hertz)
+    assert found.most == pytest.approx(most)
+    assert f"at {hertz / 1e6:g} MHz, mine; a {machine.core.model}" in found.tell(", mine")
