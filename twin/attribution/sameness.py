@@ -17,6 +17,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.attribution.side import Side
 from twin.errors import NotTheSameError
+from twin.learning.folders import tell_other_file
 from twin.network.operators import OPERATORS
 
 REFUSE, WARN, NOTE = "refuse", "warn", "note"
@@ -244,11 +245,10 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
         elif known != _find_board(ours):
             hint = "" if _alike(first, second) else f"; predict with -b {theirs}"
             yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
-    hashes = [side.environment.get(BOARD_HASH) for side in (first, second)]
-    if second.kind != "predicted" and None not in hashes and hashes[0] != hashes[1]:
-        yield Finding(level=NOTE if _alike(first, second) else WARN, what="board file",
-                      text=f"that of {theirs} said something else when it was measured, clocks and "
-                      "supply apart: another file of that name, another version of it, or --set")
+    other = tell_other_file(theirs, *(side.environment.get(BOARD_HASH)
+                                      for side in (second, first)))
+    if second.kind != "predicted" and other:
+        yield Finding(level=NOTE if _alike(first, second) else WARN, what="board file", text=other)
 
 
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:

@@ -66,5 +66,26 @@ def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
     return [*first.values()], remarks
 
 
+def tell_other_file(name: str, then: str | None, now: str | None) -> str:
+    """Return what to know where a board's file says something else than when it was measured.
+
+    Parameters
+    ----------
+    name : str
+        Of the board.
+    then, now : str or None
+        Its hashes (`hwmodels.board.file.hash_board`); None is not known.
+
+    Returns
+    -------
+    str
+        "" where nothing is known to differ.
+    """
+    if None in (then, now) or then == now:
+        return ""
+    return (f"that of {name} said something else when it was measured, clocks and supply apart: "
+            "another file of that name, another version of it, or --set")
+
+
 def _size_of(samples: Path) -> int:
     return samples.stat().st_size if samples.is_file() else 0

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.fitting.overlay import Overlay, write_overlay
-from calibration.measurement.measurement import read_header
-from hwmodels.board.file import load_board
+from calibration.measurement.measurement import BOARD_HASH, read_header
+from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
-from twin.learning.folders import drop_repeated, warm_of_campaign
+from twin.learning.folders import drop_repeated, tell_other_file, warm_of_campaign
 from twin.learning.observations import observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place
@@ -64,6 +64,11 @@ def calibrate(folders: str | PathLike[str] | Sequence[str | PathLike[str]], boar
     for remark in repeated:
         on_remark(remark)
     probes, networks = split_folders(once)
+    now = hash_board(machine)
+    for folder, header in ((one, read_header(one)) for one in once):
+        other = tell_other_file(header.board, dict(header.environment).get(BOARD_HASH), now)
+        if other and header.board == machine.name:
+            on_remark(f"{folder}: board file: {other}; prices are learnt for today's")
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
     observations = [one for folder in networks for one in observe_folder(

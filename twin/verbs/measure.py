@@ -9,8 +9,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from calibration.measurement.measurement import BOARD_HASH
+from hwmodels.board.file import hash_board
 from hwmodels.files import read_regular
 from twin.errors import UsageError
+from twin.learning.folders import tell_other_file
 from twin.network.readers import read_model
 from twin.verbs.campaign import Run, read_begun, refuse_other
 from twin.verbs.claims import CLAIM, claim_folder
@@ -74,7 +77,8 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     LinkError
         When the board does not answer.
     """
-    options, watcher = aim(board, options), watcher or Watcher()
+    options = aim(board, options, reads_image=options is not None and not options.probe)
+    watcher = watcher or Watcher()
     if options.resume and options.output is None:
         raise UsageError("--resume needs the -o DIR of a network's measurement")
     machine = find_machine(board, options)
@@ -85,7 +89,7 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
         if not _has_begun(folder, options.resume) and options.resume:
             watcher.remark(f"{folder}: nothing was kept to go on with; begun anew")
         if options.resume:
-            _check_resumed(folder, graph, machine, options)
+            _check_resumed(folder, graph, machine, options, watcher)
         data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
         if options.probe:
             from twin.verbs.listening import listen_to_probe
@@ -116,10 +120,20 @@ def _count_bytes(folder: Path) -> int:
 
 
 def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
-                   options: MeasureOptions) -> None:
-    """Refuse to go on with a measurement of something else, before anything is built."""
+                   options: MeasureOptions, watcher: Watcher) -> None:
+    """Refuse to go on with a measurement of something else, before anything is built.
+
+    What an emulated board is follows from its file; of a real one another file is only told.
+    """
     board = machine.name if machine is not None else HOST
+    now = None if machine is None else hash_board(machine)
     for header in read_begun(folder):
+        then = dict(header.environment).get(BOARD_HASH)
+        if other := tell_other_file(board, then, now):
+            if options.virtual is not None:
+                raise UsageError(f"{folder}: cannot be gone on with: the board's file: {other}; "
+                                 "an emulated board is what its file says: give another -o")
+            watcher.remark(f"{header.temperature}: board file: {other}")
         clocks = dict(header.clocks_hz)
         then_hz, now_hz = clocks.get("cpu"), options.clock_hz  # Asked of a virtual board's alone.
         if options.virtual is None or not then_hz or not now_hz or (
