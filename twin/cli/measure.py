@@ -22,7 +22,9 @@ Port = Annotated[str | None, typer.Option(
 Virtual = Annotated[str | None, typer.Option(
     "--virtual", metavar="NAME", help="A board of `twin boards --virtual`, or host.")]
 Image = Annotated[str | None, typer.Option(
-    "--image", metavar="ELF", help="Firmware for the virtual board; by default it is built.")]
+    "--image", metavar="ELF", help="Firmware for the virtual board; by default it is built. Of a "
+                                    "real board what was flashed, where it was built elsewhere "
+                                    "than under build/firmware.")]
 Runs = Annotated[int | None, typer.Option(
     "--runs", min=1, help="Runs that are kept, warm, and cold where the port empties caches; by "
                           "default 100, of micro-benchmarks 5.")]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
 from hwmodels.errors import TwinError
+from hwmodels.files import read_regular
 from twin.errors import UsageError
 from twin.verbs.claims import claim_folder
 from twin.verbs.measuring import HOST, MeasureOptions, PowerRuns, Watcher
@@ -188,13 +189,17 @@ class Run:
         if self.board is None:
             return ()
         from twin.image.compile.image_sizes import read_sizes
+        from twin.image.compile.ports import read_fixed_places
 
-        declared = dict(self.board.placement)
-        image = find_image(digest) if made is None else made.image
+        declared, fixed = dict(self.board.placement), read_fixed_places(self.board)
+        image = self.find_flashed(digest) if made is None else made.image
+        if image is None and fixed:
+            return tuple((declared | dict(fixed)).items())  # of every image of the board's port
         if image is None:
             self.watcher.remark("placement: as the board's file declares, as the image that runs "
                                 f"is none under {BUILT}: "
-                                + ", ".join(f"{role} in {name}" for role, name in declared.items()))
+                                + ", ".join(f"{role} in {name}" for role, name in declared.items())
+                                + "; --image FILE names one built elsewhere")
             return tuple(declared.items())
         found = dict(read_sizes(image, self.board).placement)
         others = [f"{role} in {name} ({declared.get(role)})" for role, name in found.items()
@@ -203,6 +208,27 @@ class Run:
             self.watcher.remark(f"placement: {', '.join(others)}, as the image has it (in "
                                 "brackets what the board's file declares)")
         return tuple((declared | found).items())
+
+    def find_flashed(self, digest: bytes) -> Path | None:
+        """Return the image a real board runs: the one that was named, or one that was built.
+
+        Raises
+        ------
+        UsageError
+            When the one that was named is not what runs.
+        """
+        if self.options.image is None:
+            return find_image(digest)
+        image = Path(self.options.image)
+        try:
+            content = read_regular(image)
+        except OSError as error:
+            raise UsageError(f"{image}: cannot be read ({error.strerror})") from error
+        if any(digest) and digest not in content:
+            raise UsageError(f"--image {image}: is not what runs on the board, whose image tells "
+                             f"{digest.hex()[:12]}; flash it (twin firmware flash --image), or "
+                             "name the one that was flashed")
+        return image
 
     def collect(self, campaign: Campaign, plan: Plan, runtime: str) -> MeasuredNetwork:
         """Make the runs of a plan; the watcher may ask what they say so far."""

@@ -61,7 +61,8 @@ class MeasureOptions:
     virtual : str, optional
         A virtual board instead, or "host".
     image : str or path, optional
-        Firmware for the virtual board; by default it is built.
+        Firmware for the virtual board; by default it is built. Of a real one what was flashed, to
+        read from it where things lie; by default looked for where images are built.
     runs, warmup : int
         Runs that are kept (None: 100, of micro-benchmarks 5); runs before the warm ones.
     counters : tuple of str, optional
@@ -128,16 +129,28 @@ def check_power(runs: int | None, bus: str | None, shunt_ohm: float | None, *,
         raise UsageError("--power-repeat needs --ina226 BUS")
 
 
-def aim(board: str, options: MeasureOptions | None) -> MeasureOptions:
-    """Return options with the virtual board `host` means; refuse what contradicts itself."""
+def aim(board: str, options: MeasureOptions | None, *,
+        reads_image: bool = False) -> MeasureOptions:
+    """Return options with the virtual board `host` means; refuse what contradicts itself.
+
+    Parameters
+    ----------
+    board : str
+        Name or file of the board, or "host".
+    options : MeasureOptions, optional
+        As they were asked for.
+    reads_image : bool
+        Whether an image of a real board is read.
+    """
     options = options or MeasureOptions()
     if board == HOST and options.port is None:
         options = replace(options, virtual=HOST)
     virtual, clock_hz = options.virtual, options.clock_hz
     if options.port is not None and virtual is not None:
         raise UsageError("--port and --virtual exclude each other")
-    if options.image is not None and virtual is None:
-        raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
+    if options.image is not None and virtual is None and not reads_image:
+        raise UsageError("--image is for --virtual, or a network on a real board, which is "
+                         "flashed: twin firmware flash")
     if clock_hz is not None and virtual is not None and not virtual.startswith("unicorn"):
         raise UsageError(f"--clock {clock_hz * 1e-6:g}MHz: {virtual} runs at a clock of its own; "
                          "accepted: a unicorn-* board, or no --clock")

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from calibration.measurement.measurement import read_measurement
 from calibration.virtual_board import Launched
 from hwmodels.board.file import load_board
 from twin.cli import app
+from twin.errors import UsageError
 from twin.image.compile import build as compile_build
 from twin.network.readers import read_model
 from twin.verbs.campaign import Run
@@ -101,6 +103,13 @@ def test_from_model_to_report_on_an_emulated_board(folder, monkeypatch):
     header = json.loads((folder / "cold" / "header.json").read_text())
     assert header["temperature"] == "cold" and header["architecture_id"]
     assert header["placement"] == {"weights": "flash", "arena": "sram", "code": "flash"}
+    held = (folder / "cold" / "header.json").read_text()
+    other = held.replace(header["environment"]["board_sha256"], "0" * 64)
+    (folder / "cold" / "header.json").write_text(other)
+    code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4", "-o",
+                       folder, "--resume")
+    assert code == 2 and "that of nucleo_l4r5zi said something else when it was measured" in err
+    (folder / "cold" / "header.json").write_text(held)
     samples = folder / "warm" / "samples.jsonl"
     kept = [line for line in samples.read_text().splitlines() if json.loads(line)["run"] < 1]
     samples.write_text("\n".join(kept) + "\n")
@@ -130,6 +139,15 @@ def test_placement_is_that_of_the_image(tmp_path, monkeypatch):
     for unknown in (bytes(32), b"other" * 6):
         assert dict(one.place(unknown, None))["weights"] == "flash"
         assert "as the board's file declares" in told.pop()
+    made.image.rename(tmp_path / "elsewhere.elf")  # as -o puts it
+    assert dict(one.place(made.digest, None))["weights"] == "flash"
+    assert "--image FILE names one built elsewhere" in told.pop()
+    named = replace(one, options=MeasureOptions(image="elsewhere.elf"))
+    assert dict(named.place(made.digest, None))["weights"] == "sram" and told.pop()
+    with pytest.raises(UsageError, match="is not what runs on the board, whose image tells 6f7468"):
+        named.place(b"other" * 6, None)
+    fixed = replace(one, board=load_board("stm32n6570_dk"))  # its port brings a map
+    assert dict(fixed.place(bytes(32), None))["weights"] == "sram" and not told
 
 
 @needs_compiler
