@@ -69,12 +69,15 @@ class Imported:
         Number and text of the lines that were not understood.
     remarks : tuple of str
         What to know before using it.
+    clocked : bool
+        Whether it counts no ticks, or says itself about how long they are.
     """
 
     measurement: Measurement
     lines: int
     unread: tuple[tuple[int, str], ...]
     remarks: tuple[str, ...]
+    clocked: bool = True
 
 
 def import_log(form: str, path: str | Path, *, board: str | None = None, model: str | None = None,
@@ -133,7 +136,8 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     log.remarks += said
     measurement = replace(measurement, header=_remark(header, said))
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
-                    remarks=tuple(log.remarks))
+                    remarks=tuple(log.remarks),
+                    clocked=log.tick_hz is not None or "timer_ticks" not in found.counters)
 
 
 def list_formats() -> tuple[str, ...]:

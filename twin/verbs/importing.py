@@ -241,6 +241,13 @@ def _find_board(board: str) -> Board | None:
 def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
     """Return what a user must know: lines that were left, what is missing, unknown boards."""
     found = list(imported.remarks)
+    if not imported.clocked:
+        hertz = dict(imported.measurement.header.clocks_hz).get("timer")
+        found.append(
+            "nothing in the log says how long a tick is; print ticks_per_second() of the firmware "
+            "once, " + ("and import again with that as --clock: without, no time is known"
+                        if hertz is None else f"which is to be {hertz:,.0f}: all its times hang "
+                                              "on --clock"))
     if imported.unread:
         count = len(imported.unread)
         shown = "; ".join(f"{number}: {line.strip()[:60]!r}"

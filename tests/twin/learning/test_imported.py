@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,15 @@ def test_a_log_is_imported_checked_and_learnt_from(tmp_path, kws):
     assert found.measurement.header.runtime == RUNTIME
     assert found.measurement.runs == (0, 1) and len(found.measurement.layers) == 13
     assert any("taken as tflm-cmsis-nn@2023, told by its time" in one for one in found.remarks)
-    overlay = twin.calibrate([tmp_path / "m"], BOARD, output=tmp_path / "new" / "a.yaml")
+    header, told = tmp_path / "m" / "header.json", []
+    document = json.loads(header.read_text())
+    document["environment"]["board_sha256"] = "of another file"
+    header.write_text(json.dumps(document))
+    overlay = twin.calibrate([tmp_path / "m"], BOARD, output=tmp_path / "new" / "a.yaml",
+                             on_remark=told.append)
     assert overlay.data.rows == 13
+    assert [f"that of {BOARD} said something else when it was measured" in one
+            for one in told] == [True]
     again = twin.predict(twin.deploy("kws", BOARD, runtime=RUNTIME),
                          calibration=tmp_path / "new" / "a.yaml")
     assert again.time_us == pytest.approx(1.15 * kws.time_us, rel=0.05)
@@ -70,6 +78,9 @@ def test_a_log_no_core_can_do_is_refused_whatever_library_it_is_of(tmp_path, kws
         assert not folder.exists()
     taken = twin.import_log("tflm", log, output=folder, anyway=True, **fast)
     assert any("does 2 at most" in one for one in taken.remarks)
+    # it took under a millisecond a layer, so its milliseconds say nothing of its ticks
+    assert any("ticks_per_second() of the firmware once, which is to be 120,000,000" in one
+               for one in taken.remarks)
 
 
 def test_a_release_measured_on_the_board_is_considered(tmp_path, kws):
