@@ -244,8 +244,8 @@ def layers_beside(difference: Difference) -> RenderableType:
     names, accounts = name_sides(difference), difference.accounts
     headers = ["layer", "op"]
     for account in accounts:
-        headers += [f"{_head(account)}: {names[0]}", names[1], head_ratio(names)]
-    table = new_table(headers, headers[2:])
+        headers += [f"{_head(account)}:\n{name}" for name in (*names, head_ratio(names))]
+    table = new_table(headers, headers[2:], drops=("op", *reversed(headers[5:])))
     by_name = [{(row.index, row.name): row for row in account.rows} for account in accounts]
     for key in dict.fromkeys(key for rows in by_name for key in rows):
         found = [rows.get(key) for rows in by_name]

@@ -10,7 +10,7 @@ from rich.table import Table
 from twin.image.compile.build import Build
 from twin.image.compile.plan import FIRMWARE
 from twin.image.compile.verification import BoardRun
-from twin.reports.tables.layout import add_row, new_pairs, new_table
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 
 def build_report(build: Build) -> RenderableType:
@@ -59,7 +59,8 @@ def run_report(run: BoardRun) -> RenderableType:
 def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> RenderableType:
     """Several builds of one network side by side, each against the first."""
     headers = [build.compiler for build in builds]
-    table: Table = new_table(("layer", "op", *headers), ("layer", *headers))
+    table: Table = new_table(("layer", "op", *headers), ("layer", *headers),
+                             drops=tuple(reversed(headers[1:])))
     for rows in zip(*(run.layers for run in runs), strict=True):
         add_row(table, (str(rows[0].index), rows[0].op,
                         *_relative([row.count for row in rows])))
@@ -69,7 +70,11 @@ def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> Rend
                     *_relative([build.sizes.code_bytes for build in builds])))
     add_row(table, ("", "output", *("equal" if run.is_right else "DIFFERS" for run in runs)))
     kind = "simulated" if runs[0].simulated else "measured"
-    return Group(table, f"{runs[0].counter} ({kind}), and relative to {headers[0]}.")
+    whole = new_table(("build", "one inference", "code bytes"), ("one inference", "code bytes"))
+    for row in zip(headers, _relative([run.total for run in runs]),
+                   _relative([build.sizes.code_bytes for build in builds]), strict=True):
+        add_row(whole, row)
+    return spaced([table, whole, f"{runs[0].counter} ({kind}), and relative to {headers[0]}."])
 
 
 def _relative(values: Sequence[float]) -> list[str]:
