@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from calibration.microbench.machine import Machine, describe_machine
 from twin.errors import UsageError
-from twin.image.compile.ports import Port, choose_port, load_port
+from twin.image.compile.ports import Port, choose_port, list_ports, load_port, name_emulators
 from twin.learning.portability.measuring import FOLDER, Job, build_job, prepare_job, run_job
 from twin.learning.portability.plan_file import read_plan
 from twin.learning.portability.stated import Stated, state_memories
@@ -122,6 +122,10 @@ def _collect(job: Job, options: MeasureOptions, folder: Path,
 def _find_port(board: Board | None, virtual: str | None) -> Port:
     if virtual is not None or board is None:
         return load_port(virtual or HOST)
+    if board.name not in list_ports():
+        raise UsageError(f"{board.name} has no port to build micro-benchmarks for; accepted: a "
+                         "folder of its name in firmware/ports (firmware/README.md), or --virtual: "
+                         + name_emulators(board))
     return choose_port(board, None)
 
 

@@ -165,12 +165,17 @@ def check_core(name: str, board: Board) -> None:
     port = load_port(name)
     if has_core_of(port, board):
         return
+    raise UsageError(f"--virtual {name} is a {port.core or port.isa}, {board.name} a "
+                     f"{board.core.model}; accepted: a board of that core, or here "
+                     + name_emulators(board))
+
+
+def name_emulators(board: Board) -> str:
+    """Name the virtual boards with a board's core, or say that there is none."""
     from calibration.virtual_board import list_virtual_boards
 
     fitting = [one.name for one in list_virtual_boards() if has_core_of(load_port(one.name), board)]
-    raise UsageError(f"--virtual {name} is a {port.core or port.isa}, {board.name} a "
-                     f"{board.core.model}; accepted: a board of that core, or here "
-                     f"{', '.join(fitting) or 'none: no emulator has that core'}")
+    return ", ".join(fitting) or "none: no emulator has that core"
 
 
 def choose_port(board: Board, name: str | None) -> Port:
