@@ -15,6 +15,7 @@ from unittest import mock
 
 from fuzz_door import Door, RefusedError, run_command
 from fuzz_shapes import SPLIT, damage_documents, damage_numbers
+from made_patience import HANG_S
 
 TIMES_US = (40.0, 30.0)
 METERS = {"ppk2": "--supply 2", "joulescope": "--mark-bit 0", "stlink_v3pwr": "--by-shape",
@@ -147,7 +148,7 @@ def _listening() -> int:
 def _exchange(data: bytes, pieces: random.Random) -> bytes:
     """Send bytes in pieces of any size; return what comes back until it ends or falls silent."""
     told = b""
-    with socket.create_connection(("127.0.0.1", _listening()), timeout=10) as line:
+    with socket.create_connection(("127.0.0.1", _listening()), timeout=HANG_S) as line:
         with contextlib.suppress(ConnectionError):
             place = 0
             while place < len(data):
