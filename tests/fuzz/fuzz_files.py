@@ -179,7 +179,7 @@ def _study_file(path: Path) -> None:
 
 
 def _runtime(path: Path) -> None:
-    from twin.runtimes.runtime import load_runtime
+    from twin.runtimes.file import load_runtime
 
     before = os.environ.get("TWIN_RUNTIMES")
     name = f"r{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"

@@ -12,7 +12,7 @@ from hwmodels.quantities import format_size
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import FLASH_ROLES
 from twin.live.state import COMPILED
-from twin.runtimes.runtime import list_runtimes, load_runtime
+from twin.runtimes.file import list_runtimes, load_runtime
 from twin.studies.axes import list_each_runtime
 
 LEAST_HZ = 1e6

@@ -10,7 +10,8 @@ from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.runtimes.runtime import Runtime, is_file, list_runtimes, load_runtime
+from twin.runtimes.file import is_file, list_runtimes, load_runtime
+from twin.runtimes.runtime import Runtime
 
 WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected",
             "batch_matmul", "svdf", "lstm", "gru", "rnn")

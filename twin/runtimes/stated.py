@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
-from twin.runtimes.runtime import list_runtimes, load_runtime
+from twin.runtimes.file import list_runtimes, load_runtime
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board

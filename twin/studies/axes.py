@@ -21,7 +21,7 @@ from hwmodels.quantities import read_count, read_quantity
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes.choice import list_best, maker_of
-from twin.runtimes.runtime import list_runtimes, load_runtime
+from twin.runtimes.file import list_runtimes, load_runtime
 
 if TYPE_CHECKING:
     import numpy as np

@@ -104,7 +104,7 @@ def test_a_runtime_file_may_name_a_target_of_its_own(tmp_path, monkeypatch):
 
 
 def load_folder():
-    from twin.runtimes.runtime import runtime_folders
+    from twin.runtimes.file import runtime_folders
 
     return runtime_folders()[-1]
 

@@ -16,7 +16,7 @@ from calibration.fitting.student import student_quantile
 from twin.errors import RuntimeRefusedError
 from twin.learning.calibration import choose_calibration
 from twin.runtimes import load_runtime
-from twin.runtimes.schema import read_isas
+from twin.runtimes.file import read_isas
 
 
 def reach(board, runtime):

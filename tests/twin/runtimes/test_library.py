@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from twin.network.operators import OPERATORS
+from twin.runtimes.file import list_runtimes, load_runtime
 from twin.runtimes.library import find_lowering, find_operators, list_operators
-from twin.runtimes.runtime import list_runtimes, load_runtime
 
 FOLDER = Path(__file__).parents[3] / "twin" / "runtimes"
 LIBRARIES = sorted({load_runtime(name).library for name in list_runtimes()} | {"reference"})

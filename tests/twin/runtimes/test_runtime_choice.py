@@ -19,7 +19,7 @@ from twin.prediction.prediction import predict
 from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.choice import default_runtime, find_runtime
-from twin.runtimes.runtime import order_release
+from twin.runtimes.file import order_release
 
 BOARD = "nucleo_l4r5zi"
 

@@ -25,7 +25,7 @@ from twin.attribution.diagnosis.fault_remedies import (
 from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN, Fault
 from twin.deployment.deployment import Deployment
 from twin.runtimes import load_runtime
-from twin.runtimes.runtime import list_runtimes
+from twin.runtimes.file import list_runtimes
 
 WEAKER_ISA = {
     "armv7e-m": ("armv7-m",), "armv8-m-dsp": ("armv8-m",),

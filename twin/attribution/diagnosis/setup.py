@@ -18,7 +18,7 @@ from twin.learning.observations import name_runtime
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
 from twin.runtimes import load_runtime
-from twin.runtimes.runtime import list_runtimes
+from twin.runtimes.file import list_runtimes
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""

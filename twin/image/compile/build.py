@@ -102,10 +102,9 @@ class Build:
 
 def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str | None = None,
                    optimisation: str = "-O2", kernels: str = "own",
-                   deployment: Deployment | None = None,
-                   defines: tuple[str, ...] = (), tile: int = 2, board: Board | None = None,
-                   accept: Callable[[Build], None] = lambda made: None,
-                   within: Path | None = None) -> Build:
+                   deployment: Deployment | None = None, defines: tuple[str, ...] = (),
+                   tile: int = 2, board: Board | None = None, within: Path | None = None,
+                   accept: Callable[[Build], None] = lambda made: None) -> Build:
     """Build the image of a network for a port.
 
     Parameters
@@ -143,32 +142,31 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
 
     Raises
     ------
-    RuntimeRefusedError
-        When the firmware has no kernel for a layer.
-    ToolMissingError
-        When compiler, make or checkout are not there.
-    DoesNotFitError
-        When the linker runs out of a memory.
-    FirmwareError
-        When the compiler fails.
+    RuntimeRefusedError, ToolMissingError
+        When the firmware has no kernel for a layer; when compiler, make or checkout are not there.
+    DoesNotFitError, FirmwareError
+        When the linker runs out of a memory; when the compiler fails.
     """
     _check_choices(compiler, optimisation, kernels)
     source = generate_source(graph, port.isa, kernels=kernels, tile=tile)
-    defines = (*defines, *tile_macros(tile))
-    memory_map, samples = "", SAMPLES[0]
-    if deployment is not None and not port.fixed_map:
-        memory_map = write_memory_map(deployment)
-        samples = choose_sample_capacity(deployment, source.placement.arena_bytes,
-                                         source.input_room_bytes)
-    used = _find_compiler(compiler or _default_compiler(port), port)  # Before anything is written.
+    memory_map, samples = _map_memories(source, port, deployment)
+    compiler = _find_compiler(compiler or _default_compiler(port), port)  # Before it is written.
     with draft_build(folder, within) as draft:
         write_source(source, draft)
-        made = compile_source(source, port, draft, compiler=used, optimisation=optimisation,
-                              memory_map=memory_map, samples=samples, defines=defines,
-                              board=deployment.board if deployment is not None else board,
-                              named=Path(folder))
+        made = compile_source(source, port, draft, compiler=compiler, optimisation=optimisation,
+                              memory_map=memory_map, samples=samples, named=Path(folder),
+                              defines=(*defines, *tile_macros(tile)),
+                              board=deployment.board if deployment is not None else board)
         accept(made)
     return made
+
+
+def _map_memories(source: Source, port: Port, deployment: Deployment | None) -> tuple[str, int]:
+    """Return a port's memory map, where it has none of its own, and how many samples it keeps."""
+    if deployment is None or port.fixed_map:
+        return "", SAMPLES[0]
+    return write_memory_map(deployment), choose_sample_capacity(
+        deployment, source.placement.arena_bytes, source.input_room_bytes)
 
 
 def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map: str,

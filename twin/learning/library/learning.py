@@ -113,7 +113,7 @@ def learn_library(programs: Sequence[tuple[Elf, Graph, Wanted]], board: Board, *
               "kernels": to_plain(kernels),
               "observed": {**to_observed(seen, runs), "code_bytes": sizes}}
     _write(path, _document(borrowed, base, learnt))
-    from twin.runtimes.runtime import forget_runtimes
+    from twin.runtimes.file import forget_runtimes
 
     forget_runtimes()
     return Lesson(path=path, runtime=load_runtime(str(path)), kernels=kernels, seen=tuple(seen),

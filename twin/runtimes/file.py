@@ -1,0 +1,303 @@
+"""Runtime files: found by name, read and checked key by key, made a `Runtime`."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.board.facts import KINDS, Fact
+from hwmodels.board.isas import ISAS, read_name
+from hwmodels.errors import did_you_mean
+from hwmodels.extensions import find_folders
+from hwmodels.file_cache import read_yaml_once
+from hwmodels.files import MISSHAPEN, DocumentError
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.runtime import FAMILIES, Runtime
+from twin.runtimes.targets import CORE, check_target
+
+if TYPE_CHECKING:
+    from twin.runtimes.counted.learnt import Learnt
+
+_FOLDER = Path(__file__).parent
+
+
+def runtime_folders() -> tuple[Path, ...]:
+    """Folders searched for runtime files: TWIN_RUNTIMES first, then the shipped one."""
+    extra = [Path(part) for part in os.environ.get("TWIN_RUNTIMES", "").split(os.pathsep) if part]
+    return (*extra, _FOLDER)
+
+
+def list_runtimes() -> tuple[str, ...]:
+    """Return the identities of all runtimes, those of extensions too, "name@version", sorted."""
+    names = []
+    for folder in (*runtime_folders(), *find_folders("twin.runtimes")):
+        for path in sorted(folder.glob("*.yaml")):
+            names += [f"{path.stem}@{version}" for version in _read(path)["versions"]]
+    return tuple(sorted(dict.fromkeys(names), key=order_release))
+
+
+def list_compilers(family: str) -> tuple[str, ...]:
+    """Return the runtimes that compile for a family of accelerators; broken files are left out."""
+    names = []
+    for path in (path for folder in runtime_folders() for path in sorted(folder.glob("*.yaml"))):
+        with suppress(RuntimeRefusedError, AttributeError):
+            if (_read(path).get("offload") or {}).get("family") == family:
+                names.append(path.stem)
+    return tuple(dict.fromkeys(names))
+
+
+def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:
+    """Key that sorts "name@version" by name, then by version: 9.0.0 before 10.0.0."""
+    name, _, version = identity.partition("@")
+    return name, tuple(int(part) for part in re.findall(r"\d+", version)), version
+
+
+FILES = (".yaml", ".yml")
+"""How a runtime's name ends that is a file."""
+
+_STEM = re.compile(r"\w[\w. +-]{0,79}")
+"""Names a runtime's file may have: what was typed leads to no other folder."""
+
+
+def is_file(name: str) -> bool:
+    """Whether a runtime is named by a file: by how it ends, or for it leads into a folder."""
+    ends = name.lower().endswith(FILES) or "/" in name or os.sep in name
+    return ends and "\0" not in name
+
+
+def load_runtime(name: str) -> Runtime:
+    """Load a runtime by "name@version", by name for its default version, or by its file.
+
+    Parameters
+    ----------
+    name : str
+        For example "cmsis-nn", "x-cube-ai@9.0" (trailing ".0" of a version may be left out) or
+        "my_runtime.yaml".
+
+    Returns
+    -------
+    Runtime
+        With every fact resolved for that version.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When there is no such runtime or version, or its file is refused.
+    """
+    if is_file(name):
+        return _load(Path(name).resolve(), "")
+    stem, at, version = name.partition("@")
+    if at and not version:
+        raise RuntimeRefusedError(f"runtime {name!r} names no version; accepted: {stem} for its "
+                                  "default, or " + ", ".join(
+                                      one for one in list_runtimes() if one.startswith(name)))
+    for list_folders in (runtime_folders, lambda: find_folders("twin.runtimes")):
+        for folder in list_folders() if _STEM.fullmatch(stem) else ():
+            path = folder / f"{stem}.yaml"
+            if path.is_file():
+                return _load(path, version)
+    raise RuntimeRefusedError(f"runtime {name!r} is not known; "
+                              + did_you_mean(stem, {one.partition("@")[0]
+                                                    for one in list_runtimes()}))
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = read_yaml_once(path)
+    except DocumentError as error:
+        raise RuntimeRefusedError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("versions"), dict):
+        raise RuntimeRefusedError(f"{path}: a mapping with a 'versions' mapping is expected")
+    return document
+
+
+_PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
+          "dispatches_aliases", "in_place", "parameters_in")
+_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights")
+"""False where a file does not say."""
+_NAMES = ("scalar_on_helium", "vectors_on_helium")
+_NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
+            "ram_bytes", "alignment_bytes")
+
+
+@lru_cache(maxsize=64)
+def _load(path: Path, version: str) -> Runtime:
+    try:
+        return _build(path, version, _read(path))
+    except MISSHAPEN as error:
+        raise RuntimeRefusedError(f"{path}: not a runtime's file, see `twin runtimes NAME` for one:"
+                                  f" {type(error).__name__} {error}") from error
+
+
+def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
+    chosen = choose_version(path, document, version)
+    merged = {key: value for key, value in document.items()
+              if key not in ("versions", "default_version", "schema", "sources")}
+    changes = read_mapping(path, f"versions.{chosen}", document["versions"][chosen])
+    offload_leaves = {**read_mapping(path, "offload", merged.pop("offload", None)),
+                      **read_mapping(path, "offload", changes.pop("offload", None))}
+    merged.update(changes)
+    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
+             "counted_on", "weight_passes", "learnt", "base")
+    unknown = set(merged) - set(known)
+    if unknown:
+        key = sorted(unknown)[0]
+        raise RuntimeRefusedError(f"{path}:{key}: unknown key; "
+                                  + did_you_mean(key, known))
+    missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
+    if missing:
+        raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
+    check_choices(path, merged)
+    facts: list[Fact] = []
+    numbers = {key: read_number(path, document, key, merged[key], facts) for key in _NUMBERS}
+    efficiency = {}
+    for family, leaf in read_mapping(path, "efficiency", merged.get("efficiency")).items():
+        if family not in FAMILIES:
+            raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
+                                      + did_you_mean(family, FAMILIES))
+        efficiency[family] = read_number(path, document, f"efficiency.{family}", leaf, facts)
+    passes = read_passes(path, document, merged.get("weight_passes"), facts)
+    offload = None
+    if offload_leaves:
+        from twin.runtimes.offload import read_offload
+
+        offload = read_offload(f"{path}:offload", offload_leaves,
+                               lambda key, leaf: read_number(path, document, key, leaf, facts))
+    return Runtime(
+        name=path.stem, version=chosen, description=str(merged["description"]),
+        library=merged["library"], dtypes=tuple(merged["dtypes"]),
+        structure=merged["structure"], drops_dead_channels=bool(merged["drops_dead_channels"]),
+        dispatches_aliases=bool(merged["dispatches_aliases"]),
+        in_place=tuple(merged["in_place"]), parameters_in=merged["parameters_in"],
+        dispatch_cycles=numbers["dispatch_cycles"],
+        setup_cycles_per_op=numbers["setup_cycles_per_op"],
+        setup_cycles_per_channel=numbers["setup_cycles_per_channel"],
+        code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
+        alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
+        facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
+        counted=read_counted(path, merged.get("counted")), weight_passes=passes,
+        counted_on=read_isas(path, merged, "counted_on"),
+        learnt=read_learnt(path, merged.get("learnt")),
+        fuses_padding=bool(merged.get("fuses_padding", False)),
+        overlaps=bool(merged.get("overlaps", False)),
+        copies_shapes=bool(merged.get("copies_shapes", False)),
+        splits_memories=bool(merged.get("splits_memories", False)),
+        unpacks_weights=bool(merged.get("unpacks_weights", False)),
+        **{key: read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
+
+
+def forget_runtimes() -> None:
+    """Read files anew: one was written."""
+    _read.cache_clear()
+    _load.cache_clear()
+
+
+def read_learnt(path: Path, told: Any) -> Learnt | None:
+    """Return what a file says was read in programs; None where it says nothing."""
+    if told is None:
+        return None
+    from twin.runtimes.counted.learnt import from_plain
+
+    try:
+        return from_plain(told, str(told["sha256"]))
+    except MISSHAPEN as error:
+        raise RuntimeRefusedError(f"{path}:learnt: {type(error).__name__} {error}; accepted: as "
+                                  "`twin runtimes learn` wrote it") from error
+
+
+def read_mapping(path: Path, key: str, told: Any) -> dict[str, Any]:
+    """Return a copy of a mapping of the file, empty where it says nothing."""
+    if not isinstance(told, dict | None):
+        raise RuntimeRefusedError(f"{path}:{key}: a mapping is expected")
+    return dict(told or {})
+
+
+def read_counted(path: Path, told: Any) -> tuple[str, str] | None:
+    """Return kernels and compiler level that were counted; None where none were."""
+    if told is None:
+        return None
+    if not (isinstance(told, dict) and set(told) == {"kernels", "level"}):
+        raise RuntimeRefusedError(f"{path}:counted: kernels and level are expected")
+    return str(told["kernels"]), str(told["level"])
+
+
+def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of names, empty where a file has none."""
+    told = merged.get(key, [])
+    if not (isinstance(told, list) and all(isinstance(one, str) for one in told)):
+        raise RuntimeRefusedError(f"{path}:{key}: a list of names is expected, not {told!r}")
+    return tuple(told)
+
+
+def read_isas(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of instruction sets, empty where a file has none."""
+    named = tuple(read_name(one) for one in read_names(path, merged, key))
+    for one in named:
+        if one not in ISAS:
+            raise RuntimeRefusedError(f"{path}:{key}: no instruction set {one!r}; "
+                                      + did_you_mean(one, ISAS))
+    return named
+
+
+def choose_version(path: Path, document: dict[str, Any], version: str) -> str:
+    """Return the version meant, trailing ".0" or not; the default for none."""
+    known = [str(name) for name in document["versions"]]
+    version = version or str(document.get("default_version"))
+    for name in known:
+        if _trim(name) == _trim(version):
+            return name
+    raise RuntimeRefusedError(f"{path.stem} has no version {version!r}; "
+                              f"accepted: {', '.join(known)}")
+
+
+def _trim(version: str) -> str:
+    while version.endswith(".0"):
+        version = version[:-2]
+    return version
+
+
+def check_choices(path: Path, merged: dict[str, Any]) -> None:
+    """Refuse words that are none of those accepted."""
+    choices = {"structure": ("open", "read", "assumed"), "parameters_in": ("weights", "arena")}
+    for key, accepted in choices.items():
+        if merged[key] not in accepted:
+            raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
+                                      + ", ".join(accepted))
+    check_target(f"{path}:target", str(merged.get("target", CORE)))
+    if not (_FOLDER / str(merged["library"])).is_dir():
+        raise RuntimeRefusedError(f"{path}:library: no package {merged['library']!r}")
+
+
+def read_number(path: Path, document: dict[str, Any], key: str, leaf: Any,
+            facts: list[Fact]) -> float:
+    """Return a number, and keep it with its source as a fact."""
+    if not (isinstance(leaf, list) and len(leaf) in (3, 4)):
+        raise RuntimeRefusedError(f"{path}:{key}: [value, kind, source] is expected")
+    value, kind, source = leaf[:3]
+    sources = document.get("sources") or {}
+    if kind not in KINDS:
+        raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
+    if source not in sources:
+        raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
+    for told, what in ((value, "a number"), *((one, "a relative deviation") for one in leaf[3:])):
+        if not isinstance(told, int | float) or isinstance(told, bool) or not 0 <= told < math.inf:
+            raise RuntimeRefusedError(f"{path}:{key}: {what} >= 0 is expected, not {told!r}")
+    facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
+                      rel_sd=leaf[3] if len(leaf) == 4 else None))
+    return float(value)
+
+
+def read_passes(path: Path, document: dict[str, Any], leaf: Any, facts: list[Fact]) -> int | None:
+    """Return how often weights are read; None where the file does not say."""
+    if leaf is None:
+        return None
+    told = read_number(path, document, "weight_passes", leaf, facts)
+    if told < 1 or told != int(told):
+        raise RuntimeRefusedError(f"{path}:weight_passes: {told:g}; accepted: from 1 on, whole")
+    return int(told)
