@@ -10,7 +10,7 @@ import numpy as np
 from hwmodels.board.facts import Cache
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.errors import KernelError
-from hwmodels.kernel import Operand
+from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.plan import Count, Placed, Plan, Room
 from hwmodels.nest.program import (
     CLOCK_WORD,
@@ -24,7 +24,7 @@ from hwmodels.nest.program import (
     WRITE_WORD,
     Program,
 )
-from hwmodels.nest.traffic import Traffic
+from hwmodels.nest.traffic import Traffic, measure_traffic
 
 Owners = tuple[tuple[str, str], ...]
 """(memory, role) of each owner number."""
@@ -177,6 +177,30 @@ def make_counts(counts: Sequence[Count], owners: Owners, counters: Sequence[int]
         simulated_touches=touches)
 
 
+def count_uncached(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+                   line_bytes: int) -> AccessCounts:
+    """Count a kernel's accesses where none looks a cache up.
+
+    Parameters
+    ----------
+    nests, operands
+        As of the kernel.
+    line_bytes : int
+        Of any cache the same nests are looked up in, for what is known of them is kept.
+
+    Returns
+    -------
+    AccessCounts
+        Without touches, misses or owners.
+    """
+    return AccessCounts(operands=tuple([
+        OperandCounts(operand=operand.name, role=operand.role, memory=operand.memory, cached=False,
+                      reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
+                      write_bytes=traffic.write_bytes)
+        for operand, traffic in zip(operands, measure_traffic(nests, operands, line_bytes),
+                                    strict=True)]))
+
+
 @lru_cache(maxsize=MOST_KEPT)
 def _count_owner(memory: str, role: str, evicted: int, written: int) -> OwnerCounts:
     return OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
@@ -193,9 +217,16 @@ def _operand_counts(cache: Cache, operand: Operand, cached: bool,
     # Under write-back bypasses alone are passed on.
     passed = None if cached and cache.write == "back" else traffic.write_touches * cached
 
-    @lru_cache(maxsize=2)
+    found: dict[tuple[int, int, int], OperandCounts] = {}
+
     def count(read: int, write: int, bypass: int) -> OperandCounts:
-        return make(read_misses=read, write_misses=write, write_bypasses=bypass,
-                    write_throughs=bypass if passed is None else passed)
+        made = found.get(key := (read, write, bypass))
+        if made is None:
+            if len(found) >= MOST_MADE:
+                found.clear()
+            made = found[key] = make(
+                read_misses=read, write_misses=write, write_bypasses=bypass,
+                write_throughs=bypass if passed is None else passed)
+        return made
 
     return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hwmodels.kernel import Guard
 from hwmodels.nest.rewrite import class_of_lines
@@ -11,6 +12,8 @@ from hwmodels.nest.stream import Stream, Tree
 
 EVER = 1 << 60
 ANY_PART = 1 << 30
+
+MOST_SPREAD = 4096
 
 MAX_BLOCKS = 64
 """Blocks of a loop above which it is not tried as a whole."""
@@ -174,51 +177,91 @@ def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:
     """
     parts = [list(walk_extents((inner,), ())) for inner in body]
     stored = {stream.operand for part in parts for stream, _ in part if stream.write}
+    if stored and not geometry.allocates:
+        return []
     loaded = {stream.operand for part in parts for stream, _ in part if not stream.write}
-    found: list[Block] = []
-    for number, part in enumerate(parts):
-        for stream, extents in part:
-            # Order between parts matters where loads and stores mix, or between sets.
-            order = number if (not geometry.sets_apart
-                               or stream.operand in stored & loaded) else ANY_PART
-            own = blocks_of(stream, order, depth, extents, geometry.line_bytes)
-            found += own
-            if (stream.guards or not own or len(found) > 16 * MAX_BLOCKS
-                    or (stream.write and not geometry.allocates)):
-                return []
-    merged = merge_blocks(found, geometry.line_bytes)
+    # Order between parts matters where loads and stores mix, or between sets.
+    mixed = stored & loaded if geometry.sets_apart else stored | loaded
+    runs = join_runs(((stream, number if stream.operand in mixed else ANY_PART, extents)
+                      for number, part in enumerate(parts) for stream, extents in part),
+                     depth, geometry.line_bytes, 16 * MAX_BLOCKS)
+    if not runs or sum(map(len, runs.values())) > MAX_BLOCKS:
+        return []
     # Where parts are told apart, each has room for its lines.
-    lines = _count_lines(merged, geometry.line_bytes) if geometry.sets_apart else sum(
-        _count_lines([block], geometry.line_bytes) for block in merged)
-    return merged if len(merged) <= MAX_BLOCKS and lines <= 3 * geometry.sets // 2 else []
+    lines = _count_lines(runs, geometry.line_bytes) if geometry.sets_apart else sum(
+        [high // geometry.line_bytes - low // geometry.line_bytes + 1
+         for spans in runs.values() for low, high in spans])
+    return make_blocks(runs) if lines <= 3 * geometry.sets // 2 else []
 
 
-def merge_blocks(blocks: Iterable[Block], line_bytes: int) -> list[Block]:
-    """Join blocks of one part and manner that no line lies between."""
-    alike: dict[tuple[object, ...], list[Block]] = {}
-    for block in blocks:
-        alike.setdefault((block.part, block.operand, block.write, block.steps_bytes,
-                          block.guards), []).append(block)
-    merged: list[Block] = []
-    for members in alike.values():
-        lead = members[0]
-        spans: list[list[int]] = []
-        for low, high in sorted((block.address, block.address + block.reach_bytes)
-                                for block in members):
-            if spans and low <= spans[-1][1] + line_bytes:
-                spans[-1][1] = max(spans[-1][1], high)
-            else:
-                spans.append([low, high])
-        merged += [Block(part=lead.part, operand=lead.operand, write=lead.write, address=low,
-                         steps_bytes=lead.steps_bytes, reach_bytes=high - low,
-                         guards=lead.guards) for low, high in spans]
-    merged.sort(key=lambda block: block.part)
-    return merged
+Runs = dict[tuple[int, int, bool, tuple[int, ...]], list[tuple[int, int]]]
+"""First and last addresses, by part, operand, whether stored to, and steps."""
 
 
-def _count_lines(blocks: Iterable[Block], line_bytes: int) -> int:
-    return len({(block.operand, line) for block in blocks for line in range(
-        block.address // line_bytes, (block.address + block.reach_bytes) // line_bytes + 1)})
+def join_runs(streams: Iterable[tuple[Stream, int, tuple[int, ...]]], depth: int, line_bytes: int,
+              most: int) -> Runs:
+    """Join what streams of one part and manner touch in an iteration, where no line lies between.
+
+    Parameters
+    ----------
+    streams : iterable of (Stream, int, tuple of int)
+        With the part each is of, and extents of the loops inside.
+    depth : int
+        Of the loop.
+    line_bytes : int
+        Of the cache.
+    most : int
+        Pieces beyond which nothing is joined.
+
+    Returns
+    -------
+    dict of tuple to list of (int, int)
+        Empty where a guard makes it uncertain, or there are too many pieces.
+    """
+    alike: Runs = {}
+    for stream, part, extents in streams:
+        starts, reach = spread_steps(stream.steps_bytes[depth + 1:], extents, line_bytes)
+        most -= len(starts)
+        if stream.guards or not starts or most < 0:
+            return {}
+        address = stream.address
+        alike.setdefault((part, stream.operand, stream.write, stream.steps_bytes[:depth + 1]),
+                         []).extend([(address + start, address + start + reach)
+                                     for start in starts])
+    return {key: _join_spans(spans, line_bytes) for key, spans in alike.items()}
+
+
+def _join_spans(spans: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
+    """Join spans of numbers no further apart than a gap."""
+    spans.sort()
+    joined: list[tuple[int, int]] = []
+    first, last = spans[0]
+    for low, high in spans:
+        if low > last + gap:
+            joined.append((first, last))
+            first, last = low, high
+        elif high > last:
+            last = high
+    joined.append((first, last))
+    return joined
+
+
+def make_blocks(runs: Runs) -> list[Block]:
+    """Make blocks of what streams touch, by part."""
+    return [Block(part=part, operand=operand, write=write, address=low, steps_bytes=steps,
+                  reach_bytes=high - low)
+            for (part, operand, write, steps), spans in sorted(
+                runs.items(), key=lambda item: item[0][0]) for low, high in spans]
+
+
+def _count_lines(runs: Runs, line_bytes: int) -> int:
+    """Count the lines touched, each once."""
+    lines: dict[int, list[tuple[int, int]]] = {}
+    for (_, operand, *_), spans in runs.items():
+        lines.setdefault(operand, []).extend(
+            [(low // line_bytes, high // line_bytes) for low, high in spans])
+    return sum([last - first + 1 for spans in lines.values()
+                for first, last in _join_spans(spans, 0)])
 
 
 def choose_chunk(blocks: Sequence[Block], geometry: Geometry) -> int:
@@ -226,7 +269,11 @@ def choose_chunk(blocks: Sequence[Block], geometry: Geometry) -> int:
     moving = moving_lines(blocks, geometry.line_bytes)
     if not moving:
         return EVER
-    return max(1, int((geometry.sets / 2 - _count_lines(blocks, geometry.line_bytes)) / moving) + 1)
+    runs: Runs = {}
+    for block in blocks:
+        runs.setdefault((0, block.operand, False, ()), []).append(
+            (block.address, block.address + block.reach_bytes))
+    return max(1, int((geometry.sets / 2 - _count_lines(runs, geometry.line_bytes)) / moving) + 1)
 
 
 def walk_extents(tree: Tree,
@@ -239,26 +286,26 @@ def walk_extents(tree: Tree,
             yield from walk_extents(part.body, (*extents, part.extent))
 
 
-def blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
-              line_bytes: int) -> list[Block]:
-    """Return the blocks of a stream over the loops inside, shortest steps first.
+@lru_cache(maxsize=MOST_SPREAD)
+def spread_steps(steps_bytes: tuple[int, ...], extents: tuple[int, ...],
+                 line_bytes: int) -> tuple[tuple[int, ...], int]:
+    """Return where runs of addresses over inner loops begin, and the reach of each.
 
-    None if too many; the stream is in every line of those it has.
+    Shortest steps first; the run is in every line it has. No starts: too many.
     """
-    starts, reach = [stream.address], 0
-    for size, step, extent in sorted(zip(map(abs, stream.steps_bytes[depth + 1:]),
-                                         stream.steps_bytes[depth + 1:], extents, strict=True)):
+    starts: tuple[int, ...] = (0,)
+    reach = 0
+    for size, step, extent in sorted(zip(map(abs, steps_bytes), steps_bytes, extents,
+                                         strict=True)):
         if step < 0:
-            starts = [start + step * (extent - 1) for start in starts]
+            starts = tuple([start + step * (extent - 1) for start in starts])
         if size <= reach + line_bytes:
             reach += size * (extent - 1)
         elif len(starts) * extent <= 2 * MAX_BLOCKS:
-            starts = [start + size * turn for start in starts for turn in range(extent)]
+            starts = tuple([start + size * turn for start in starts for turn in range(extent)])
         else:
-            return []
-    return [Block(part=part, operand=stream.operand, write=stream.write, address=start,
-                  steps_bytes=stream.steps_bytes[:depth + 1], reach_bytes=reach)
-            for start in starts]
+            return (), 0
+    return starts, reach
 
 
 def moving_lines(blocks: Iterable[Block], line_bytes: int) -> float:

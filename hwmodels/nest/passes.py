@@ -37,6 +37,8 @@ class Mover:
 
     Parameters
     ----------
+    operand : int
+        Position of their operand in the kernel.
     address : int
         Lowest one at index zero of every loop.
     steps_bytes : tuple of int
@@ -50,6 +52,7 @@ class Mover:
         Extent and step of inner loops the runs are spread over.
     """
 
+    operand: int
     address: int
     steps_bytes: tuple[int, ...]
     reach_bytes: int
@@ -102,7 +105,7 @@ def find_movers(body: Tree, depth: int, line_bytes: int) -> list[Mover] | None:
     list of Mover or None
         None where guards make it uncertain, or there are too many.
     """
-    found: dict[tuple[tuple[int, ...], int, tuple[tuple[int, int], ...]],
+    found: dict[tuple[int, tuple[int, ...], int, tuple[tuple[int, int], ...]],
                 set[tuple[int, int]]] = {}
     for stream, extents in walk_extents(body, ()):
         if stream.guards:
@@ -111,11 +114,11 @@ def find_movers(body: Tree, depth: int, line_bytes: int) -> list[Mover] | None:
             low, reach, unit, inner = _spread(stream, depth, extents, line_bytes)
             if len(inner) > MAX_DIMENSIONS:
                 return None
-            found.setdefault((stream.steps_bytes[:depth + 1], unit, inner), set()).add(
-                (low, reach))
-    movers = [Mover(address=low, steps_bytes=steps, reach_bytes=reach, unit_bytes=unit,
-                    inner=inner)
-              for (steps, unit, inner), spans in found.items()
+            found.setdefault((stream.operand, stream.steps_bytes[:depth + 1], unit, inner),
+                             set()).add((low, reach))
+    movers = [Mover(operand=operand, address=low, steps_bytes=steps, reach_bytes=reach,
+                    unit_bytes=unit, inner=inner)
+              for (operand, steps, unit, inner), spans in found.items()
               for low, reach in _join(spans, unit > 0, line_bytes)]
     return movers if len(movers) <= MAX_MOVERS else None
 

@@ -9,6 +9,7 @@ leaves them out of the loop that is cut into phases and of every loop inside it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,7 +28,7 @@ from hwmodels.nest.rewrite import (
     walk_streams,
 )
 from hwmodels.nest.skipping import Skipped, find_streaming, join_phases, skip_rows
-from hwmodels.nest.stream import Repeat, Stream, Tree
+from hwmodels.nest.stream import Repeat, Stream, Tree, find_base
 
 MAX_SPANS = 256
 """Pieces of address range kept apart per loop; beyond, they are covered by fewer, larger ones."""
@@ -59,7 +60,7 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
     cache : Cache
         LRU; stores allocate, or there are none.
     operands : sequence of Operand
-        What the streams touch.
+        What the streams touch, where it is; their addresses are from `find_base` on.
     around : tuple of int
         Extents of the loops around the tree.
     skips : bool
@@ -80,7 +81,7 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
             continue
         cut = _cut_loop(part, cache, operands, around, skips)
         parts.append(cut or _cut_body(part, cache, operands, around, skips))
-    return tuple(parts)
+    return tree if all(map(operator.is_, parts, tree)) else tuple(parts)
 
 
 def _cut_body(part: Repeat, cache: Cache, operands: Sequence[Operand],
@@ -88,7 +89,8 @@ def _cut_body(part: Repeat, cache: Cache, operands: Sequence[Operand],
     """Cut what is inside of a loop, which is run as passes where that saves more."""
     inside = (*around, part.extent)
     if not part.passes:
-        return replace(part, body=cut_tree(part.body, cache, operands, inside, skips))
+        body = cut_tree(part.body, cache, operands, inside, skips)
+        return part if body is part.body else replace(part, body=body)
     entries = int(np.prod(inside))
     body = cut_tree(part.body, cache, operands, inside, skips)
     if _leaves_most_out(body, entries):
@@ -123,7 +125,7 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
     # Rows of the table beyond which cutting costs more than it saves, if none is left out.
     room = int(min((plain_cost - middle_cost) * iterations / (full_cost - middle_cost + 8),
                    2 * iterations))
-    streaming = find_streaming(repeat.body, cache, extents) if skips else None
+    streaming = find_streaming(repeat.body, cache, operands, extents) if skips else None
     if streaming:
         room = min(2 * iterations, MOST_ROWS)
     rows = _cut(spans, cache, operands, extents, room) if room >= 1 else None
@@ -153,7 +155,7 @@ def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],
                around: tuple[int, ...]) -> Repeat:
     """Leave iterations of a leaf out where what they miss is known, a quarter of them at least."""
     extents = (*around, leaf.extent)
-    streaming = find_streaming(leaf.body, cache, extents)
+    streaming = find_streaming(leaf.body, cache, operands, extents)
     if streaming is None:
         return leaf
     iterations = int(np.prod(extents))
@@ -308,8 +310,9 @@ def _cut(spans: list[Span], cache: Cache, operands: Sequence[Operand],
         last = (operand.address + max(1, operand.size_bytes) - 1) >> shift
         windows[place, :2] = first, last
         windows[place + 1, 2] = windows[place, 2] + last - first + 1
-    table = np.array([(first, last, used.index(operand)) for first, last, operand, _ in spans],
-                     dtype=np.int64)
+    starts = {number: find_base(operands[number], cache.line_bytes) for number in used}
+    table = np.array([(first + starts[operand], last + starts[operand], used.index(operand))
+                      for first, last, operand, _ in spans], dtype=np.int64)
     steps = np.array([steps for *_, steps in spans], dtype=np.int64)
     rows = np.zeros((room + 2, 4), dtype=np.int64)
     zeros = [np.zeros(size, dtype=np.int64) for size in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,17 +12,21 @@ import numpy as np
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import POLICIES
 from hwmodels.kernel import Nest, Operand
+from hwmodels.nest.flattening import flatten_tree
 from hwmodels.nest.passes import mark_passes
 from hwmodels.nest.phases import cut_tree
-from hwmodels.nest.program import Program, flatten_tree
+from hwmodels.nest.program import Program
 from hwmodels.nest.rewrite import compact_tree, split_guards
-from hwmodels.nest.stream import Tree, check_names, make_tree
+from hwmodels.nest.stream import Tree, find_base, make_tree
 from hwmodels.nest.traffic import Traffic, measure_traffic
 
 MOST_PLANS = 4096
 
 MOST_TREES = 256
 """Trees kept, those of a network or two: under another policy or size they come again at once."""
+
+ANY_CACHE = Cache(name="any", size_bytes=32, line_bytes=32, ways=1)
+"""What loops run as passes ask of a cache is its line and its sets."""
 
 Count = Callable[[int, int, int], Any]
 """What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
@@ -124,22 +128,28 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     Plan
         Shared between calls: nobody writes to its arrays.
     """
-    traffic = _measure(nests, operands, cache.line_bytes)
+    traffic = measure_traffic(nests, operands, cache.line_bytes)
     allocates = cache.allocate == "read_write" or not any(
         operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
         if chosen)
-    policy = POLICIES[cache.replacement]
+    policy, line_bytes = POLICIES[cache.replacement], cache.line_bytes
+    bases = [find_base(operand, line_bytes) for operand in operands]
+    own = tuple([replace(operand, address=operand.address - base)
+                 for operand, base in zip(operands, bases, strict=True)])
     if method == "accesses":
-        tree = make_tree(nests, operands, looked_up, cache.line_bytes)
+        tree = make_tree(nests, own, looked_up, line_bytes)
     else:
-        tree = _make_compact(nests, operands, looked_up, cache.line_bytes, allocates)
+        tree = _make_compact(nests, own, looked_up, line_bytes, allocates)
     if method == "phases" and policy.sets_apart and allocates:
-        tree = mark_passes(tree, cache)
+        tree = _mark_tree(tree, replace(ANY_CACHE, size_bytes=line_bytes * cache.sets,
+                                        line_bytes=line_bytes))
+    cut = tree
     if method == "phases" and policy.stack and allocates:
-        tree = cut_tree(tree, cache, operands)
-    program = flatten_tree(tree, cache, operands, allocates=allocates,
-                           grouped=method != "accesses")
-    return Plan(program=program, traffic=traffic)
+        cut = cut_tree(tree, cache, operands)
+    flatten = _flatten_tree if cut is tree else flatten_tree
+    program = flatten(cut, cache, own, allocates=allocates, grouped=method != "accesses")
+    return Plan(program=program.move([base // line_bytes for base in bases], line_bytes),
+                traffic=traffic)
 
 
 @lru_cache(maxsize=MOST_TREES)
@@ -150,15 +160,7 @@ def _make_compact(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     return compact_tree(split_guards(tree), line_bytes, allocates)
 
 
-@lru_cache(maxsize=MOST_PLANS)
-def _measure(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
-             line_bytes: int) -> tuple[Traffic, ...]:
-    """Check nests and count their accesses, whatever is looked up of them."""
-    _check(nests, tuple([operand.name for operand in operands]))
-    return measure_traffic(nests, operands, line_bytes)
+_mark_tree = lru_cache(maxsize=MOST_TREES)(mark_passes)
 
-
-@lru_cache(maxsize=MOST_PLANS)
-def _check(nests: tuple[Nest, ...], names: tuple[str, ...]) -> None:
-    """Check nests, wherever their operands are."""
-    check_names(nests, names)
+_flatten_tree = lru_cache(maxsize=MOST_TREES)(flatten_tree)
+"""`flatten_tree` of what is kept: most layers of a network come again, with other addresses."""

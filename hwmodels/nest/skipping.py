@@ -8,11 +8,15 @@ left, but for those there at the end. That end follows from the last phases, whi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.nest.blocks import Block, blocks_of, merge_blocks, moving_lines, walk_extents
-from hwmodels.nest.stream import Tree
+from hwmodels.kernel import Operand
+from hwmodels.nest.blocks import Block, join_runs, make_blocks, moving_lines, walk_extents
+from hwmodels.nest.stream import Tree, find_base
 
 MOST_BLOCKS = 48
 """Blocks beyond which comparing them costs more than it saves."""
@@ -25,7 +29,8 @@ Streaming = tuple[list[Block], list[Block]]
 """What an iteration of a loop touches: moved by the loop, and not."""
 
 
-def find_streaming(body: Tree, cache: Cache, extents: tuple[int, ...]) -> Streaming | None:
+def find_streaming(body: Tree, cache: Cache, operands: Sequence[Operand],
+                   extents: tuple[int, ...]) -> Streaming | None:
     """Find what an iteration of a loop touches, if all of them may stream through a cache.
 
     Parameters
@@ -34,6 +39,8 @@ def find_streaming(body: Tree, cache: Cache, extents: tuple[int, ...]) -> Stream
         Of the loop.
     cache : Cache
         LRU; stores allocate, or there are none.
+    operands : sequence of Operand
+        What the streams touch, where it is.
     extents : tuple of int
         Of the loops around and the loop itself.
 
@@ -43,15 +50,16 @@ def find_streaming(body: Tree, cache: Cache, extents: tuple[int, ...]) -> Stream
         Moved and not, every line of each touched; None where the loop touches too few lines, or
         not known ones.
     """
-    depth, found = len(extents) - 1, list[Block]()
-    for stream, inner in walk_extents(body, ()):
-        own = blocks_of(stream, 0, depth, inner, cache.line_bytes)
-        found += own
-        if stream.guards or not own or len(found) > 16 * MOST_BLOCKS:
-            return None
-    merged = sorted(merge_blocks(found, cache.line_bytes), key=lambda block: block.address)
+    runs = join_runs(((stream, 0, inner) for stream, inner in walk_extents(body, ())),
+                     len(extents) - 1, cache.line_bytes, 16 * MOST_BLOCKS)
+    if not runs or sum(map(len, runs.values())) > MOST_BLOCKS:
+        return None
+    merged = sorted([
+        replace(block, address=block.address + find_base(operands[block.operand],
+                                                         cache.line_bytes))
+        for block in make_blocks(runs)], key=lambda block: block.address)
     moving = [block for block in merged if block.steps_bytes[-1]]
-    if len(merged) > MOST_BLOCKS or any(block.steps_bytes[-1] < 0 for block in moving):
+    if any(block.steps_bytes[-1] < 0 for block in moving):
         return None
     if moving_lines(moving, cache.line_bytes) * extents[-1] < 2 * cache.sets * cache.ways:
         return None

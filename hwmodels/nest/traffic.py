@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,9 +10,13 @@ import numpy as np
 
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Access, Nest, Operand, walk_accesses
+from hwmodels.nest.stream import WIDTHS_BYTES, check_names
 
-MOST_REACHES = 512
-"""Nests whose accesses are kept followed: those of a network or two."""
+MOST_COUNTED = 4096
+"""Nests whose accesses are kept counted: those of many networks."""
+
+MOST_GROUPS = 1024
+"""Groups of loops joined by guards: accesses of a kernel share them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,7 @@ def measure_traffic(nests: Sequence[Nest], operands: Sequence[Operand],
     Parameters
     ----------
     nests : sequence of Loop or Access
-        Checked by `check_nests`.
+        In program order.
     operands : sequence of Operand
         What they touch.
     line_bytes : int
@@ -68,97 +72,68 @@ def measure_traffic(nests: Sequence[Nest], operands: Sequence[Operand],
     Raises
     ------
     KernelError
-        When an access leaves its operand.
+        When a nest is malformed, names no operand or leaves its own.
     """
-    place = {operand.name: index for index, operand in enumerate(operands)}
-    reached = _reach_accesses(tuple(nests))
-    sums = np.zeros((len(operands), 6), dtype=np.int64)
-    low = np.full(len(operands), 1 << 62, dtype=np.int64)
-    end = np.full(len(operands), -(1 << 62), dtype=np.int64)
-
-    def add(index: np.ndarray, write: np.ndarray, columns: np.ndarray,
-            touches: np.ndarray) -> None:
-        width, count, first, last = columns
-        for column, amount in enumerate((count, count * width, touches)):
-            np.add.at(sums, (index, 2 * column + write), amount)
-        np.minimum.at(low, index, first)
-        np.maximum.at(end, index, last)
-
-    index = np.array([place[name] for name in reached.names], dtype=np.int64)[reached.operands]
-    bases = np.array([operand.address for operand in operands], dtype=np.int64)
-    offset, width = reached.columns[:2]
-    plain = reached.plain & ((bases[index] + offset) % width == 0)
-    add(index[plain], reached.writes[plain], reached.columns[1:, plain],
-        reached.columns[2, plain] * np.maximum(width[plain] // line_bytes, 1))
-    for one in np.flatnonzero(~plain).tolist():
-        access, extents = reached.accesses[one]
-        base = int(bases[index[one]])
-        span = measure_access(access, extents, base, line_bytes)
-        if span.accesses:
-            add(index[[one]], reached.writes[[one]], np.array([
-                [access.width_bytes], [span.accesses], [span.low_address - base],
-                [span.end_address - base]]), np.array([span.touches]))
-    for operand, first, last in zip(operands, low.tolist(), end.tolist(), strict=True):
+    unit_bytes = max(line_bytes, *WIDTHS_BYTES)
+    found = _count_accesses(
+        tuple(nests), tuple([operand.name for operand in operands]),
+        tuple([operand.address % unit_bytes for operand in operands]), line_bytes)
+    for operand, (_, first, last) in zip(operands, found, strict=True):
         if first < 0 or last > operand.size_bytes:
             raise KernelError(f"access to {operand.name!r} reaches bytes {first} to {last} of an "
                               f"operand of {operand.size_bytes} bytes; accepted: 0 to "
                               f"{operand.size_bytes}")
-    return tuple(Traffic(reads=row[0], writes=row[1], read_bytes=row[2], write_bytes=row[3],
-                         read_touches=row[4], write_touches=row[5]) for row in sums.tolist())
+    return tuple([traffic for traffic, _, _ in found])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Reached:
-    """Accesses of nests, wherever their operands are: most stand in independent loops.
+@lru_cache(maxsize=MOST_COUNTED)
+def _count_accesses(nests: tuple[Nest, ...], names: tuple[str, ...], phases: tuple[int, ...],
+                    line_bytes: int) -> tuple[tuple[Traffic, int, int], ...]:
+    """Return, per operand, what it gets, and from which of its bytes to which.
 
-    Parameters
-    ----------
-    accesses : tuple of (Access, tuple of int)
-        With the extents around each, in program order.
-    names : tuple of str
-        Of the operands.
-    operands, writes, plain : ndarray
-        Per access: position of its operand's name, whether it stores, and whether loops and steps
-        alone say what it reaches.
-    columns : ndarray of int64, (5, accesses)
-        Offset and width in bytes, times it is made, and from which byte to which.
+    Where operands are does not matter, but for their places in a line.
     """
-
-    accesses: tuple[tuple[Access, tuple[int, ...]], ...]
-    names: tuple[str, ...]
-    operands: np.ndarray
-    writes: np.ndarray
-    plain: np.ndarray
-    columns: np.ndarray
-
-
-@lru_cache(maxsize=MOST_REACHES)
-def _reach_accesses(nests: tuple[Nest, ...]) -> _Reached:
-    """Follow nests once."""
-    names: dict[str, int] = {}
-    accesses, rows = [], []
+    check_names(nests, names)
+    place = {name: index for index, name in enumerate(names)}
+    sums = [[0] * 6 for _ in names]
+    low, end = [1 << 62] * len(names), [-(1 << 62)] * len(names)
     for extents, access in walk_accesses(nests):
-        accesses.append((access, extents))
-        rows.append((names.setdefault(access.operand, len(names)), access.write,
-                     *_reach(access, extents)))
-    table = np.array(rows, dtype=np.int64).reshape(len(rows), 8).T
-    return _Reached(accesses=tuple(accesses), names=tuple(names), operands=table[0],
-                    writes=table[1], plain=table[2] == 1, columns=table[3:])
+        index, width = place[access.operand], access.width_bytes
+        phase = phases[index]
+        reached = _reach(access, extents) if (phase + access.offset_bytes) % width == 0 else None
+        if reached is not None:
+            count, first, last = reached
+            touches = count * max(width // line_bytes, 1)
+        else:
+            span = measure_access(access, extents, phase, line_bytes)
+            if not span.accesses:
+                continue
+            count, touches = span.accesses, span.touches
+            first, last = span.low_address - phase, span.end_address - phase
+        row, low[index], end[index] = sums[index], min(low[index], first), max(end[index], last)
+        row[access.write] += count
+        row[2 + access.write] += count * width
+        row[4 + access.write] += touches
+    return tuple([(Traffic(reads=row[0], writes=row[1], read_bytes=row[2], write_bytes=row[3],
+                           read_touches=row[4], write_touches=row[5]), first, last)
+                  for row, first, last in zip(sums, low, end, strict=True)])
 
 
-def _reach(access: Access, extents: tuple[int, ...]) -> tuple[int, int, int, int, int, int]:
-    """Whether an access is plain, its offset and width, how often, from where, and to where."""
+def _reach(access: Access, extents: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """How often an access is made, from where and to where; None where that takes a closer look."""
+    if access.guards:
+        return None
     width, count, low = access.width_bytes, 1, access.offset_bytes
     end = low + width
     for extent, step in zip(extents, access.steps_bytes, strict=True):
         if step % width or not extent:
-            return 0, access.offset_bytes, width, 0, 0, 0
+            return None
         count *= extent
         if step > 0:
             end += step * (extent - 1)
         else:
             low += step * (extent - 1)
-    return int(not access.guards), access.offset_bytes, width, count, low, end
+    return count, low, end
 
 
 def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
@@ -189,21 +164,27 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
     """
     width, count = access.width_bytes, 1
     low = end = base_address + access.offset_bytes
-    aligned = low % width == 0 and all(step % width == 0 for step in access.steps_bytes)
-    residues = np.zeros(line_bytes, dtype=np.int64)
-    residues[low % line_bytes] = 1
+    aligned = low % width == 0 and not any([step % width for step in access.steps_bytes])
+    if not aligned:
+        residues = np.zeros(line_bytes, dtype=np.int64)
+        residues[low % line_bytes] = 1
     if not _meets_constants(access):
         return Span(accesses=0, touches=0, low_address=low, end_address=low)
     for group in _join_loops(access, len(extents)):
-        offsets = _offsets(access, extents, group, line_bytes)
+        offsets = _offsets(
+            tuple([extents[loop] for loop in group]),
+            tuple([access.steps_bytes[loop] for loop in group]),
+            tuple([(tuple([guard.steps[loop] for loop in group]), guard.offset, guard.limit)
+                   for guard in access.guards if any([guard.steps[loop] for loop in group])]),
+            0 if aligned else line_bytes)
         if offsets is None:
             return Span(accesses=0, touches=0, low_address=low, end_address=low)
         number, group_low, group_high, histogram = offsets
         count *= number
         low += group_low
         end += group_high
-        if not aligned:
-            residues = _convolve(residues, histogram())
+        if histogram is not None:
+            residues = _convolve(residues, histogram)
     if aligned:
         touches = count * max(1, width // line_bytes)
     else:
@@ -229,31 +210,32 @@ def _meets_constants(access: Access) -> bool:
     return all(0 <= guard.offset < guard.limit for guard in access.guards if not any(guard.steps))
 
 
-def _offsets(access: Access, extents: Sequence[int], group: Sequence[int], line_bytes: int,
-             ) -> tuple[int, int, int, Callable[[], np.ndarray]] | None:
-    """Return executions, extreme offsets and residues of a group of loops; None when empty."""
-    guards = [guard for guard in access.guards if any(guard.steps[loop] for loop in group)]
+@lru_cache(maxsize=MOST_GROUPS)
+def _offsets(extents: tuple[int, ...], steps: tuple[int, ...],
+             guards: tuple[tuple[tuple[int, ...], int, int], ...], line_bytes: int,
+             ) -> tuple[int, int, int, np.ndarray | None] | None:
+    """Return executions and extreme offsets of a group of loops; None when empty.
+
+    With a line, how many offsets have each residue in it, too.
+    """
     if not guards:
-        (loop,) = group
-        extent, step = extents[loop], access.steps_bytes[loop]
+        (extent,), (step,) = extents, steps
         if extent == 0:
             return None
         reach = step * (extent - 1)
         return (extent, min(0, reach), max(0, reach),
-                lambda: _residues_of_step(step, extent, line_bytes))
-    grids = np.ogrid[tuple(slice(0, extents[loop]) for loop in group)]
-    shape = tuple(extents[loop] for loop in group)
-    made = np.ones(shape, dtype=bool)
-    for guard in guards:
-        index = guard.offset + sum(guard.steps[loop] * grid
-                                   for loop, grid in zip(group, grids, strict=True))
-        made &= (index >= 0) & (index < guard.limit)
-    offset = sum(access.steps_bytes[loop] * grid for loop, grid in zip(group, grids, strict=True))
-    chosen = np.broadcast_to(offset, shape)[made]
+                _residues_of_step(step, extent, line_bytes) if line_bytes else None)
+    grids = np.ogrid[tuple([slice(0, extent) for extent in extents])]
+    made = np.ones(extents, dtype=bool)
+    for moves, start, limit in guards:
+        index = start + sum([move * grid for move, grid in zip(moves, grids, strict=True)])
+        made &= (index >= 0) & (index < limit)
+    offset = sum([step * grid for step, grid in zip(steps, grids, strict=True)])
+    chosen = np.broadcast_to(offset, extents)[made]
     if not chosen.size:
         return None
     return (int(chosen.size), int(chosen.min()), int(chosen.max()),
-            lambda: np.bincount(chosen % line_bytes, minlength=line_bytes))
+            np.bincount(chosen % line_bytes, minlength=line_bytes) if line_bytes else None)
 
 
 def _residues_of_step(step: int, extent: int, line_bytes: int) -> np.ndarray:

@@ -32,40 +32,37 @@ def count_words(lines: int) -> int:
     return -(-lines // LINES_A_WORD)
 
 
-def place_windows(words: np.ndarray, word: int) -> np.ndarray:
+def place_windows(words: np.ndarray, word: int) -> None:
     """Say where the bits of each window's lines are.
 
     Parameters
     ----------
     words : ndarray of int64
-        The windows, filled in from the third word on.
+        The windows, filled in here but for where they are alone.
     word : int
         Where the bits begin.
-
-    Returns
-    -------
-    ndarray of int64, (operands, WINDOW_WORDS)
-        The same words.
     """
-    windows = words.reshape(-1, WINDOW_WORDS)
-    for number, window in enumerate(windows):
+    for window in words.reshape(-1, WINDOW_WORDS):
         first, lines = window[:2].tolist()
         for column in (2, 3):
             window[column] = LINES_A_WORD * word - first
             word += count_words(lines)
-        window[4:] = _find_alone(first, lines, np.delete(windows, number, axis=0)[:, :2].tolist())
-    return windows
 
 
-def _find_alone(first: int, lines: int, others: list[list[int]]) -> tuple[int, int]:
-    """From which line to before which one a window lies where no other one does."""
-    low, high = first, first + lines
-    for start, size in others:
-        if start <= low:
-            low = max(low, start + size)
-        else:
-            high = min(high, start)
-    return low, max(low, high)
+def find_alone(windows: list[list[int]]) -> list[tuple[int, int]]:
+    """Find, of windows' first line and lines, from where to before which line each is alone."""
+    found = []
+    for number, (first, lines) in enumerate(windows):
+        low, high = first, first + lines
+        for other, (start, size) in enumerate(windows):
+            if other == number:
+                continue
+            if start <= low:
+                low = max(low, start + size)
+            else:
+                high = min(high, start)
+        found.append((low, max(low, high)))
+    return found
 
 
 def share_lines(windows: np.ndarray) -> bool:

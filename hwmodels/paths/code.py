@@ -11,12 +11,11 @@ import numpy as np
 
 from hwmodels.board.facts import Board, Memory
 from hwmodels.board.memory import banks_of
-from hwmodels.cache.set_associative import CacheState, new_state
+from hwmodels.cache.set_associative import CacheState, new_state, simulate_nests
 from hwmodels.core.schedule import count_block
 from hwmodels.core.timing import CoreTiming
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.paths.data import run_nests
 from hwmodels.paths.traffic import HALFWORD_BYTES, CodeTraffic, DirectBlock
 from hwmodels.paths.ways import code_cache
 
@@ -45,6 +44,7 @@ class CodePath:
         self.memory = board.memory(memory)
         self.cache = code_cache(board, self.memory)
         self.places: dict[str, Operand] = {}
+        self.walks: dict[str, tuple[tuple[Loop], tuple[Operand]] | None] = {}
         line_bytes = self.cache.line_bytes if self.cache is not None else 32
         for kernel in kernels:
             if kernel.name not in self.places and kernel.code_bytes:
@@ -75,13 +75,14 @@ class CodePath:
         """
         if self.cache is None:
             return self._fetch_directly(kernel, timing)
-        walk = self.walk(kernel)
-        if walk is None:
+        if kernel.name not in self.walks:
+            walk = self.walk(kernel)
+            self.walks[kernel.name] = None if walk is None else ((walk[0],), (walk[1],))
+        known = self.walks[kernel.name]
+        if known is None:
             return CodeTraffic()
-        nest, place = walk
-        counts, self.states[self.cache.name] = run_nests(
-            self.cache, (nest,), (place,),
-            self.states.get(self.cache.name) or new_state(self.cache))
+        counts, self.states[self.cache.name] = simulate_nests(
+            self.cache, *known, self.states.get(self.cache.name) or new_state(self.cache))
         return CodeTraffic(misses=counts.total("read_misses"))
 
     def walk(self, kernel: Kernel) -> tuple[Loop, Operand] | None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.policies import POLICIES
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.running import count_uncached
 from hwmodels.cache.set_associative import (
     CacheState,
     line_buffer_of,
@@ -22,13 +22,10 @@ from hwmodels.cache.set_associative import (
 from hwmodels.kernel import Kernel
 from hwmodels.paths.refill import refill_cycles
 from hwmodels.paths.traffic import DataTraffic
-from hwmodels.paths.ways import data_cache
+from hwmodels.paths.ways import data_cache, data_caches
 
-NO_CACHE = Cache(name="none", size_bytes=32, line_bytes=32, ways=1, enabled=False)
-"""Counting needs no cache; any geometry serves."""
-
-run_nests = lru_cache(maxsize=1024)(simulate_nests)
-"""`simulate_nests`, kept by content: a second prediction, or one at another clock, is free."""
+ANY_LINE_BYTES = 32
+"""Of what looks up no cache, on a board without caches."""
 
 
 class DataPath:
@@ -46,6 +43,8 @@ class DataPath:
         self.board = board
         self.states = states
         self.buffers: dict[str, CacheState] = {}
+        self.served: dict[str, Cache | None] = {}
+        self.line_bytes = next((cache.line_bytes for cache in data_caches(board)), ANY_LINE_BYTES)
 
     def access(self, kernel: Kernel, core_cycles: float) -> DataTraffic:
         """Run a kernel's accesses.
@@ -63,8 +62,7 @@ class DataPath:
         DataTraffic
             What they met.
         """
-        caches = [data_cache(self.board, self.board.memory(operand.memory))
-                  for operand in kernel.operands]
+        caches = self._serving(kernel)
         rows: dict[int, OperandCounts] = {}
         owners: list[OwnerCounts] = []
         lower: dict[str, tuple[str, str, AccessCounts]] = {}
@@ -90,12 +88,11 @@ class DataPath:
         kernels, core_cycles
             As for `access`, of each.
         """
-        served = {memory.name: data_cache(self.board, memory) for memory in self.board.memories}
-        rows = [[served[operand.memory] for operand in kernel.operands] for kernel in kernels]
+        rows = [self._serving(kernel) for kernel in kernels]
         caches = dict.fromkeys(cache for row in rows for cache in row if cache is not None)
         if any(cache.streaming_lines or cache.below or not POLICIES[cache.replacement].stack
                for cache in caches) or any(
-                   memory.line_buffer and served[memory.name] is None
+                   memory.line_buffer and data_cache(self.board, memory) is None
                    for memory in self.board.memories):
             for kernel, cycles in zip(kernels, core_cycles, strict=True):
                 self.access(kernel, cycles)
@@ -105,15 +102,23 @@ class DataPath:
             _, self.states[cache.name] = simulate_kernels(
                 cache, kernels, self.states.get(cache.name) or new_state(cache), flags)
 
+    def _serving(self, kernel: Kernel) -> list[Cache | None]:
+        """Return the cache each operand of a kernel looks up."""
+        for operand in kernel.operands:
+            if operand.memory not in self.served:
+                memory = self.board.memory(operand.memory)
+                self.served[operand.memory] = data_cache(self.board, memory)
+        return [self.served[operand.memory] for operand in kernel.operands]
+
     def _look_up(self, cache: Cache | None, kernel: Kernel, chosen: tuple[bool, ...],
                  core_cycles: float) -> tuple[AccessCounts, dict[Cache, AccessCounts]]:
         """Run the operands that look one cache up through it, and its misses through the next."""
         if cache is None:
-            return run_nests(NO_CACHE, kernel.nests, kernel.operands, new_state(NO_CACHE))[0], {}
+            return count_uncached(kernel.nests, kernel.operands, self.line_bytes), {}
         state = self.states.get(cache.name) or new_state(cache)
         if cache.streaming_lines and self._streams(cache, kernel, chosen, core_cycles):
             cache = replace(cache, allocate="read")
-        counts, self.states[cache.name] = run_nests(
+        counts, self.states[cache.name] = simulate_nests(
             cache, kernel.nests, kernel.operands, state, chosen)
         below = self.board.cache(cache.below)
         if below is None or not below.enabled:
@@ -131,7 +136,7 @@ class DataPath:
 
         Judged by the kernel's mean pace: (core cycles) / (lines written) < refill.
         """
-        counts = run_nests(NO_CACHE, kernel.nests, kernel.operands, new_state(NO_CACHE))[0]
+        counts = count_uncached(kernel.nests, kernel.operands, self.line_bytes)
         for operand, mine in zip(counts.operands, chosen, strict=True):
             if not mine or not operand.writes:
                 continue
@@ -150,7 +155,7 @@ class DataPath:
             return operand.reads
         buffer = line_buffer_of(memory)
         state = self.buffers.get(memory.name) or new_state(buffer)
-        counts, self.buffers[memory.name] = run_nests(
+        counts, self.buffers[memory.name] = simulate_nests(
             buffer, kernel.nests, kernel.operands, state,
             tuple(one.name == operand.operand for one in kernel.operands))
         return counts.total("read_misses")

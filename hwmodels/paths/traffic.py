@@ -6,8 +6,7 @@ stretches the run is `hwmodels.paths.exposure`.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +121,25 @@ class KernelTraffic:
 
 def to_plain(traffic: KernelTraffic) -> dict[str, Any]:
     """Return traffic as mappings, lists, numbers and text, which JSON keeps to the last bit."""
-    return dataclasses.asdict(traffic)
+    return {
+        **_fields(traffic), "issued": {"lines": _rows(traffic.issued.lines)},
+        "waits": _rows(traffic.waits),
+        "code": {**_fields(traffic.code), "blocks": _rows(traffic.code.blocks)},
+        "data": {**_fields(traffic.data), "counts": _counts(traffic.data.counts), "lower": [
+            [name, first, _counts(counts)] for name, first, counts in traffic.data.lower]}}
+
+
+def _counts(counts: AccessCounts) -> dict[str, Any]:
+    return {**_fields(counts), "operands": _rows(counts.operands), "owners": _rows(counts.owners)}
+
+
+def _rows(things: Iterable[Any]) -> list[dict[str, Any]]:
+    return [_fields(one) for one in things]
+
+
+def _fields(one: Any) -> dict[str, Any]:
+    """Return what a noun holds, as it is."""
+    return {name: getattr(one, name) for name in one.__slots__}
 
 
 def from_plain(plain: Mapping[str, Any]) -> KernelTraffic:
