@@ -16,7 +16,8 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from twin.attribution.accounts import compare_sides
-from twin.attribution.diagnosis.diagnosis import Progress, choose_errors, diagnose
+from twin.attribution.diagnosis.case import Progress
+from twin.attribution.diagnosis.diagnosis import choose_errors, diagnose
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.known_right import read_healthy
 from twin.attribution.diagnosis.setup import deploy_measured, find_runtime, is_stand_in, redeploy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from twin.attribution import views
-from twin.attribution.diagnosis.diagnosis import Progress
+from twin.attribution.diagnosis.case import Progress
 from twin.attribution.views import View
 from twin.learning.calibration import AUTO
 from twin.prediction.prediction import Prediction

@@ -6,6 +6,7 @@ from dataclasses import replace
 from os import PathLike, fspath
 
 from twin.attribution.diagnosis import diagnosis
+from twin.attribution.diagnosis.case import Progress
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.known_right import read_healthy
 from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
@@ -30,7 +31,7 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
              weights: str | None = None, arena: str | None = None,
              healthy: str | PathLike[str] | None = None,
              calibration: str | PathLike[str] = AUTO,
-             on_progress: diagnosis.Progress | None = None) -> Diagnosis:
+             on_progress: Progress | None = None) -> Diagnosis:
     """Weigh which fault of the set-up explains a measurement.
 
     Parameters

@@ -15,18 +15,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
+from twin.attribution.diagnosis.case import Case, Progress
 from twin.attribution.diagnosis.error_model import (
     BINARY,
-    HEALTHY_SOURCE,
     LIBRARY,
     STAND_IN,
     ErrorModel,
@@ -41,34 +39,30 @@ from twin.attribution.diagnosis.faults import (
     UNKNOWN,
     Fault,
     join_faults,
-    prior_of,
 )
-from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, merge_unknown
+from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.diagnosis.likelihood import kernel_errors, price_errors
 from twin.attribution.diagnosis.marks import (
     CLOCK_SD,
     Marks,
     clock_hz_of,
-    describe_marks,
     may_be_other,
     read_marks,
     repeats_within,
     ruled_out,
 )
 from twin.attribution.diagnosis.pattern import Pattern, has_counts, make_pattern
+from twin.attribution.diagnosis.ranking import rank
 from twin.attribution.diagnosis.setup import read_build
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
-from twin.attribution.diagnosis.temper import choose_temper
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network
-from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, Calibration, choose_calibration
-from twin.prediction.prediction import Prediction
 
 LEAST = 0.0
 """Percentile of the runs the pattern is of."""
@@ -76,21 +70,13 @@ LEAST = 0.0
 SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
 
-ADDED = "what each does alone, added up: not predicted together"
-TOGETHER = "predicted together"
-"""Of two faults at once."""
-
-AGAINST_HEADER = "the header says another level of optimisation"
-
 WORTH_PREDICTING, MOST_TOGETHER = 0.02, 3
-"""Two changes of memories and caches that are so probable at once are predicted together, so many
+"""Two changes of a deployment that are so probable at once are predicted together, so many
 at most: each takes as long as a fault of its own."""
 
 LOG_WRONG_HEADER = math.log(0.02)
 """How likely a header names another level of optimisation than its image was built with: a build
 writes it, and seldom wrongly. Assumed."""
-
-Progress = Callable[[int, int, str], None]
 
 def diagnose(deployment: Deployment, measurement: Measurement, *,
              healthy: Measurement | None = None, stands_in: bool = False,
@@ -127,43 +113,54 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     UsageError
         When the measurement is of another network, or has nothing to compare.
     """
+    case, listed = _open(deployment, measurement, stands_in, calibration,
+                         forecasts if forecasts is not None else Forecasts(),
+                         on_progress or _tell_nobody, is_one_image(healthy, measurement))
+    faults = tuple(fault for fault in listed if not fault.doubted)
+    effects = case.foresee(faults)
+    evidence = Evidence(
+        pattern=case.pattern, marks=read_marks(measurement, deployment), declared=effects[0],
+        hidden=_sum_hidden(faults, effects), reference=_refer(healthy, case),
+        right=None if healthy is None else read_marks(healthy, deployment),
+        errors=choose_errors(deployment, stands_in))
+    begun, repeats = len(faults), repeats_within(measurement)
+    found = _explain(faults, effects, evidence, case, begun, repeats)
+    if len(listed) > begun and found.stated < SETTLED and next(iter(found.kinds)) != DECLARED:
+        # nothing the header allows explains it: what it says may be wrong
+        effects += case.foresee(listed[begun:], begun)
+        found = _explain(listed, effects, evidence, case, begun, repeats)
+    found = dataclasses.replace(found, rests_on=list_evidence(case.pattern, measurement, healthy))
+    if is_one_image(healthy, measurement):
+        found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
+    return found if found.stated >= SETTLED else dataclasses.replace(found, telling=_tell(
+        found, case))
+
+
+def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
+          calibration: str | Calibration | None, forecasts: Forecasts, tell: Progress,
+          one_image: bool) -> tuple[Case, tuple[Fault, ...]]:
+    """Predict as declared, and list what a measurement leaves possible; what is doubted last."""
     side = side_of_measurement(measurement, percent=LEAST)
     prices = _choose_prices(deployment, measurement, stands_in, calibration)
-    forecasts = forecasts if forecasts is not None else Forecasts()
-    tell = on_progress or _tell_nobody
-    marks = read_marks(measurement, deployment)
-    one_image = is_one_image(healthy, measurement)
-    listed = tuple(fault for fault in _list(deployment, measurement, marks, forecasts)
+    listed = tuple(fault for fault in _list(deployment, measurement,
+                                            read_marks(measurement, deployment), forecasts)
                    if not (one_image and fault.kind in BUILT_KINDS)
                    and (fault.kind != COUNTER or fault.counts_all or has_counts(side)))
-    faults = tuple(fault for fault in listed if not fault.doubted)
-    tell(0, len(faults), DECLARED)
+    tell(0, sum(not fault.doubted for fault in listed), DECLARED)
     temperature = side.temperature or "warm"
     base = forecasts.predict((DECLARED, temperature), deployment, prices, temperature)
     ours = side_of_prediction(base)
     require_network(ours, side)
-    pattern = make_pattern(ours, side, deployment)
-    effects = _foresee(faults, forecasts, base, prices, pattern, tell)
-    evidence = Evidence(
-        pattern=pattern, marks=marks, declared=effects[0], hidden=_sum_hidden(faults, effects),
-        reference=None if healthy is None else _refer(healthy, ours, side, pattern, deployment),
-        right=None if healthy is None else read_marks(healthy, deployment),
-        errors=choose_errors(deployment, stands_in))
-    foresee = partial(_foresee, forecasts=forecasts, base=base, prices=prices, pattern=pattern,
-                      tell=tell, begun=len(faults))
-    repeats = repeats_within(measurement)
-    found = _explain(faults, effects, evidence, forecasts, foresee, repeats)
-    if len(listed) > len(faults) and found.stated < SETTLED and next(iter(found.kinds)) != DECLARED:
-        # nothing the header allows explains it: what it says may be wrong
-        effects += foresee(listed[len(faults):])
-        found = _explain(listed, effects, evidence, forecasts, foresee, repeats)
-    found = dataclasses.replace(found, rests_on=list_evidence(pattern, measurement, healthy))
-    if one_image:
-        found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
-    if found.stated >= SETTLED:
-        return found
-    by_clock = tell_apart(choose_rivals(found), deployment, forecasts, prices, base, pattern)
-    return dataclasses.replace(found, telling=by_clock or tell_otherwise(found))
+    case = Case(deployment=deployment, prices=prices, base=base, ours=ours, theirs=side,
+                pattern=make_pattern(ours, side, deployment), forecasts=forecasts, tell=tell)
+    return case, listed
+
+
+def _tell(found: Diagnosis, case: Case) -> str:
+    """Say which measurement tells the likeliest explanations apart."""
+    by_clock = tell_apart(choose_rivals(found), case.deployment, case.forecasts, case.prices,
+                          case.base, case.pattern)
+    return by_clock or tell_otherwise(found)
 
 
 def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
@@ -182,8 +179,7 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
 
 
 def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
-             forecasts: Forecasts, foresee: Callable[[Sequence[Fault]], list[Effect]],
-             repeats: float | None) -> Diagnosis:
+             case: Case, begun: int, repeats: float | None) -> Diagnosis:
     """Weigh faults, two of them at once, and layers that are off alone.
 
     Two at once are added up from what each does, and of those that then explain most, and are
@@ -192,25 +188,35 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
     weighed = [weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
     alone = tuple(single_out(faults[0], effects[0], evidence))
-    pairs = _pair(faults, effects, weighed, evidence, forecasts)
+    pairs = _pair(faults, effects, weighed, evidence, case.forecasts)
     both = [weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
     all_of_them = (*faults, *(pair for pair, _, _ in pairs), *(one for one, _ in alone))
     singles = [weight for _, weight in alone]
-    found = _rank(all_of_them, [*weighed, *both, *singles], evidence, repeats)
-    together = _choose_together(found, [pair for pair, _, _ in pairs])
+    found = rank(all_of_them, [*weighed, *both, *singles], evidence, repeats)
+    together = choose_together(found, [pair for pair, _, _ in pairs])
     if not together:
         return found
-    foreseen = dict(zip(together, foresee([together[place] for place in together]), strict=True))
+    foreseen = dict(zip(together, case.foresee(tuple(together.values()), begun), strict=True))
     for place, effect in foreseen.items():
         both[place] = weigh(together[place], evidence, effect, pairs[place][2])
-    return _rank(all_of_them, [*weighed, *both, *singles], evidence, repeats,
+    return rank(all_of_them, [*weighed, *both, *singles], evidence, repeats,
                  {one.name for one in together.values()})
 
 
-def _choose_together(found: Diagnosis, pairs: Sequence[Fault]) -> dict[int, Fault]:
-    """Return the likeliest two at once that one deployment can have, by their place in a list."""
+def choose_together(found: Diagnosis, pairs: Sequence[Fault]) -> dict[int, Fault]:
+    """Return the likeliest two at once that one deployment can have, by their place in a list.
+
+    Another build beside a setting is one deployment as well; one image is never two builds.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        By which they were added up.
+    pairs : sequence of Fault
+        Two at once.
+    """
     likely = [one.fault.name for one in found.findings
-              if one.fault.changes and JOINED in one.fault.kind and not one.fault.rebuilds
+              if one.fault.changes and JOINED in one.fault.kind
               and one.probability >= WORTH_PREDICTING][:MOST_TOGETHER]
     asked = {place: _deploy_both(pair) for place, pair in enumerate(pairs) if pair.name in likely}
     return {place: pair for place, pair in asked.items() if pair is not None}
@@ -225,18 +231,6 @@ def _deploy_both(pair: Fault) -> Fault | None:
         return None
 
 
-def _foresee(faults: Sequence[Fault], forecasts: Forecasts, base: Prediction,
-             prices: Calibration | None, pattern: Pattern, tell: Progress,
-             begun: int = 0) -> list[Effect]:
-    """Predict what each fault would do, behind so many others."""
-    effects, total = [], begun + len(faults)
-    for number, fault in enumerate(faults):
-        tell(begun + number, total, fault.name)
-        effects.append(forecasts.foresee(fault, base, prices, pattern))
-    tell(total, total, "")
-    return effects
-
-
 def _sum_hidden(faults: Sequence[Fault], effects: Sequence[Effect]) -> np.ndarray:
     """Logarithm of what a prefetch may hide of each layer."""
     declared = effects[0].logs
@@ -248,16 +242,17 @@ def _tell_nobody(done: int, total: int, name: str) -> None:
     """Show no progress."""
 
 
-def _refer(healthy: Measurement, ours: Side, side: Side, pattern: Pattern,
-           deployment: Deployment) -> Pattern:
-    """Return the pattern of the measurement known to be right."""
+def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:
+    """Return the pattern of the measurement known to be right, if there is one."""
+    if healthy is None:
+        return None
     right = side_of_measurement(healthy, percent=LEAST)
-    require_network(ours, right)
-    if right.board != side.board:
+    require_network(case.ours, right)
+    if right.board != case.theirs.board:
         raise UsageError(f"the measurement known to be right was taken on {right.board}, the "
-                         f"one to diagnose on {side.board}")
-    reference = make_pattern(ours, right, deployment)
-    if (reference.quantity, reference.layers) != (pattern.quantity, pattern.layers):
+                         f"one to diagnose on {case.theirs.board}")
+    reference = make_pattern(case.ours, right, case.deployment)
+    if (reference.quantity, reference.layers) != (case.pattern.quantity, case.pattern.layers):
         raise UsageError("the measurement known to be right has other layers or counters")
     return reference
 
@@ -329,64 +324,3 @@ def _metric(evidence: Evidence) -> np.ndarray:
     if evidence.reference is None:
         spread = spread + price_errors(declared.shares, declared.shares)
     return np.linalg.inv(spread)
-
-
-def _rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
-          repeats: float | None, together: Collection[str] = ()) -> Diagnosis:
-    """Apply Bayes' rule and say what speaks for each."""
-    pattern = evidence.pattern
-    priors = prior_of(faults)
-    chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
-        priors, [one.shape for one in weighed], [one.total for one in weighed],
-        [one.marks for one in weighed])
-    total = float(pattern.measured.sum())
-    found = [Finding(
-        fault=fault, prior=prior, probability=float(chance),
-        evidence=(fit, *_say_joined(fault, together), *one.counted),
-        predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
-        for fault, prior, chance, one, fit in zip(
-            faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
-    errors = evidence.errors if evidence.reference is None else dataclasses.replace(
-        evidence.errors, source=HEALTHY_SOURCE)
-    return Diagnosis(
-        findings=merge_unknown(sorted(found, key=lambda finding: -finding.probability)),
-        quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
-        repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
-        observations=describe_marks(evidence.marks),
-        indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
-                         if _is_indistinct(fault, one, weighed[0])),
-        healthy=evidence.reference is not None)
-
-
-def _say_joined(fault: Fault, together: Collection[str]) -> tuple[str, ...]:
-    """Say how two at once were foreseen, and what a header says against a fault."""
-    said = (TOGETHER if fault.name in together else ADDED,) if JOINED in fault.kind else ()
-    return (*said, AGAINST_HEADER) if fault.doubted else said
-
-
-def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
-    """Whether neither the fault's effect nor the evidence tells it from what was declared.
-
-    Never of two at once: each moves a layer alone, so their sum is small only where they undo each
-    other, and that was added up and not predicted (the second may do nothing beside the first).
-    """
-    if JOINED in fault.kind:
-        return False
-    small = float(np.abs(weight.moved).max()) < NO_EFFECT
-    apart = abs(weight.shape + weight.total + weight.marks
-                - declared.shape - declared.total - declared.marks)
-    return fault.deployment is not None and not fault.shifts_clock and small and apart < 1.0
-
-
-def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:
-    """Say how far each is off, with two more digits where several would read alike."""
-    said = [_describe_fit(one, total, 0) for one in weighed]
-    alike = Counter(said)
-    return [text if alike[text] == 1 else _describe_fit(one, total, 2)
-            for text, one in zip(said, weighed, strict=True)]
-
-
-def _describe_fit(weight: Weight, total: float, digits: int) -> str:
-    spread = math.exp(float(np.std(weight.residual))) - 1
-    return (f"measured {total / float(weight.predicted.sum()):.{2 + digits}f} x what it predicts, "
-            f"{APART}{100 * spread:.{digits}f} %")

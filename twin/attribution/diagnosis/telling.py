@@ -84,9 +84,14 @@ def tell_otherwise(found: Diagnosis) -> str:
     Returns
     -------
     str
-        A sentence; it says so where cycles alone cannot.
+        A sentence; it says so where cycles alone cannot. Two causes are told apart: "none of
+        these" is no cause, and stands beside one only where it is likeliest or no other is left.
     """
-    first, second = (*found.kinds, UNKNOWN)[:2]
+    listed = [kind for kind, chance in found.kinds.items()
+              if kind != UNKNOWN and chance >= LEAST]
+    if next(iter(found.kinds)) == UNKNOWN:
+        listed = listed[:1]
+    first, second = tuple(dict.fromkeys((*listed, UNKNOWN, *found.kinds)))[:2]
     said = f"{first} or {second}: "
     pair = next((kind for kind in (first, second) if JOINED in kind), "")
     ways = [OTHERWISE[part] for kind in (first, second) for part in kind.split(JOINED)

@@ -1,0 +1,49 @@
+"""What is said of a diagnosis: ratios, what to measure next, remedies a part and runtime have."""
+
+import pytest
+from made_faults import made_diagnosis
+
+from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN
+from twin.attribution.diagnosis.finding import say_ratio
+from twin.attribution.diagnosis.telling import tell_otherwise
+from twin.deployment.deployment import deploy
+
+
+@pytest.mark.parametrize(("ratio", "said"), [
+    (1.0046, "1.005"), (0.1, "0.100"), (0.0999, "0.0999"), (0.00001234, "1.23e-05")])
+def test_a_ratio_is_said_so_that_it_is_never_nought(ratio, said):
+    assert say_ratio(ratio) == said
+
+
+@pytest.mark.parametrize(("board", "runtime", "kind", "said", "unsaid"), [
+    ("nucleo_l4r5zi", "firmware", "cache off", "ICEN of FLASH_ACR", "SCB_"),
+    ("nucleo_l4r5zi", "firmware", "reference kernels", "firmware's own", "OPTIMIZED_KERNEL_DIR"),
+    ("nucleo_l4r5zi", "tflm-cmsis-nn", "reference kernels", "DIR=cmsis_nn", "firmware"),
+    ("nucleo_h7a3zi_q", "cmsis-nn", "cache off", "SCB_EnableICache", "FLASH_ACR"),
+    ("nucleo_u575zi_q", "cmsis-nn", "cache off", "ICACHE_CR", "SCB_"),
+    ("nrf52840dk", "cmsis-nn", "cache off", "NVMC_ICACHECNF", "FLASH_ACR")])
+def test_a_remedy_names_what_the_part_and_the_runtime_have(board, runtime, kind, said, unsaid):
+    remedies = " ".join(fault.remedy for fault in list_faults(
+        deploy("kws", board, runtime=runtime)) if fault.kind == kind)
+    assert said in remedies and unsaid not in remedies
+
+
+@pytest.mark.parametrize("kinds", [
+    ((DECLARED, 0.6), (UNKNOWN, 0.4)), (("clock", 0.4), (COUNTER, 0.35), (DECLARED, 0.25)),
+    (("placement and load", 0.4), ("load", 0.3), (DECLARED, 0.3)), ((UNKNOWN, 0.9), ("SIMD", 0.1))])
+@pytest.mark.parametrize("healthy", [False, True])
+def test_below_what_is_settled_a_measurement_is_named_or_none_can(kinds, healthy):
+    found = made_diagnosis(kinds, healthy)
+    said = tell_otherwise(found)
+    assert kinds[0][0] in said and kinds[1][0] in said
+    assert ("--healthy" in said) is not healthy
+    assert found.remedy.startswith("if so: ") is (kinds[0][1] < 0.5)
+
+
+@pytest.mark.parametrize(("kinds", "said"), [
+    ((("SIMD", 0.6), (UNKNOWN, 0.3), ("load", 0.1)), "SIMD or load: "),
+    ((("SIMD", 0.6), (UNKNOWN, 0.39), ("load", 0.01)), "SIMD or none of these: "),
+    (((UNKNOWN, 0.6), ("SIMD", 0.2), ("load", 0.2)), "SIMD or none of these: ")])
+def test_two_causes_are_told_apart_and_not_a_cause_from_none(kinds, said):
+    assert tell_otherwise(made_diagnosis(kinds)).startswith(said)

@@ -1,0 +1,74 @@
+"""Densities of patterns: by the chain rule, as scipy has them, and what far layers cost."""
+
+import math
+
+import numpy as np
+import pytest
+
+from twin.attribution.diagnosis.error_model import BINARY
+from twin.attribution.diagnosis.likelihood import (
+    FREEDOM,
+    log_direction,
+    log_pattern,
+    log_shape,
+    log_student,
+    log_total,
+)
+from twin.attribution.diagnosis.temper import Temper, choose_temper
+
+
+def test_a_tempered_pattern_says_less_and_marks_say_what_they_did():
+    odds = {}
+    for share in (1.0, 0.35):
+        for name, shapes, totals, marks in (("shape", (0, 4), (0, 0), (0, 0)),
+                                            ("total", (0, 0), (0, 4), (0, 0)),
+                                            ("marks", (0, 0), (0, 0), (0, 4))):
+            first, second = Temper(shape=share).chances((0.5, 0.5), shapes, totals, marks)
+            odds[name, share] = math.log(second / first)
+    assert odds == pytest.approx({("shape", 1.0): 4, ("shape", 0.35): 1.4,
+                                  ("total", 1.0): 4, ("total", 0.35): 4,
+                                  ("marks", 1.0): 4, ("marks", 0.35): 4})
+    # the total is one figure: without a healthy measurement it is told in full
+    assert choose_temper(BINARY, healthy=False).total == 1 > choose_temper(
+        BINARY, healthy=False).shape
+
+
+def test_shape_and_total_are_the_pattern_where_nothing_is_far_off():
+    """By the chain rule: p(pattern) = p(total) p(pattern given total), for normal errors."""
+    random = np.random.default_rng(2)
+    half = random.normal(size=(5, 5))
+    covariance, own = half @ half.T, np.full(5, 1e-12)
+    residual, measured = random.normal(size=5), random.uniform(1, 9, 5)
+    whole = covariance + np.diag(own)
+    assert log_shape(residual, covariance, own, measured) + log_total(
+        residual, whole, measured) == pytest.approx(log_pattern(residual, covariance, own)[0])
+
+
+def test_an_effect_of_the_other_sign_is_no_explanation():
+    measured, moved = np.ones(4), np.full(4, 0.3)
+    effect = np.full((4, 4), 0.1**2)
+    covariance = effect + 0.02**2 * np.eye(4)
+    as_foreseen = log_direction(np.zeros(4), moved, effect, covariance, measured)
+    faster = log_direction(np.full(4, -1.5), moved, effect, covariance, measured)
+    assert as_foreseen > -0.01 and faster < -15
+    assert log_direction(np.full(4, 1.5), -moved, effect, covariance, measured) == faster
+
+
+def test_layers_far_off_grow_and_the_others_stay():
+    covariance, own = 0.01 * np.eye(6) + 0.01, np.full(6, 1e-4)
+    residual = np.array([0.0, 0.01, -0.01, 0.0, 1.5, 0.01])
+    likely, grown = log_pattern(residual, covariance, own)
+    assert grown[4] > 2 * grown[:4].max() and math.isfinite(likely)
+    closer, _ = log_pattern(residual * [1, 1, 1, 1, 0.1, 1], covariance, own)
+    assert closer > likely
+
+
+def test_the_students_density_is_that_of_scipy():
+    from scipy.stats import multivariate_t
+
+    random = np.random.default_rng(1)
+    half = random.normal(size=(4, 4))
+    matrix = half @ half.T + np.eye(4)
+    values = random.normal(size=4)
+    assert log_student(values, matrix) == pytest.approx(
+        multivariate_t(shape=matrix, df=FREEDOM).logpdf(values))

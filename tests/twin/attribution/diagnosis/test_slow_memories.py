@@ -1,0 +1,144 @@
+"""Faults of flash, caches and clocks on a Cortex-M4: alone, two at once, and what tells them."""
+
+import dataclasses
+
+from made_faults import diagnose, made_diagnosis, measure_fault, only_cycles
+from made_measurements import measure
+
+from twin.attribution.diagnosis import diagnosis as weighing
+from twin.attribution.diagnosis import ranking
+from twin.attribution.diagnosis.fault_effects import Forecasts
+from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.faults import DECLARED, JOINED, join_faults
+from twin.attribution.diagnosis.pattern import make_pattern
+from twin.attribution.diagnosis.telling import choose_rivals, tell_apart
+from twin.attribution.document import diagnosis_document
+from twin.attribution.measured import side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.deployment.deployment import deploy
+from twin.prediction.prediction import predict
+
+
+def test_what_tells_is_said_of_the_two_likeliest():
+    """A cache that is off waits for flash less at a slower clock; a counter counts on."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    forecasts = Forecasts()
+    doubled = measure(predict(deployment), factor=2.0, model="kws", runtime="cmsis-nn@6.0")
+    found = diagnose(deployment, only_cycles(doubled), forecasts=forecasts)
+    faults = {one.fault.name: one.fault for one in found.findings}
+
+    def rank(**chances):
+        return choose_rivals(dataclasses.replace(found, findings=tuple(sorted((
+            dataclasses.replace(one, probability=chances.get(one.fault.name.replace(" ", "_"), 0.0))
+            for one in found.findings), key=lambda one: -one.probability))))
+
+    simd = next(name for name, fault in faults.items() if fault.kind == "SIMD")
+    likely = {"art_i_off": 0.66, simd.replace(" ", "_"): 0.04}
+    rivals = rank(everything_counted_twice=0.11, none_of_these=0.1, **likely)
+    assert [one.name for one in rivals] == ["art_i off", "everything counted twice"]
+    base = forecasts.predict((DECLARED, "warm"), deployment, None, "warm")
+    pattern = make_pattern(side_of_prediction(base), side_of_measurement(only_cycles(doubled)),
+                           deployment)
+    said = tell_apart(rivals, deployment, forecasts, None, base, pattern)
+    cache, counter = (float(text.split(" x ")[0].split()[-1]) for text in (
+        said.split("if art_i off")[0], said.split("art_i off, ")[1]))
+    assert cache < 0.7 and 0.9 < counter < 1.1 and "if everything counted twice" in said
+    assert rank(**{
+        next(name for name, fault in faults.items() if fault.kind == "interrupts").replace(
+            " ", "_"): 0.2}, **likely) == []  # no clock tells interrupts
+
+
+def test_a_clock_nobody_timed_is_told_by_its_wait_states():
+    """48 MHz where 120 are stated: the flash waits for 2 cycles in place of 5."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    declared = list_faults(deployment)[0]
+    slow = dataclasses.replace(declared, deployment=deployment.replace(
+        {"clocks.cpu.frequency_hz": 48e6, "supply.voltage_scale": "range1_boost"}))
+    right, wrong = (only_cycles(measure_fault(deployment, fault, clocks_hz=(("cpu", 120e6),)))
+                    for fault in (declared, slow))
+    found = diagnose(deployment, wrong, healthy=right)
+    assert next(iter(found.kinds)) == "clock" and "host's clock" in found.remedy
+    assert {"cycles per layer", "clock as the header states it",
+            "a measurement known to be right"} <= set(found.rests_on)
+    assert diagnosis_document(found)["left_out"] == found.left_out != ""
+    set_to = dataclasses.replace(wrong, header=dataclasses.replace(
+        wrong.header, kind="simulated", clocks_hz=(("cpu", 48e6),),
+        environment=(("port", "unicorn"),)))  # an emulator that was set to another clock
+    assert diagnose(deployment, set_to).kinds["clock"] > 0.5
+
+
+def test_two_changes_of_memories_are_predicted_together():
+    """Weights that left the flash do not wait for it, whatever its width."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    both = deployment.replace(dict((*faults["weights in sram"].changes,
+                                    *faults["art_i off"].changes)))
+    right = measure_fault(deployment, faults[DECLARED], seed=3)
+    found = diagnose(deployment, measure_fault(deployment, dataclasses.replace(
+        faults[DECLARED], deployment=both), seed=3), healthy=right)
+    assert any(ranking.TOGETHER in one.evidence for one in found.findings), found.kinds
+
+
+def test_slower_flash_is_found_beside_a_healthy_measurement():
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    healthy = measure_fault(deployment, faults[DECLARED], seed=1)
+    slow = measure_fault(deployment, faults["flash at 13 wait states"], seed=1)
+    found = diagnose(deployment, slow, healthy=healthy)
+    assert found.verdict.fault.kind == "wait states" and "latency" in found.remedy
+    assert found.healthy and not found.repeats_as_declared
+    same = diagnose(deployment, healthy, healthy=healthy)
+    assert same.verdict.fault.kind == DECLARED and same.remedy == "none needed"
+
+
+def test_the_size_of_a_fault_is_chosen_beside_the_other():
+    """Alone the largest explains most of what the first one did; beside it the true one does."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    slow = next(fault for fault in faults.values() if fault.kind == "SIMD")
+    waiting = slow.deployment.replace({"memories.flash.wait_states": 9})
+    both = measure_fault(deployment, dataclasses.replace(slow, deployment=waiting), seed=4)
+    found = diagnose(deployment, both, healthy=measure_fault(deployment, faults[DECLARED], seed=4))
+    pair = next(one for one in found.findings if one.fault.kind == "SIMD and wait states")
+    assert "9 wait states" in pair.fault.name
+    assert pair.probability > 3 * pair.prior
+    assert not any(JOINED in name for name in found.indistinct)
+    assert ranking.ADDED in pair.evidence
+    fits = [one.evidence[0] for one in found.findings]
+    whole = [fit for fit in fits if "." not in fit.split("apart by ")[1]]
+    assert len(set(whole)) == len(whole) < len(fits)  # what ties has two more digits
+    missing = {layer.index for layer in predict(deployment).layers} - set(found.layers)
+    assert all(str(one) in found.left_out for one in missing)
+    assert len({one.fault.kind for one in found.findings if JOINED in one.fault.kind}) == sum(
+        JOINED in one.fault.kind for one in found.findings)  # one stands for each two kinds
+
+
+def test_weights_in_sram_name_the_measurement_that_tells():
+    """Not waited for, flash costs nothing: at a clock without wait states both take the same."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    steps = []
+    found = diagnose(deployment, measure_fault(deployment, faults["weights in sram"], seed=5),
+                     on_progress=lambda *step: steps.append(step))
+    assert found.kinds[DECLARED] + found.kinds["placement"] > 0.5
+    assert found.kinds["placement"] > 0.04  # as likely as before, at least
+    assert "MHz" in found.telling or "--healthy" in found.telling
+    done, total, names = zip(*steps, strict=True)
+    assert names[0] == DECLARED and "weights in sram" in names and done[-1] == total[-1] > 20
+
+
+def test_another_build_beside_a_setting_is_one_deployment_and_predicted():
+    """An image is never two builds; of one build, with caches off, both are set."""
+    faults = {fault.name: fault for fault in list_faults(
+        deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))}
+    build = next(fault for fault in faults.values() if fault.kind == "SIMD")
+    found = made_diagnosis(((build.kind + JOINED + "cache off", 0.6), (DECLARED, 0.4)))
+    pair = join_faults(build, faults["art_i off"])
+    found = dataclasses.replace(found, findings=(
+        dataclasses.replace(found.findings[0], fault=pair), *found.findings[1:]))
+    together = weighing.choose_together(found, [pair])
+    assert together[0].deployment.board.core.isa == "armv7-m"
+    assert not together[0].deployment.board.cache("art_i").enabled
+    added = join_faults(faults["built without optimisation"], faults["art_i off"])
+    assert weighing.choose_together(dataclasses.replace(found, findings=(dataclasses.replace(
+        found.findings[0], fault=added),)), [added]) == {}  # cannot be read, so nothing to predict
