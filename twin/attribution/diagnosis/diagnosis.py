@@ -71,7 +71,7 @@ SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
 
 WORTH_PREDICTING, MOST_TOGETHER = 0.02, 3
-"""Two changes of a deployment that are so probable at once are predicted together, so many
+"""Two changes of memories and caches that are so probable at once are predicted together, so many
 at most: each takes as long as a fault of its own."""
 
 LOG_WRONG_HEADER = math.log(0.02)
@@ -193,7 +193,7 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
     all_of_them = (*faults, *(pair for pair, _, _ in pairs), *(one for one, _ in alone))
     singles = [weight for _, weight in alone]
     found = rank(all_of_them, [*weighed, *both, *singles], evidence, repeats)
-    together = choose_together(found, [pair for pair, _, _ in pairs])
+    together = _choose_together(found, [pair for pair, _, _ in pairs])
     if not together:
         return found
     foreseen = dict(zip(together, case.foresee(tuple(together.values()), begun), strict=True))
@@ -203,20 +203,14 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
                  {one.name for one in together.values()})
 
 
-def choose_together(found: Diagnosis, pairs: Sequence[Fault]) -> dict[int, Fault]:
+def _choose_together(found: Diagnosis, pairs: Sequence[Fault]) -> dict[int, Fault]:
     """Return the likeliest two at once that one deployment can have, by their place in a list.
 
-    Another build beside a setting is one deployment as well; one image is never two builds.
-
-    Parameters
-    ----------
-    found : Diagnosis
-        By which they were added up.
-    pairs : sequence of Fault
-        Two at once.
+    Not those of another build: predicted together, "SIMD and cache off" came closer to images of
+    -O0 on a Cortex-M7 than -O0 itself, whose images cannot be read (`benchmarks.diagnosis`).
     """
     likely = [one.fault.name for one in found.findings
-              if one.fault.changes and JOINED in one.fault.kind
+              if one.fault.changes and JOINED in one.fault.kind and not one.fault.rebuilds
               and one.probability >= WORTH_PREDICTING][:MOST_TOGETHER]
     asked = {place: _deploy_both(pair) for place, pair in enumerate(pairs) if pair.name in likely}
     return {place: pair for place, pair in asked.items() if pair is not None}

@@ -2,14 +2,13 @@
 
 import dataclasses
 
-from made_faults import diagnose, made_diagnosis, measure_fault, only_cycles
+from made_faults import diagnose, measure_fault, only_cycles
 from made_measurements import measure
 
-from twin.attribution.diagnosis import diagnosis as weighing
 from twin.attribution.diagnosis import ranking
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.fault_list import list_faults
-from twin.attribution.diagnosis.faults import DECLARED, JOINED, join_faults
+from twin.attribution.diagnosis.faults import DECLARED, JOINED
 from twin.attribution.diagnosis.pattern import make_pattern
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart
 from twin.attribution.document import diagnosis_document
@@ -125,20 +124,3 @@ def test_weights_in_sram_name_the_measurement_that_tells():
     assert "MHz" in found.telling or "--healthy" in found.telling
     done, total, names = zip(*steps, strict=True)
     assert names[0] == DECLARED and "weights in sram" in names and done[-1] == total[-1] > 20
-
-
-def test_another_build_beside_a_setting_is_one_deployment_and_predicted():
-    """An image is never two builds; of one build, with caches off, both are set."""
-    faults = {fault.name: fault for fault in list_faults(
-        deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))}
-    build = next(fault for fault in faults.values() if fault.kind == "SIMD")
-    found = made_diagnosis(((build.kind + JOINED + "cache off", 0.6), (DECLARED, 0.4)))
-    pair = join_faults(build, faults["art_i off"])
-    found = dataclasses.replace(found, findings=(
-        dataclasses.replace(found.findings[0], fault=pair), *found.findings[1:]))
-    together = weighing.choose_together(found, [pair])
-    assert together[0].deployment.board.core.isa == "armv7-m"
-    assert not together[0].deployment.board.cache("art_i").enabled
-    added = join_faults(faults["built without optimisation"], faults["art_i off"])
-    assert weighing.choose_together(dataclasses.replace(found, findings=(dataclasses.replace(
-        found.findings[0], fault=added),)), [added]) == {}  # cannot be read, so nothing to predict
