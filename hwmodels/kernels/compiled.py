@@ -243,18 +243,7 @@ def compile_part(function: Loop) -> Loop:
 
 
 def compile_inline(function: Loop) -> Loop:
-    """Let loops call a function, and put it in place of every call.
-
-    Parameters
-    ----------
-    function : callable
-        Left as it is.
-
-    Returns
-    -------
-    callable
-        The function.
-    """
+    """Let loops call a function, as `compile_part` does, and put it in place of every call."""
     PARTS[function] = True
     return function
 

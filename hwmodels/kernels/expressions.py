@@ -6,25 +6,26 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-SIGNED, UNSIGNED, TRUTH, NOTHING = "i", "u", "b", "none"
-LLVM_TYPES = {SIGNED: "i64", UNSIGNED: "i64", TRUTH: "i1", NOTHING: "void"}
+from hwmodels.kernels.llvm_types import (
+    LLVM_TYPES,
+    NOTHING,
+    SIGNED,
+    TRUTH,
+    UNSIGNED,
+    Value,
+    declare,
+    type_of,
+)
+
 PLAIN_OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and",
                    ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl"}
 COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt",
                ast.GtE: "ge"}
 Function = Callable[..., Any]
-
-
-class Value(NamedTuple):
-    """What an expression is: its type and its text in LLVM; of a tuple, its parts."""
-
-    kind: str
-    text: str
-    parts: tuple["Value", ...] = ()
 
 
 class UntranslatableError(Exception):
@@ -46,22 +47,6 @@ def functions_of(module: ModuleType) -> dict[str, ast.FunctionDef]:
     """Return the syntax of a module's functions by name."""
     tree = ast.parse(inspect.getsource(module))
     return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
-def declare(kind: str, name: str, attribute: str = "") -> str:
-    """Return an argument of a definition or a call: an array is a pointer and its dimensions."""
-    if kind in LLVM_TYPES:
-        return f"{LLVM_TYPES[kind]} {name}"
-    return ", ".join([f"ptr{attribute} {name}",
-                      *(f"i64 {name}.{number}" for number in range(int(kind[1])))])
-
-
-def type_of(kinds: tuple[str, ...]) -> str:
-    """Return the LLVM type of a result."""
-    if not kinds:
-        return "void"
-    inner = ", ".join(LLVM_TYPES[kind] for kind in kinds)
-    return inner if len(kinds) == 1 else f"{{ {inner} }}"
 
 
 class Expressions:

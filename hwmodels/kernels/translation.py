@@ -13,14 +13,12 @@ an index out of range are not looked for.
 
 import ast
 
-from hwmodels.kernels.expressions import (
+from hwmodels.kernels.expressions import Expressions, Function, Translator
+from hwmodels.kernels.llvm_types import (
     LLVM_TYPES,
     SIGNED,
     TRUTH,
     UNSIGNED,
-    Expressions,
-    Function,
-    Translator,
     Value,
     declare,
     type_of,

@@ -215,12 +215,8 @@ def observe_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
 
     Parameters
     ----------
-    elf : Elf
-        The program.
-    board : Board
-        It runs on.
-    wanted : Wanted
-        Which part of it.
+    elf, board, wanted
+        As of `run_program`.
 
     Returns
     -------
