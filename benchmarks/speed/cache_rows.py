@@ -7,6 +7,7 @@ are of that, and no target is judged by them.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 import tempfile
@@ -36,8 +37,8 @@ def measure() -> Iterator[Row]:
     for network in TINY:
         yield time_policy(network, "lru", 2000.0, 12.0, "phases")
         yield time_policy(network, "lru", None, None, name=MET_BEFORE)
-    for policy in ("plru", "round_robin", "lfsr"):
-        yield time_policy("vww", policy, 500.0, None)
+    for network, policy in itertools.product(TINY, ("plru", "round_robin", "lfsr")):
+        yield time_policy(network, policy, 500.0, None)
     yield time_large("lru", "phases", 75.0)
     yield time_large(MET_BEFORE, "auto", None)
     found = time_cachegrind()

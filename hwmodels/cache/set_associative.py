@@ -167,9 +167,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     only the line it fills. A store that does not allocate changes nothing.
     """
     call = _find_call(cache, nests, operands, cached, method)
-    if state.shape != call.shape:
-        raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
-                         f"bytes, replacement) {state.shape}; accepted: {call.shape}")
+    _check_shape(cache, state)
     words, plan = state.words.copy(), call.plan
     if call.moves:
         chain = plan.moved.get(state.owners) or place_transfer(
@@ -205,7 +203,16 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     flags = cached or (None,) * len(kernels)
     calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, "auto")
              for kernel, looked_up in zip(kernels, flags, strict=True)]
-    if state.shape != _shape(cache) or not all([call.moves for call in calls]):
+    _check_shape(cache, state)
+    if not any([call.moves for call in calls]):
+        words, owners, found = state.words.copy(), state.owners, []
+        for kernel, call in zip(kernels, calls, strict=True):
+            counts, owners = run_plan(call.plan, cache, kernel.operands, call.looked_up, owners,
+                                      words)
+            found.append(counts)
+        words.flags.writeable = False
+        return tuple(found), CacheState(shape=state.shape, words=words, owners=owners)
+    if not all([call.moves for call in calls]):
         found = []
         for kernel, looked_up in zip(kernels, flags, strict=True):
             counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state, looked_up)
@@ -221,6 +228,13 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     every = known[0].move(words)
     words.flags.writeable = False
     return every, CacheState(shape=state.shape, words=words, owners=known[0].owners)
+
+
+def _check_shape(cache: Cache, state: CacheState) -> None:
+    """Refuse a state of another cache."""
+    if state.shape != _shape(cache):
+        raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
+                         f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
 
 
 def _chain(cache: Cache, kernels: Sequence[Kernel], calls: Sequence[_Call],

@@ -121,6 +121,8 @@ def choose_round_robin(m: Words, word: Integer, ways: Integer) -> Integer:
 def choose_lfsr(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way drawn by the next step of a shift register (x^16 + x^14 + x^13 + x^11 + 1)."""
     m[word] = (m[word] >> 1) ^ (0xB400 if m[word] & 1 else 0)
+    if ways & (ways - 1) == 0:
+        return m[word] & (ways - 1)
     return np.int64(np.uint64(m[word]) % np.uint64(ways))
 
 

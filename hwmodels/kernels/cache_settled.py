@@ -129,21 +129,27 @@ def next_out(m: Words, s: Integer) -> Integer:
 
 @compile_part
 def note_unsettled(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
-                   allowed: Integer, own: Integer, clash: Integer) -> tuple[Integer, Integer]:
+                   allowed: Integer, own: Integer,
+                   clash: Integer) -> tuple[Integer, Integer, Integer, Integer]:
     """Note what has not settled of iterations [start, stop) of blocks, in sets stamped `own`.
 
     A set that sees several such lines, or one in several manners, clashes: it is stamped so.
 
     Returns
     -------
-    clashed, note : int
-        Sets that clash; where the notes end: line, set, block.
+    clashed, note, least, most : int
+        Sets that clash; where the notes end: line, set, block; lines between which all touched are.
     """
     shift, sets, mask, records, words = geometry_of(m)
     stamp = m[STAMP]
     clashed, note = 0, np.uint64(m[NOTES])
+    least, most = NEVER, -1
     while at < end:
         turn, final, address, reach, step = span_of(m, at, start, stop, shift)
+        if turn < final:
+            travel = step * (final - turn - 1)
+            least = min(least, address + min(0, travel))
+            most = max(most, address + reach + max(0, travel))
         bits, kind = m[at + BITS], 2 * m[at + OPERAND] + m[at + WRITE]
         while turn < final:
             place, last = (address >> shift) + bits, ((address + reach) >> shift) + bits
@@ -168,12 +174,13 @@ def note_unsettled(m: Words, start: Integer, stop: Integer, at: Integer, end: In
             address += step
             turn += 1
         at += RECORD
-    return clashed, note
+    return clashed, note, least >> shift, most >> shift
 
 
 @compile_part
 def find_clashes(m: Words, end: Integer, start: Integer, stop: Integer, at: Integer,
-                 last: Integer, clash: Integer, clashed: Integer) -> Integer:
+                 last: Integer, clash: Integer, clashed: Integer, least: Integer,
+                 most: Integer) -> Integer:
     """Stamp noted sets where the order of blocks tells; return how many there are with others.
 
     It does where what leaves is touched, too.
@@ -187,9 +194,9 @@ def find_clashes(m: Words, end: Integer, start: Integer, stop: Integer, at: Inte
                 m, line, start, stop, at, last, m[block + OPERAND], 1)
             if evicts(m, s, line):
                 gone = next_out(m, s)
-                operand = operand_of(m, gone)
-                told = told or (operand != NEVER and meets(m, gone, start, stop, at, last,
-                                                           operand, 0))
+                if least <= gone <= most and not told:
+                    operand = operand_of(m, gone)
+                    told = operand != NEVER and meets(m, gone, start, stop, at, last, operand, 0)
             if told:
                 m[clash + index] = stamp
                 clashed += 1
@@ -226,10 +233,10 @@ def try_settled(m: Words, op: Integer, depth: Integer, turn: Integer, extent: In
     while True:
         m[STAMP] += 1
         stop = min(extent, turn + size)
-        clashed, note = note_unsettled(m, turn, stop, at, end, allowed, own, clash)
+        clashed, note, least, most = note_unsettled(m, turn, stop, at, end, allowed, own, clash)
         if note == np.uint64(m[NOTES]):
             return stop, 0, 4 * size if size < extent else size
-        clashed = find_clashes(m, note, turn, stop, at, end, clash, clashed)
+        clashed = find_clashes(m, note, turn, stop, at, end, clash, clashed, least, most)
         if not clashed or stop - turn == 1:
             break
         size = (stop - turn + 3) // 4

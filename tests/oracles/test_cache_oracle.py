@@ -99,7 +99,7 @@ def test_kernels_come_again():
     assert hits > CASES // 2  # of what was there
 
 
-@pytest.mark.parametrize("policy", ["lru", "plru"])
+@pytest.mark.parametrize("policy", ["lru", "plru", "lfsr"])
 def test_kernels_at_once(policy):
     """Kernels by one call: what each counts, and what is left, as of one call each."""
     for case in range(CASES // 10):
