@@ -46,6 +46,9 @@ NAMES = {
 
 _LINE_BYTES = 32
 
+_LOWERED: dict[str, tuple[Deployment, tuple[tuple[Kernel, ...], ...]]] = {}
+"""Of one deployment: what an unknown replacement policy may do is counted after a prediction."""
+
 
 def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     """Return the kernels of every layer, in execution order, as the runtime's target has them.
@@ -319,8 +322,11 @@ class Core:
         """Nothing more has to fit than what `needs` says."""
 
     def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
-        """Return the library's kernels of every layer."""
-        return lower_on_core(deployment)
+        """Return the library's kernels of every layer; those asked for last are kept."""
+        known = _LOWERED.get("last")
+        if known is None or known[0] is not deployment:
+            known = _LOWERED["last"] = deployment, lower_on_core(deployment)
+        return known[1]
 
     def content(self, deployment: Deployment) -> str:
         """Nothing: a library's kernels follow from the deployment."""
