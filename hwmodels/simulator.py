@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
+from hwmodels.cache.counts import AccessCounts
 from hwmodels.counts import (
     COPYING,
     EXACT,
@@ -27,18 +29,20 @@ from hwmodels.counts import (
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
-from hwmodels.paths.traffic import KernelTraffic
+from hwmodels.paths.traffic import CodeTraffic, DataTraffic, KernelTraffic
 from hwmodels.paths.ways import is_unified
 
 if TYPE_CHECKING:
     from hwmodels.bus.contention import Load
     from hwmodels.cache.set_associative import CacheState
-    from hwmodels.core.schedule import BlockCounts
     from hwmodels.core.timing import CoreTiming
-    from hwmodels.kernel import Kernel
+    from hwmodels.kernel import Block, Kernel
     from hwmodels.paths.code import CodePath
     from hwmodels.paths.data import DataPath
-    from hwmodels.paths.traffic import CodeTraffic
+
+
+MOST_ISSUED = 1024
+"""Kernels whose instructions are kept counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +107,6 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
         One per kernel.
     """
     from hwmodels.core.file import load_core
-    from hwmodels.core.schedule import count_block
     from hwmodels.paths.code import CodePath
     from hwmodels.paths.data import DataPath
 
@@ -115,13 +118,12 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
     states: dict[str, CacheState] = {}
     code = CodePath(kernels, board, code_address, code_memory, states)
     data = DataPath(board, states)
-    issued = [[count_block(block, timing) for block in kernel.blocks if block.trips]
-              for kernel in kernels]
+    issued = [_issue(kernel.blocks, kernel.useful_macs, timing) for kernel in kernels]
     if not cold:
-        _warm(kernels, [_core_cycles(blocks) for blocks in issued], timing, code, data)
+        _warm(kernels, [one.core_cycles for one in issued], timing, code, data)
     # Fetching comes first: code and data of a unified cache share its lines.
-    return tuple([_run_kernel(kernel, blocks, code.fetch(kernel, timing), data, loads)
-                  for kernel, blocks in zip(kernels, issued, strict=True)])
+    return tuple([_run_kernel(kernel, one, code.fetch(kernel, timing), data, loads)
+                  for kernel, one in zip(kernels, issued, strict=True)])
 
 
 def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -141,7 +143,6 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
         By cache; those nothing has reached yet are missing.
     """
     from hwmodels.core.file import load_core
-    from hwmodels.core.schedule import count_block
     from hwmodels.paths.code import CodePath
     from hwmodels.paths.data import DataPath
 
@@ -150,13 +151,9 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
     code = CodePath(kernels, board, code_address, code_memory, states)
     data = DataPath(board, states)
     run = (*(() if cold else kernels), *kernels[:stop])
-    _warm(run, [_core_cycles([count_block(block, timing) for block in kernel.blocks if block.trips])
-                for kernel in run], timing, code, data)
+    _warm(run, [_issue(kernel.blocks, kernel.useful_macs, timing).core_cycles for kernel in run],
+          timing, code, data)
     return dict(states)
-
-
-def _core_cycles(blocks: Sequence[BlockCounts]) -> float:
-    return math.fsum(block.cpu_cycles for block in blocks)
 
 
 def _warm(kernels: Sequence[Kernel], core_cycles: Sequence[float], timing: CoreTiming,
@@ -203,27 +200,39 @@ def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
     return Bill((*bill.lines, *extra))
 
 
-def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: CodeTraffic,
-                data: DataPath, loads: Sequence[Load]) -> KernelTraffic:
-    lanes = sum(block.mac_lanes for block in blocks)
+@lru_cache(maxsize=MOST_ISSUED)
+def _issue(blocks: tuple[Block, ...], useful_macs: int, timing: CoreTiming) -> KernelTraffic:
+    """Return what a core does by itself for a kernel's instructions; it fetches and loads none."""
+    from hwmodels.core.schedule import count_block
+
+    counted = [count_block(block, timing) for block in blocks if block.trips]
+    lanes = sum([block.mac_lanes for block in counted])
     issue = merge_counts([Counts(tuple(
         CountLine(event=event, place=COPYING if block.count("copy_issue") else "",
                   occurred=count, exposed=count)
-        for block in blocks for event, count in block.events))])
-    core_cycles = _core_cycles(blocks)
+        for block in counted for event, count in block.events))])
+    return KernelTraffic(
+        issued=_split_waste(issue, useful_macs, lanes),
+        core_cycles=math.fsum([block.cpu_cycles for block in counted]),
+        instructions=sum([block.instructions for block in counted]),
+        loads=sum([block.loads for block in counted]),
+        stores=sum([block.stores for block in counted]),
+        vector_instructions=sum([block.vector_instructions for block in counted]),
+        mac_lanes=lanes, code=CodeTraffic(), data=DataTraffic(counts=AccessCounts(operands=())))
+
+
+def _run_kernel(kernel: Kernel, issued: KernelTraffic, fetched: CodeTraffic,
+                data: DataPath, loads: Sequence[Load]) -> KernelTraffic:
+    """Add what a kernel's fetches, loads and stores meet to what the core does."""
     bursts = None
     if loads:
         from hwmodels.bus.contention import count_waits, list_bursts
 
         bursts = list_bursts(data.board, kernel, data.states)
-    met = data.access(kernel, core_cycles)
-    return KernelTraffic(
-        issued=_split_waste(issue, kernel.useful_macs, lanes), core_cycles=core_cycles,
-        instructions=sum(block.instructions for block in blocks),
-        loads=sum(block.loads for block in blocks), stores=sum(block.stores for block in blocks),
-        vector_instructions=sum(block.vector_instructions for block in blocks), mac_lanes=lanes,
-        code=fetched, data=met, waits=() if bursts is None else tuple(
-            count_waits(data.board, loads, bursts, core_cycles, met.counts)))
+    met = data.access(kernel, issued.core_cycles)
+    return replace(
+        issued, code=fetched, data=met, waits=() if bursts is None else tuple(
+            count_waits(data.board, loads, bursts, issued.core_cycles, met.counts)))
 
 
 def _split_waste(counts: Counts, useful_macs: int, lanes: int) -> Counts:

@@ -134,7 +134,8 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         if chosen)
     policy, line_bytes = POLICIES[cache.replacement], cache.line_bytes
     bases = [find_base(operand, line_bytes) for operand in operands]
-    own = tuple([replace(operand, address=operand.address - base)
+    own = tuple([Operand(name=operand.name, role=operand.role, memory=operand.memory,
+                         address=operand.address - base, size_bytes=operand.size_bytes)
                  for operand, base in zip(operands, bases, strict=True)])
     if method == "accesses":
         tree = make_tree(nests, own, looked_up, line_bytes)
