@@ -129,7 +129,8 @@ def read_header(lines: Sequence[str], path: Path) -> ScopeHeader:
         raise MeasurementError(f"{path}:1: no names above the numbers; write them there, such as "
                                "Time (s),Voltage (V)")
     units: list[str] = []
-    if names and _are_units(table[names]) and _are_names(table[names - 1], len(table[first])):
+    if names and _are_units(table[names]) and (
+            _are_bracketed(table[names]) or _are_names(table[names - 1], len(table[first]))):
         units, names = table[names], names - 1
     facts = _read_facts(table[:names])
     channels = [_channel(place, name, units[place] if place < len(units) else "", facts)
@@ -158,6 +159,11 @@ def _are_units(cells: Sequence[str]) -> bool:
 
 def _are_names(cells: Sequence[str], count: int) -> bool:
     return sum(bool(cell) for cell in cells) >= min(count, 2) and cells[0].lower() in _TIMES
+
+
+def _are_bracketed(cells: Sequence[str]) -> bool:
+    """Whether all a row has is units in brackets: names, in whatever language, stand above it."""
+    return all(cell[0] + cell[-1] in ("()", "[]") for cell in cells if cell)
 
 
 def _parse_unit(text: str) -> tuple[str, float]:

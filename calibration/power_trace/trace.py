@@ -11,6 +11,8 @@ from calibration.errors import MeasurementError
 
 KINDS = ("average", "instant")
 """What a sample stands for: the mean since the sample before it, or the value at its time."""
+LARGEST_US, LARGEST_MW = 1e15, 1e12
+"""Of a sample, an offset or a step: thirty years, and a gigawatt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +48,9 @@ class Meter:
             raise MeasurementError(f"meter {self.name!r}: kind {self.kind!r}; accepted: "
                                    f"{', '.join(KINDS)}")
         for field in ("resolution_mw", "noise_mw", "gain_rel_sd", "offset_mw"):
-            if not 0 <= getattr(self, field) < float("inf"):
+            if not 0 <= getattr(self, field) <= LARGEST_MW:
                 raise MeasurementError(f"meter {self.name!r}: {field} is {getattr(self, field)}; "
-                                       "accepted: from 0")
+                                       f"accepted: 0 to {LARGEST_MW:g}")
 
     @property
     def sample_sd_mw(self) -> float:
@@ -120,10 +122,6 @@ METERS: Mapping[str, MeterFacts] = {facts.name: facts for facts in (
                source="stated by the user"),
 )}
 """Meters whose files are read, by name; what a maker does not state is None."""
-
-
-LARGEST_US, LARGEST_MW = 1e15, 1e12
-"""Of a sample: thirty years, and a gigawatt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -378,7 +378,7 @@ SCOPES = {
         f"{1e-5 * i:.6f},{v:.9f}\n" for i, v in enumerate(VOLTS)),
     "rigol": "X,CH1,Start,Increment,\nSequence,Volt,0.000000e+00,1.000000e-05\n" + "".join(
         f"{i},{v:.9f},,\n" for i, v in enumerate(VOLTS)),
-    "pico": "Time;Channel A\n(us);(uV)\n\n" + "".join(
+    "pico": "Zeit;Kanal A\n(us);(uV)\n\n" + "".join(
         f"{10 * i};{1e6 * v:.3f}\n".replace(".", ",") for i, v in enumerate(VOLTS)),
     "rohde": "in s,C1 in V\n" + "".join(f"{1e-5 * i:.6f},{v:.9f}\n"
                                          for i, v in enumerate(VOLTS)),
