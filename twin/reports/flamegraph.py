@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from hwmodels import errors
 from twin.reports.export import write_file
 
 WIDTH, ROW, HEAD = 1200, 18, 44
@@ -44,12 +45,13 @@ def draw_flamegraph(stacks: Iterable[str], *, title: str = "", unit: str = "samp
         stack, _, weight = line.rstrip("\n").rpartition(" ")
         frame = root
         frame.weight += float(weight)
-        for name in stack.split(";"):
+        for name in errors.escape(stack).split(";"):
             frame = frame.callees.setdefault(name, _Frame(name))
             frame.weight += float(weight)
     height = HEAD + (_depth(root) + 1) * ROW
     body = "\n".join(_draw(root, root.weight or 1.0, 0.0, height - ROW, unit))
-    head = (f'<text x="8" y="18" font-size="14" font-weight="bold">{escape(title)}</text>'
+    head = (f'<text x="8" y="18" font-size="14" font-weight="bold">'
+            f'{escape(errors.escape(title))}</text>'
             f'<text x="8" y="35" fill="#555">width: {escape(unit)}, {root.weight:,.0f} in all; '
             f'{escape(levels)}; point at a frame for its figures</text>')
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '

@@ -2,6 +2,7 @@
 
 import itertools
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 from made_predictions import make_prediction
@@ -128,6 +129,18 @@ def test_other_suffixes_are_refused_before_anything_is_drawn(tmp_path):
     with pytest.raises(UsageError, match=r"\.png, \.svg, \.pdf"):
         check_target("picture.bmp")
     check_target(str(tmp_path))
+
+
+def test_names_are_drawn_as_they_are_and_steer_nothing(tmp_path):
+    """Dollar signs begin no formula, control characters are escapes, long names are cut."""
+    name = "$x_$\\frac{\x1b\u202e" + "n" * 9_000
+    with new_sheet(30, 1, f"a · {name}", "b") as figure:
+        axes = figure.subplots()
+        axes.set_yticks([0, 1], [name, "$y_$"])
+    text = save_figure(figure, tmp_path / "x.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(text)
+    assert "\x1b" not in text and "\u202e" not in text
+    assert len(text) < 200_000 and texts_of(figure).count("nnn ... nnn") >= 2
 
 
 def test_drawing_leaves_the_users_style_alone():

@@ -34,6 +34,7 @@ def test_widths_are_shares_and_callees_stand_on_callers():
     assert frames(draw_flamegraph([])) == {"all": (0, HEAD, 0)}
     told = draw_flamegraph(["net 30\n"], title="a < b", unit="cycles")
     assert "a &lt; b" in told and "width: cycles, 30 in all" in told
+    assert frames(draw_flamegraph(["a\x1b[2J\ud800 3\n"], title="\u202e"))["a\\x1b[2J\\ud800"]
 
 
 def test_stacks_begin_at_the_layers_function():

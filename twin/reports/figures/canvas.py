@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import check_extra, extra_missing
+from hwmodels.errors import check_extra, escape, extra_missing
 from hwmodels.quantities import format_frequency
 from twin.errors import UsageError
 from twin.reports.export import write_file
@@ -39,7 +39,11 @@ _STYLE: Any = {
     "axes.labelcolor": INK, "text.color": INK, "axes.axisbelow": True, "grid.color": "#E6E6E6",
     "grid.linewidth": 0.6, "hatch.linewidth": 0.5, "svg.hashsalt": "twin",
     "legend.frameon": False, "ytick.major.size": 0,
+    "text.parse_math": False,  # a name may have dollar signs
 }
+
+LONGEST_PART = 300
+"""Characters of a part of a text that are drawn: names of files may have any number."""
 
 
 @contextmanager
@@ -82,6 +86,7 @@ def new_sheet(width_in: float, body_in: float, title: str, description: str) -> 
     title, description : str
         Folded where they are longer than the sheet is wide: nothing is cut.
     """
+    title, description = make_plain(title), make_plain(description)
     with new_figure(width_in, body_in) as figure:
         titles = fold_text(title, width_in - 0.2, TITLE_POINTS, "bold")
         lines = fold_text(description, width_in - 0.2, DESCRIPTION_POINTS)
@@ -97,6 +102,28 @@ def new_sheet(width_in: float, body_in: float, title: str, description: str) -> 
         figure.text(left, 1 - (0.1 + 0.24 * len(titles)) / height_in, "\n".join(lines),
                     ha="left", va="top", fontsize=DESCRIPTION_POINTS, color=DARK_GREY)
         yield figure
+
+
+def make_plain(text: str) -> str:
+    """Return a text as it can be drawn: without what steers, long parts cut in their middle."""
+    half = LONGEST_PART // 2
+    return " · ".join(part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}"
+                      for part in escape(text, keep="\n").split(" · "))
+
+
+def make_all_plain(figure: Figure) -> None:
+    """Let names that stand anywhere in a figure be drawn so; labels of ticks are made late."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
+
+    for one in figure.findobj(Text):
+        if isinstance(one, Text) and (plain := make_plain(one.get_text())) != one.get_text():
+            one.set_text(plain)
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        named = axis.get_major_formatter()
+        if isinstance(named, FixedFormatter | FuncFormatter):
+            axis.set_major_formatter(FuncFormatter(
+                lambda value, place, named=named: make_plain(str(named(value, place)))))
 
 
 def fold_text(text: str, width_in: float, points: float, weight: str = "normal") -> list[str]:
@@ -259,6 +286,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
         suffix, {"Software": None})
     content = io.BytesIO()
     with matplotlib.rc_context(_STYLE):
+        make_all_plain(figure)
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=metadata)
     return write_file(path, content.getvalue())
 

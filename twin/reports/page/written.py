@@ -145,10 +145,12 @@ def render_pdf(page: Page, length: str = "full",
         from matplotlib.backends.backend_pdf import PdfPages
     except ImportError as error:
         raise extra_missing("pictures", "matplotlib", "plot") from error
+    from twin.reports.figures.canvas import make_all_plain
+
     content = io.BytesIO()
     metadata: dict[str, Any] = {"CreationDate": None, "Title": escape(page.title)}
-    with matplotlib.rc_context({"pdf.fonttype": 42, "text.usetex": False}), \
-            PdfPages(content, metadata=metadata) as book:
+    style: Any = {"pdf.fonttype": 42, "text.usetex": False, "text.parse_math": False}
+    with matplotlib.rc_context(style), PdfPages(content, metadata=metadata) as book:
         lines = list(_text_lines(page, length))
         if length == "short":
             lines = lines[:LINES]
@@ -157,6 +159,7 @@ def render_pdf(page: Page, length: str = "full",
         for draw in pictures if length == "full" else ():
             figure = draw()
             if figure is not None:
+                make_all_plain(figure)
                 book.savefig(figure)
     return content.getvalue()
 
