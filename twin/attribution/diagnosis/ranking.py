@@ -61,16 +61,23 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         findings=merge_unknown(sorted(found, key=lambda finding: -finding.probability)),
         quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
         repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
-        observations=(*describe_marks(evidence.marks), *_note_header(found, weighed)),
+        observations=(*describe_marks(evidence.marks), *note_header(found, weighed)),
         indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
                          if _is_indistinct(fault, one, weighed[0])),
         healthy=evidence.reference is not None)
 
 
-def _note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:
+def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:
     """Say which fault fits best by far where only its header speaks against it.
 
     How often a header is wrong is assumed, so what that assumption alone outweighs is told.
+
+    Parameters
+    ----------
+    found : sequence of Finding
+        Every hypothesis.
+    weighed : sequence of Weight
+        Of each.
     """
     misfits = [float(np.sqrt(np.mean(one.residual**2))) for one in weighed]
     best = min((place for place, finding in enumerate(found) if JOINED not in finding.fault.kind),

@@ -9,7 +9,6 @@ from made_faults import diagnose, measure_fault, only_cycles
 from made_measurements import measure
 
 from calibration.measurement.sample import Sample
-from twin.attribution.diagnosis import diagnosis as weighing
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
     COUNTER,
@@ -255,17 +254,3 @@ def test_a_healthy_measurement_must_be_of_the_same_layers(deployment):
         sample for sample in whole_only.samples if sample.layer is None))
     with pytest.raises(UsageError, match="known to be right"):
         diagnose(deployment, measure_fault(deployment, right), healthy=whole_only)
-
-
-def test_what_fits_best_against_its_header_is_told(deployment, monkeypatch):
-    """How often a header is wrong is assumed: what only that outweighs is not kept back."""
-    slow = next(fault for fault in list_faults(deployment) if fault.kind == "SIMD")
-    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1))
-    wrong = only_cycles(measure_fault(deployment, slow, seed=1))
-    monkeypatch.setattr(weighing, "read_build", lambda *_: {"SIMD"})
-    for doubted, told in ((-100.0, True), (-0.1, False)):
-        monkeypatch.setattr(weighing, "LOG_WRONG_HEADER", doubted)
-        found = diagnose(deployment, wrong, healthy=right)
-        assert (found.kinds.get("SIMD", 0.0) < 0.01) is told
-        assert any(text.startswith(f"{slow.name} fits best (measured 1.00 x") and "header" in text
-                   for text in found.observations) is told

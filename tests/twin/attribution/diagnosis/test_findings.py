@@ -1,12 +1,17 @@
 """What is said of a diagnosis: ratios, what to measure next, remedies a part and runtime have."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from made_faults import made_diagnosis
 
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN
 from twin.attribution.diagnosis.finding import say_ratio
+from twin.attribution.diagnosis.ranking import note_header
 from twin.attribution.diagnosis.telling import tell_otherwise
+from twin.attribution.diagnosis.weighing import Weight
 from twin.deployment.deployment import deploy
 
 
@@ -47,3 +52,16 @@ def test_below_what_is_settled_a_measurement_is_named_or_none_can(kinds, healthy
     (((UNKNOWN, 0.6), ("SIMD", 0.2), ("load", 0.2)), "SIMD or none of these: ")])
 def test_two_causes_are_told_apart_and_not_a_cause_from_none(kinds, said):
     assert tell_otherwise(made_diagnosis(kinds)).startswith(said)
+
+
+@pytest.mark.parametrize(("off", "doubted", "told"), [
+    (0.01, -3.9, True), (0.01, 0.0, False), (0.08, -3.9, False)])
+def test_what_fits_best_against_its_header_is_told(off, doubted, told):
+    """How often a header is wrong is assumed: what only that outweighs is not kept back."""
+    small, likely = made_diagnosis((("optimisation", 0.1), ("SIMD", 0.9))).findings[:2]
+    found = [dataclasses.replace(small, fault=dataclasses.replace(small.fault, doubted=doubted),
+                                 evidence=("measured 1.01 x what it predicts",)), likely]
+    weighed = [Weight(shape=0.0, total=0.0, marks=0.0, residual=np.array([size, -size]),
+                      moved=np.zeros(2), predicted=np.ones(2), counted=()) for size in (off, 0.1)]
+    said = " ".join(note_header(found, weighed))
+    assert ("optimisation fits best (measured 1.01 x" in said) is told is ("header" in said)
