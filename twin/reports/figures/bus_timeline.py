@@ -119,8 +119,9 @@ def draw_bus_timeline(run: BusRun, axes: Axes,
 
 
 def _plain(master: int) -> dict[str, Any]:
-    """Return how a master's service looks: bars may be too thin for hatches."""
-    return fill_series(master) | {"hatch": None, "linewidth": 0.0}
+    """Return how a master's service looks: bars too thin for hatches, and for a pixel."""
+    look = fill_series(master)
+    return look | {"hatch": None, "linewidth": 0.5, "edgecolor": look["facecolor"]}
 
 
 def _label_rows(run: BusRun, axes: Axes) -> None:

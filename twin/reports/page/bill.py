@@ -10,10 +10,13 @@ from hwmodels.counts import Bill
 from hwmodels.quantities import format_energy, format_time
 from twin.prediction.ledger import cause_energies_uj, cause_times_us, percentages
 from twin.prediction.prediction import LayerPrediction, Prediction
-from twin.reports.figures.palette import CAUSE_STYLES
+from twin.reports.figures.palette import CAUSE_STYLES, lightness
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.styles import INK, PAGE, cause_marker, hatch_each
+
+DARK = 0.4
+"""Lightness below which a colour is written on in white."""
 
 MOST_SECTORS = 12
 """Layers of one operator with a sector each; the rest share one."""
@@ -135,7 +138,10 @@ class _Sectors:
                 "values": amounts, "branchvalues": "total", "maxdepth": 4,
                 "sort": False, "leaf": {"opacity": 1},
                 "hoverinfo": "text", "insidetextorientation": "radial",
-                "textfont": {"color": "#14171b"}, "insidetextfont": {"color": "#14171b"},
+                # Where lines cross a sector no text is read: the pointer tells its cause.
+                "insidetextfont": {"color": [
+                    "rgba(0,0,0,0)" if shape else "#fff" if lightness(colour) < DARK else "#14171b"
+                    for colour, shape in zip(colours, shapes, strict=True)]},
                 "hovertext": [f"{label}<br>{self._write(amount)}, {100 * amount / whole:.1f} %"
                               for _, _, label, amount, _, _ in self._rows],
                 "marker": {"colors": colours, "line": {"width": 0.7, "color": PAGE},

@@ -83,6 +83,7 @@
     return JSON.parse(JSON.stringify(made).replaceAll('"ink"', JSON.stringify(ink))
       .replaceAll('"page"', JSON.stringify(page)));
   };
+  const PAPER_PX = 690;  // of A4 and Letter between margins; before printing the screen's width is told
   const inked = (data, printed) => {
     const ink = printed ? "#000" : getComputedStyle(root).getPropertyValue("--ink").trim();
     const page = printed ? "#fff" : getComputedStyle(root).getPropertyValue("--page").trim();
@@ -106,8 +107,10 @@
   };
   const draw = async (name, printed) => {
     stretch(name);
-    await Plotly.react(name, inked(plots[name].data, printed), layoutOf(plots[name].layout, printed),
-      settings);
+    const layout = layoutOf(plots[name].layout, printed);
+    const height = parseFloat(document.getElementById(name).style.height);
+    await Plotly.react(name, inked(plots[name].data, printed),
+      printed ? {...layout, autosize: false, width: PAPER_PX, height} : layout, settings);
     document.getElementById(name).dataset.drawn = "yes";
   };
 

@@ -156,6 +156,12 @@ def test_the_dark_is_a_choice_and_paper_is_white(visit) -> None:
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".plot:not([data-drawn])").count() == 0  # Never scrolled to, and printed.
     page.emulate_media(media="print")
+    assert page.evaluate("""Math.max(...[...document.querySelectorAll(".plot .main-svg")].map(
+        one => one.getBoundingClientRect().width))""") <= 690  # of A4, whatever the window's is
+    assert page.evaluate("""[...document.querySelectorAll("table:has(tfoot)")].every(one => {
+        const shown = row => [...row.cells].filter(
+            cell => getComputedStyle(cell).display !== "none").length;
+        return shown(one.tFoot.rows[0]) === shown(one.tHead.rows[0]); })""")  # so totals fit
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     page.emulate_media(media="screen")
 
