@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -35,10 +37,15 @@ def test_files_a_page_names_are_there(page: Path) -> None:
         assert (ROOT / name).exists(), name
 
 
+@cache
+def find_command(name: str) -> Any:
+    return typer.main.get_command(app).get_command(None, name)
+
+
 @pytest.mark.parametrize(("page", "line"), LINES, ids=lambda one: str(one)[-60:])
 def test_commands_and_their_options_exist(page: Path, line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    command = typer.main.get_command(app).get_command(None, words[0])
+    command = find_command(words[0])
     assert command is not None, f"{page.name}: {line}"
     words, known = words[1:], {"--help", "-h"}
     inside = [command, *getattr(command, "commands", {}).values()]

@@ -149,9 +149,10 @@ def _width_in(text: str, points: float, weight: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
-    properties = FontProperties(weight=weight)
-    return float(TextPath((0, 0), text.replace("$", "S") or " ", size=points,
-                          prop=properties).get_extents().x1) / 72
+    path = TextPath((0, 0), text.replace("$", "S") or " ", size=points,
+                    prop=FontProperties(weight=weight))
+    # where an outline is widest there is a point of it, so its curves are not looked at
+    return float(path.vertices[:, 0].max()) / 72 if len(path.vertices) else 0.0
 
 
 def write_legend(figure: Figure, handles: Sequence[Any] | None = None,
