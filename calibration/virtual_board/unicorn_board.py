@@ -300,12 +300,11 @@ def import_unicorn() -> tuple[Any, Any]:
     Raises
     ------
     ToolMissingError
-        Without Unicorn or numba.
+        Without Unicorn.
     """
     try:
         unicorn, constants = import_module("unicorn"), import_module("unicorn.arm_const")
         library = import_module("unicorn.unicorn_py3.unicorn").uclib
-        import_module("numba")  # of the callbacks
     except ImportError as error:
         raise extra_missing("emulated boards", "unicorn", "boards") from error
     from llvmlite import binding

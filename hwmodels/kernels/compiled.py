@@ -53,6 +53,8 @@ class Kernel:
         Of this package; it is imported only where its machine code is not kept.
     """
 
+    native: tuple[str, ...] = ()
+
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name, self.folder = module, name, HERE
 
@@ -160,11 +162,22 @@ class Kernel:
             function = self.py_func
             kinds = kinds_of(function)
             returned = inspect.signature(function).return_annotation
-            made: bytes = _machine().compile_module(translate(function, kinds, PARTS))
+            made: bytes = _machine().compile_module(translate(
+                function, kinds, PARTS, self.native))
             made = " ".join((NOTHING if returned is None else "i", *kinds)).encode() + b"\n" + made
             if store:
                 store.save(key, made)
         return made
+
+
+class Callback(Kernel):
+    """A loop that native code calls, compiled or read when its address is first asked for."""
+
+    @functools.cached_property
+    def address(self) -> int:
+        """Return where its machine code is, as long as this lives."""
+        self._engine = _machine().load_code(self._entry().partition(b"\n")[2])
+        return int(self._engine.get_function_address(self.name))
 
 
 def _address_of(array: NDArray[Any]) -> int:
@@ -266,6 +279,28 @@ def compile_kept(function: Loop) -> Loop:
     loop = Kernel(function.__module__.rpartition(".")[2], function.__name__)
     loop.py_func, loop.folder = function, Path(inspect.getfile(function)).parent
     return cast(Loop, loop)
+
+
+def compile_callback(*native: str) -> Callable[[Callable[..., None]], Callback]:
+    """Compile a function that native code calls, and keep its machine code by content.
+
+    Parameters
+    ----------
+    *native : str
+        Its arguments as they are passed, "i64", "i32" or "ptr".
+
+    Returns
+    -------
+    callable
+        Makes of a function, with a whole number or array for each, what has an `address`.
+    """
+    def make(function: Callable[..., None]) -> Callback:
+        made = Callback(function.__module__.rpartition(".")[2], function.__name__)
+        made.py_func, made.folder = function, Path(inspect.getfile(function)).parent
+        made.native = native
+        return made
+
+    return make
 
 
 def kept_loops() -> list[Kernel]:

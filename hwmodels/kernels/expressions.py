@@ -20,6 +20,7 @@ from hwmodels.kernels.llvm_types import (
     declare,
     type_of,
 )
+from hwmodels.kernels.native import External, HostRead
 
 PLAIN_OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and",
                    ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl"}
@@ -36,6 +37,7 @@ class Translator(Protocol):
     """What knows the functions an expression may call."""
 
     parts: dict[Function, bool]
+    externals: set[str]
 
     def translate(self, function: Function, kinds: tuple[str, ...],
                   linkage: str = ...) -> tuple[str, tuple[str, ...]]:
@@ -363,6 +365,10 @@ class Expressions:
         if name in ("min", "max", "abs"):
             return self.choose(name, values, node)
         function = self.globals.get(name)
+        if isinstance(function, (External, HostRead)):
+            self.unit.externals.add(function.declaration)
+            return Value(SIGNED, function.write(self.emit, [
+                one.text if one.kind == "i1" else self.whole(one, node).text for one in values]))
         if function not in self.unit.parts:
             raise self.refuse(node, "only compiled functions are called")
         symbol, kinds = self.unit.translate(function, tuple(value.kind for value in values))

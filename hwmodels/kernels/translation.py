@@ -23,6 +23,7 @@ from hwmodels.kernels.llvm_types import (
     declare,
     type_of,
 )
+from hwmodels.kernels.native import write_callback
 
 MOST_INLINED = 160
 """Instructions of a function above which it is called: putting it in place of a call saves nothing,
@@ -33,7 +34,8 @@ class Retype(Exception):
     """A variable or result turned out wider than first taken: translate the function again."""
 
 
-def translate(entry: Function, kinds: tuple[str, ...], parts: dict[Function, bool]) -> str:
+def translate(entry: Function, kinds: tuple[str, ...], parts: dict[Function, bool],
+              native: tuple[str, ...] = ()) -> str:
     """Return an LLVM module with a loop and all it calls.
 
     Parameters
@@ -46,6 +48,8 @@ def translate(entry: Function, kinds: tuple[str, ...], parts: dict[Function, boo
         and unsigned of one.
     parts : dict
         Functions that may be called, and whether they are put in place of every call.
+    native : tuple of str
+        Of a callback its arguments as native code passes them, "i64", "i32" or "ptr".
 
     Returns
     -------
@@ -58,8 +62,10 @@ def translate(entry: Function, kinds: tuple[str, ...], parts: dict[Function, boo
         Naming file and line.
     """
     unit = Unit(parts)
-    unit.translate(entry, kinds, "")
-    return "\n".join(unit.texts)
+    symbol, _ = unit.translate(entry, kinds, "internal " if native else "")
+    if native:
+        unit.texts.append(write_callback(entry.__name__, native, symbol))
+    return "\n".join([*unit.texts, *sorted(unit.externals)])
 
 
 class Unit:
@@ -67,6 +73,7 @@ class Unit:
 
     def __init__(self, parts: dict[Function, bool]) -> None:
         self.parts = parts
+        self.externals: set[str] = set()
         self.texts = ["declare i64 @llvm.cttz.i64(i64, i1)",
                       '!0 = !{!"branch_weights", i32 1000, i32 1}']
         self.known: dict[tuple[Function, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
@@ -88,7 +95,9 @@ class Unit:
                 except Retype:
                     continue
             returned = result[0] if result else ()
-            arguments = ", ".join(declare(kind, f"%{name}", " noalias" if not linkage else "")
+            # what is called by name may change an array it knows
+            alone = " noalias" if not linkage and not self.externals else ""
+            arguments = ", ".join(declare(kind, f"%{name}", alone)
                                   for name, kind in zip(body.names, kinds, strict=True))
             size = len(body.lines)
             inline = "" if not linkage else " alwaysinline" if self.parts.get(function) else \

@@ -22,7 +22,7 @@ LARGE_BYTES = 1_900_000_000
 CHILD = """
 import json, sys
 from pathlib import Path
-import numba, onnx
+import onnx
 import twin
 from fuzz_worker import limit_memory
 from typer.testing import CliRunner

@@ -1,8 +1,10 @@
 """Loops written in Python and what is compiled of them do the same."""
 
 import ast
+import ctypes
 import random
 
+import made_callbacks
 import made_kernels
 import numpy as np
 import pytest
@@ -52,3 +54,18 @@ def test_what_is_not_known_is_refused_with_its_line(monkeypatch, text, said):
 
     with pytest.raises(UntranslatableError, match=rf"test_translation.py:[23]: .*{said}"):
         translation.translate(refused, ("i1", "i"), {})
+
+
+def test_native_code_is_called_and_calls_back():
+    """Wide and narrow numbers of both signs, and bytes of this process at odd addresses."""
+    held = ctypes.create_string_buffer(b"\0\xf1\xf2\xf3\xf4\xf5\xf6\xf7", 8)
+    words = np.full(9, 3, np.int64)
+    words[4] = ctypes.addressof(held) + 1
+    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)(
+        made_callbacks.take.address)
+    call(0, 5, words.ctypes.data)
+    assert words[0] == 3
+    call(-(1 << 40), -9, words.ctypes.data)
+    assert words.tolist() == [-(1 << 41), -9, 1 << 40, 10, words[4], 0xF1, 0xF2F1, 0xF4F3F2F1, 3]
+    assert made_callbacks.read_host(words[4], 2) == 0xF2F1
+    assert made_callbacks.set_through_the_library(words) == 0x0101010101010101

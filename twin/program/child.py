@@ -50,8 +50,6 @@ def main() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     most = MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MEMORY_BYTES)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    for library in ("scipy", "coverage"):  # numba would import them, for what no callback uses
-        sys.modules.setdefault(library, None)  # type: ignore[arg-type]
     from twin.program.elf import read_elf
     from twin.program.observing import observe_program
     from twin.program.session import run_program

@@ -28,7 +28,7 @@ def listen(answer: Answer) -> None:
 
     Notes
     -----
-    They look for the symbol when they are loaded, so this comes before `twin.program.kernels`.
+    They look for the symbol when they are loaded, so this comes before.
     """
     from llvmlite import binding
 

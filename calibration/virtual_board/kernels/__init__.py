@@ -1,1 +1,1 @@
-"""Numba only: native callbacks of the emulator."""
+"""Native callbacks of the emulator."""

@@ -1,4 +1,4 @@
-"""Numba: what happens at every basic block and every memory access of the emulated core.
+"""Compiled: what happens at every basic block and every memory access of the emulated core.
 
 All state is one int64 array. HEAD words, then tables at offsets the head names: blocks (COUNT,
 AGAIN, TAKEN, BYTES each), blocks seen, regions of memory, entries of both caches, trace. Costs
@@ -7,17 +7,15 @@ are kept in order of recency, under FIFO of arrival; else lines stay in their wa
 set after the entries holds the tree of pseudo-LRU.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
-import numpy as np
-from numba import types
-from numba.np.numpy_support import carray
-
-from hwmodels.kernels.compiled import Integer, Words
-
-Loop = TypeVar("Loop", bound=Callable[..., Any])
+from hwmodels.kernels.compiled import (
+    Integer,
+    Table,
+    Words,
+    compile_callback,
+    compile_inline,
+    compile_kept,
+)
+from hwmodels.kernels.native import External
 
 HEAD = 64
 (SCRATCH, CODE_BASE, CODE_SLOTS, SEEN_COUNT, LAST_SLOT, LAST_END, LOADS, STORES, STALL, READ_MISSES,
@@ -38,31 +36,13 @@ REGION = 14
 (BASE, END, CACHED, READ_MISS, WRITE_MISS, READ_COST, WRITE_COST, BUFFER_SHIFT, BUFFER_LINE,
  FETCH_CACHED, FETCH_MISS, FETCH_COST, FETCH_SHIFT, FETCH_LINE) = range(REGION)
 
-uc_reg_read: Any = types.ExternalFunction("uc_reg_read", types.int32(
-    types.voidptr, types.int32, types.voidptr))
-uc_reg_write: Any = types.ExternalFunction("uc_reg_write", types.int32(
-    types.voidptr, types.int32, types.voidptr))
-"""Of the emulator's library, which is loaded before this file is."""
+uc_reg_read = External("uc_reg_read", "i32", ("i64", "i32", "ptr"))
+uc_reg_write = External("uc_reg_write", "i32", ("i64", "i32", "ptr"))
+"""Of the emulator's library, which is loaded before they are."""
 XPSR = 120  # UC_ARM_REG_XPSR
 IT_STATE = 0x0600FC00
 
-WORDS = (1 << 40,)
-"""A view over all of the memory behind the pointer; its real size is the head's business."""
-
-
-def compile_part(**options: Any) -> Callable[[Loop], Loop]:
-    """`numba.njit` with a type."""
-    decorator: Callable[[Loop], Loop] = numba.njit(**options)
-    return decorator
-
-
-def compile_callback(signature: Any, **options: Any) -> Callable[[Callable[..., None]], Any]:
-    """`numba.cfunc` with a type; what it makes has an `address`."""
-    decorator: Callable[[Callable[..., None]], Any] = numba.cfunc(signature, **options)
-    return decorator
-
-
-@compile_part(inline="always")
+@compile_inline
 def touch(words: Words, cache: Integer, line: Integer, dirty: Integer,
           allocate: Integer) -> Integer:
     """Look a line up: 0 hit, 1 filled, 2 filled over a dirty line, 3 missed and not allocated."""
@@ -96,7 +76,7 @@ def touch(words: Words, cache: Integer, line: Integer, dirty: Integer,
     return met
 
 
-@compile_part(inline="always")
+@compile_inline
 def choose(words: Words, cache: Integer, bits: Integer, ways: Integer, policy: Integer) -> Integer:
     """Way a full set gives up."""
     if policy == PLRU:
@@ -112,7 +92,7 @@ def choose(words: Words, cache: Integer, bits: Integer, ways: Integer, policy: I
     return ways - 1
 
 
-@compile_part(inline="always")
+@compile_inline
 def point_away(words: Words, bits: Integer, place: Integer, ways: Integer) -> None:
     """Turn every node of the tree above a way towards its other half."""
     node, half = 1, ways >> 1
@@ -123,7 +103,7 @@ def point_away(words: Words, bits: Integer, place: Integer, ways: Integer) -> No
         half >>= 1
 
 
-@compile_part(inline="always")
+@compile_inline
 def find_region(words: Words, address: Integer) -> Integer:
     """Offset of the region that holds an address, -1 for none (peripherals)."""
     at = words[REGIONS_AT]
@@ -134,7 +114,7 @@ def find_region(words: Words, address: Integer) -> Integer:
     return -1
 
 
-@compile_part(inline="always")
+@compile_inline
 def fetch(words: Words, address: Integer, size: Integer) -> None:
     """Charge the lines of code a block lies in."""
     region = find_region(words, address)
@@ -160,7 +140,7 @@ def fetch(words: Words, address: Integer, size: Integer) -> None:
             words[FETCH_STALL] += words[region + FETCH_MISS]
 
 
-@compile_part(inline="always")
+@compile_inline
 def look_up(words: Words, region: Integer, address: Integer, size: Integer, write: Integer) -> None:
     """Look up the lines of an access in the data cache."""
     shift, back = words[DATA + LINE_SHIFT], words[DATA + BACK]
@@ -182,11 +162,10 @@ def look_up(words: Words, region: Integer, address: Integer, size: Integer, writ
             words[STALL] += words[WRITE_BACK_COST]
 
 
-@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
-def on_block(_: Integer, address: Integer, size: Integer, data: Integer) -> None:
+@compile_callback("i64", "i64", "i32", "ptr")
+def on_block(_: Integer, address: Integer, size: Integer, words: Words) -> None:
     """Count a block, whether it follows itself, and whether the one before was left by a branch."""
-    words = carray(data, WORDS, np.int64)
-    slot = (np.int64(address) - words[CODE_BASE]) >> 1
+    slot = (address - words[CODE_BASE]) >> 1
     if slot < 0 or slot >= words[CODE_SLOTS]:
         words[ODD_BLOCKS] += 1
         return
@@ -194,54 +173,52 @@ def on_block(_: Integer, address: Integer, size: Integer, data: Integer) -> None
     if words[at + COUNT] == 0:
         words[words[SEEN_AT] + words[SEEN_COUNT]] = slot
         words[SEEN_COUNT] += 1
-        words[at + BYTES] = np.int64(size)
-    elif words[at + BYTES] != np.int64(size):
+        words[at + BYTES] = size
+    elif words[at + BYTES] != size:
         words[ODD_BLOCKS] += 1
     words[at + COUNT] += 1
     last = words[LAST_SLOT]
     if last == slot:
         words[at + AGAIN] += 1
-    elif last >= 0 and words[LAST_END] != np.int64(address):
+    elif last >= 0 and words[LAST_END] != address:
         words[words[BLOCKS_AT] + last * SLOT + TAKEN] += 1
     words[LAST_SLOT] = slot
-    words[LAST_END] = np.int64(address) + np.int64(size)
-    fetch(words, np.int64(address), np.int64(size))
+    words[LAST_END] = address + size
+    fetch(words, address, size)
 
 
-@compile_callback(types.void(types.voidptr, types.int32, types.uint64, types.int32, types.int64,
-                        types.voidptr), cache=True)
+@compile_callback("i64", "i32", "i64", "i32", "i64", "ptr")
 def on_access(machine: Integer, kind: Integer, address: Integer, size: Integer, _: Integer,
-              data: Integer) -> None:
+              words: Words) -> None:
     """Count an access, write it down if asked, and charge what it waits for.
 
     Inside an IT block Unicorn 2.1 saves the IT state before it calls a hook and never clears it:
     the first instructions of the next block would be taken for conditional ones. So it is cleared
     here; what is left of the block has its conditions in translated code.
     """
-    words = carray(data, WORDS, np.int64)
     words[SCRATCH] = 0
-    uc_reg_read(machine, XPSR, data)
+    uc_reg_read(machine, XPSR, words)
     if words[SCRATCH] & IT_STATE:
         words[SCRATCH] &= ~IT_STATE
-        uc_reg_write(machine, XPSR, data)
-    region = find_region(words, np.int64(address))
+        uc_reg_write(machine, XPSR, words)
+    region = find_region(words, address)
     if region < 0:
         return
-    write = np.int64(kind == 17)  # UC_MEM_WRITE; 16 is UC_MEM_READ
+    write = 1 if kind == 17 else 0  # UC_MEM_WRITE; 16 is UC_MEM_READ
     if write:
         words[STORES] += 1
     else:
         words[LOADS] += 1
     count = words[TRACE_COUNT]
     if count < words[TRACE_LIMIT]:
-        words[words[TRACE_AT] + count] = np.int64(address) << 8 | np.int64(size) << 1 | write
+        words[words[TRACE_AT] + count] = address << 8 | size << 1 | write
         words[TRACE_COUNT] = count + 1
     if words[region + CACHED]:
-        look_up(words, region, np.int64(address), np.int64(size), write)
+        look_up(words, region, address, size, write)
         return
     shift = words[region + BUFFER_SHIFT]
     if shift and not write:
-        line = np.int64(address) >> shift
+        line = address >> shift
         if line != words[region + BUFFER_LINE]:
             words[region + BUFFER_LINE] = line
             words[STALL] += words[region + READ_COST]
@@ -249,8 +226,8 @@ def on_access(machine: Integer, kind: Integer, address: Integer, size: Integer, 
     words[STALL] += words[region + (WRITE_COST if write else READ_COST)]
 
 
-@compile_part(cache=True)
-def run_accesses(words: Words, accesses: Words) -> None:
+@compile_kept
+def run_accesses(words: Words, accesses: Table) -> None:
     """Make accesses written down, rows of (address, bytes, 1 for a store), as the core made them.
 
     Regions, caches and counters are those of `words`; nothing but loads and stores is counted.

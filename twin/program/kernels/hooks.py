@@ -1,4 +1,4 @@
-"""Numba: what happens at every basic block and every memory access of a program.
+"""Compiled: what happens at every basic block and every memory access of a program.
 
 All state is one int64 array: HEAD words, then tables at offsets the head names: spans of code, a
 word for each halfword of them that finds the block there, blocks, regions of memory, accesses by
@@ -6,20 +6,16 @@ function and region, and the accesses written down until Python takes them. What
 decide it is asked for through `twin_program_event`, a symbol `twin.program.events` gives.
 """
 
-from typing import Any
-
-import numpy as np
-from numba import types
-from numba.extending import intrinsic
-from numba.np.numpy_support import carray
-
-from calibration.virtual_board.kernels.hooks import (
-    WORDS,
+from calibration.virtual_board.kernels.hooks import uc_reg_read
+from hwmodels.kernels.compiled import (
+    Integer,
+    Words,
     compile_callback,
+    compile_inline,
+    compile_kept,
     compile_part,
-    uc_reg_read,
 )
-from hwmodels.kernels.compiled import Integer, Words
+from hwmodels.kernels.native import External, read_host
 
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
@@ -60,11 +56,10 @@ READ, WRITE, FETCH = range(3)
 SCALE = 64
 """Cycles are counted in 64ths."""
 
-twin_program_event: Any = types.ExternalFunction("twin_program_event", types.int64(
-    types.int64, types.int64, types.int64))
+twin_program_event = External("twin_program_event", "i64", ("i64", "i64", "i64"))
 
 
-@compile_part(inline="always")
+@compile_inline
 def write_down(words: Words, address: Integer, function: Integer, region: Integer, size: Integer,
                kind: Integer) -> None:
     """Keep an access for the caches, in two words; Python takes them when there is no room."""
@@ -78,7 +73,7 @@ def write_down(words: Words, address: Integer, function: Integer, region: Intege
         words[WRITTEN] = 0
 
 
-@compile_part(inline="always")
+@compile_inline
 def find_block(words: Words, address: Integer) -> Integer:
     """Offset of the word that says which block begins at an address, -1 outside of code."""
     at = words[SPANS_AT]
@@ -89,7 +84,7 @@ def find_block(words: Words, address: Integer) -> Integer:
     return -1
 
 
-@compile_part(inline="always")
+@compile_inline
 def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None:
     """Write down the lines of a block that lies in memory an instruction cache holds."""
     region = words[block + FETCH_REGION]
@@ -103,7 +98,7 @@ def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None
             write_down(words, line << shift, function, region, 1, FETCH)
 
 
-@compile_part(inline="always")
+@compile_inline
 def know_block(words: Words, address: Integer, size: Integer) -> Integer:
     """Offset of a block, which Python is told of when it is new; 0 where it cannot be."""
     index = find_block(words, address)
@@ -116,7 +111,7 @@ def know_block(words: Words, address: Integer, size: Integer) -> Integer:
     return max(block, 0)
 
 
-@compile_part()
+@compile_part
 def step_block(words: Words, block: Integer, address: Integer, size: Integer) -> Integer:
     """Count a block, whether it follows itself, and whether the one before was left by a branch.
 
@@ -152,7 +147,7 @@ def step_block(words: Words, block: Integer, address: Integer, size: Integer) ->
     return 1
 
 
-@compile_part(inline="always")
+@compile_inline
 def step_access(words: Words, address: Integer, size: Integer, write: Integer) -> None:
     """Count an access by function and region, and write it down where a cache may hold it."""
     at = words[REGIONS_AT]
@@ -170,26 +165,7 @@ def step_access(words: Words, address: Integer, size: Integer, write: Integer) -
         at += REGION
 
 
-def _read_host(context: Any, address: Any, size: Any) -> Any:
-    """Up to 4 bytes at an address of this process, as an unsigned number."""
-    def generate(_: Any, builder: Any, __: Any, given: Any) -> Any:
-        from llvmlite import ir
-
-        whole = ir.IntType(64)
-        found = ir.Constant(whole, 0)
-        for bits in (8, 16, 32):
-            read = builder.load(builder.inttoptr(given[0], ir.IntType(bits).as_pointer()), align=1)
-            taken = builder.icmp_unsigned("==", given[1], ir.Constant(whole, bits // 8))
-            found = builder.select(taken, builder.zext(read, whole), found)
-        return found
-
-    return types.int64(types.int64, types.int64), generate
-
-
-read_host: Any = intrinsic(_read_host)
-
-
-@compile_part(inline="always")
+@compile_inline
 def read_memory(words: Words, address: Integer, size: Integer) -> Integer:
     """Read memory; -1 where there is none, or what runs before is to store there."""
     for place in range(words[PENDING]):
@@ -204,7 +180,7 @@ def read_memory(words: Words, address: Integer, size: Integer) -> Integer:
     return -1
 
 
-@compile_part(inline="always")
+@compile_inline
 def make_value(kind: Integer, first: Integer, second: Integer, moved: Integer,
                constant: Integer) -> Integer:
     """Make a value of 32 bits of others."""
@@ -225,8 +201,8 @@ def make_value(kind: Integer, first: Integer, second: Integer, moved: Integer,
     return (((first << moved & MASK) ^ 0x80000000) - 0x80000000 >> moved) & MASK
 
 
-@compile_part()
-def find_addresses(words: Words, machine: Integer, data: Integer, stretch: Integer) -> Integer:
+@compile_part
+def find_addresses(words: Words, machine: Integer, stretch: Integer) -> Integer:
     """Work out what a stretch accesses; 0 where memory does not tell."""
     at, values = words[stretch + STEPS_AT], words[VALUES_AT]
     pending = words[PENDING_AT]
@@ -244,7 +220,7 @@ def find_addresses(words: Words, machine: Integer, data: Integer, stretch: Integ
             words[PENDING] += 1
         elif kind == ENTRY:
             words[SCRATCH] = 0
-            uc_reg_read(machine, moved, data)
+            uc_reg_read(machine, moved, words)
             words[values + made] = words[SCRATCH]
         elif kind == LOAD:
             found = read_memory(words, (first + constant) & MASK, moved)
@@ -258,7 +234,7 @@ def find_addresses(words: Words, machine: Integer, data: Integer, stretch: Integ
     return 1
 
 
-@compile_part()
+@compile_part
 def step_accesses(words: Words) -> None:
     """Count what was worked out."""
     at = words[PENDING_AT]
@@ -267,13 +243,11 @@ def step_accesses(words: Words) -> None:
         at += PLACE
 
 
-@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
-def on_block(machine: Integer, begin: Integer, length: Integer, data: Integer) -> None:
+@compile_callback("i64", "i64", "i32", "ptr")
+def on_block(machine: Integer, address: Integer, size: Integer, words: Words) -> None:
     """Step a block and what it accesses, before Unicorn runs it."""
-    words = carray(data, WORDS, np.int64)
     if words[STOPPING]:
         return
-    address, size = np.int64(begin), np.int64(length)
     block = know_block(words, address, size)
     if block == 0:
         return
@@ -283,17 +257,16 @@ def on_block(machine: Integer, begin: Integer, length: Integer, data: Integer) -
     if words[block + STRETCHES_AT] == 0 and (twin_program_event(UNREAD, address, size)
                                              or words[block + STRETCHES_AT] == 0):
         return
-    if not find_addresses(words, machine, data, words[block + STRETCHES_AT] + 1):
+    if not find_addresses(words, machine, words[block + STRETCHES_AT] + 1):
         twin_program_event(DOUBT, address, size)
         return
     if step_block(words, block, address, size) and words[RECORDING]:
         step_accesses(words)
 
 
-@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
-def on_stretch(machine: Integer, begin: Integer, _: Integer, data: Integer) -> None:
+@compile_callback("i64", "i64", "i32", "ptr")
+def on_stretch(machine: Integer, begin: Integer, _: Integer, words: Words) -> None:
     """Step what a block accesses from one of its instructions on, before Unicorn runs that."""
-    words = carray(data, WORDS, np.int64)
     block = words[LAST_BLOCK]
     if words[STOPPING] or not words[RECORDING] or block == 0:
         return
@@ -303,13 +276,13 @@ def on_stretch(machine: Integer, begin: Integer, _: Integer, data: Integer) -> N
     stretch = at + 1
     for _ in range(words[at] - 1):
         stretch += STRETCH
-        if words[stretch + BEGINS] == np.int64(begin):
-            if find_addresses(words, machine, data, stretch):
+        if words[stretch + BEGINS] == begin:
+            if find_addresses(words, machine, stretch):
                 step_accesses(words)
             return
 
 
-@compile_part(inline="always")
+@compile_inline
 def follow_calls(words: Words, address: Integer) -> None:
     """Keep the addresses functions return to, as blocks tell them."""
     depth, last = words[DEPTH], words[LAST_BLOCK]
@@ -321,7 +294,7 @@ def follow_calls(words: Words, address: Integer) -> None:
         words[DEPTH] = depth - 1
 
 
-@compile_part(inline="always")
+@compile_inline
 def end_of(words: Words, ends: Words, address: Integer, otherwise: Integer) -> Integer:
     """Where the block that begins at an address ends, as the listing has it."""
     index = find_block(words, address)
@@ -330,7 +303,7 @@ def end_of(words: Words, ends: Words, address: Integer, otherwise: Integer) -> I
     return ends[index - words[words[SPANS_AT] + SPAN_INDEX]]
 
 
-@compile_part(cache=True)
+@compile_kept
 def replay(words: Words, ends: Words, events: Words) -> Integer:
     """Take what a tracer wrote down; return how many events were taken before the end.
 
