@@ -34,6 +34,7 @@ from hwmodels.kernels.cache_words import (
     LEAF,
     LOOP_WORDS,
     LOOPS,
+    LRU,
     MIDDLE,
     ONE,
     OPERATION_WORDS,
@@ -44,6 +45,7 @@ from hwmodels.kernels.cache_words import (
     PHASE,
     PHASE_END,
     PLAIN,
+    POLICY,
     POSITION,
     RECORD,
     REGISTER,
@@ -105,8 +107,9 @@ def run_loop(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integ
         turn, extent = m[loop + TURN] + 1, m[loop + STOP]
         position, tried = m[loop + POSITION], m[loop + TRIED]
         size, entered = m[loop + SIZE], m[loop + ENTERED]
-    if m[op + FIRST_BLOCK] == m[op + FIRST]:
-        # Nothing is known of the loop: its body sees what the loop sees.
+    alone = m[op] != END and extent - turn == 1 and m[POLICY] == LRU
+    if m[op + FIRST_BLOCK] == m[op + FIRST] or alone:
+        # Nothing is known of the loop, or it leaves nothing out: its body sees what the loop sees.
         tried = extent
         m[loop + OWN], m[loop + ALLOWED] = own, np.int64(allowed)
     while turn < extent and turn == tried:
