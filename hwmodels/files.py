@@ -70,6 +70,14 @@ def open_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> Binary
         raise
 
 
+def names_file(name: str | Path) -> bool:
+    """Whether a text names a file there is; what can be no name does not."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 class BoundedReader(io.BufferedReader):
     """A file of which no large part is read at once, such as the list of an archive's entries.
 
@@ -145,7 +153,7 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666, *,
         with contextlib.suppress(OSError):
             draft.unlink()
         if isinstance(error, OSError) and (error.filename is None or error.filename == str(draft)):
-            error.filename, error.filename2 = str(path), None  # The file, not its draft.
+            raise OSError(error.errno, error.strerror, str(path)) from error  # Not its draft.
         raise
     if awaited:
         _sync_folder(target.parent)

@@ -269,6 +269,10 @@ def check_choices(path: Path, merged: dict[str, Any]) -> None:
         if merged[key] not in accepted:
             raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
                                       + ", ".join(accepted))
+    for key in ("dtypes", "in_place"):
+        told = merged[key]
+        if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
+            raise RuntimeRefusedError(f"{path}:{key}: {str(told)[:60]}; accepted: a list of names")
     check_target(f"{path}:target", str(merged.get("target", CORE)))
     if not (_FOLDER / str(merged["library"])).is_dir():
         raise RuntimeRefusedError(f"{path}:library: no package {merged['library']!r}")

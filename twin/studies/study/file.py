@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from hwmodels.errors import did_you_mean
-from hwmodels.files import DocumentError, read_yaml
+from hwmodels.files import DocumentError, names_file, read_yaml
 from twin.errors import StudyError, UsageError
 from twin.prediction.prediction import TEMPERATURES
 from twin.studies.axes import Sample, Value, make_space, read_sample
@@ -201,6 +201,6 @@ def _choose(where: str, key: str, given: list[str], accepted: tuple[str, ...]) -
 
 def _find(path: Path, names: list[str], suffixes: tuple[str, ...]) -> list[Value]:
     """Return names, those of files as paths from where the study file is."""
-    return [str(path.parent / name) if name.endswith(suffixes) and (path.parent / name).is_file()
+    return [str(path.parent / name) if name.endswith(suffixes) and names_file(path.parent / name)
             else name for name in names]
 

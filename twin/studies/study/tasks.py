@@ -21,6 +21,7 @@ from typing import Any
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.files import names_file
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.studies.axes import Point, label
@@ -142,18 +143,18 @@ def make_plan(study: Study) -> Plan:
                 if axis.name == "model":
                     graph = value if isinstance(value, Graph) else read_model(name)
                     content[name] = graph.sha256
-                    if isinstance(value, Graph) or Path(name).is_file():
+                    if isinstance(value, Graph) or names_file(name):
                         models[name] = graph
                 elif axis.name == "board":
                     if isinstance(value, Board):
                         content[name] = hashlib.sha256(repr(value).encode()).hexdigest()
                         boards[name] = value
-                    elif Path(name).is_file():
+                    elif names_file(name):
                         boards[name] = load_board(name)
                         content[name] = _hash(Path(name))
             except TwinError:
                 continue  # A row says why.
-    if Path(study.calibration).is_file():
+    if names_file(study.calibration):
         content[study.calibration] = _hash(Path(study.calibration))
     return Plan(study=study.name, calibration=study.calibration, prices=study.prices,
                 hard=study.hard, models=models, boards=boards, content=content,
