@@ -200,3 +200,24 @@ def test_passes_with_many_owners():
     wanted = simulate_nests(cache, nests, operands, state, method="accesses")
     assert len(state.owners) == 60 and simulate_nests(cache, nests, operands, state) == wanted
     assert len(wanted[0].owners) > 16
+
+
+@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "lfsr"])
+def test_a_layer_that_comes_again_elsewhere(policy):
+    """Operands moved by whole lines, each by as many of its own, some onto others' lines.
+
+    All of them share one shape; what moves it must leave it as it was.
+    """
+    cache = Cache(name="l1d", size_bytes=2048, line_bytes=32, ways=4, replacement=policy)
+    nests, operands = make_pointwise(40, 24, 16)
+    for case in range(6):
+        rng = random.Random(f"elsewhere {case}")
+        moved = tuple(replace(one, address=one.address + 32 * rng.choice((0, 1, 5, 200, -64)))
+                      for one in operands)
+        state = new_state(cache)
+        for _ in range(2):
+            wanted = simulate_nests(cache, nests, moved, state, method="accesses")
+            for method in ("runs", "phases", "auto"):
+                found = simulate_nests(cache, nests, moved, state, method=method)
+                assert found == wanted, (case, method)
+            state = wanted[1]
