@@ -121,6 +121,8 @@ _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels"
           "dispatches_aliases", "in_place", "parameters_in")
 _SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights")
 """False where a file does not say."""
+_LONGEST = 60
+"""Characters of a package's name."""
 _NAMES = ("scalar_on_helium", "vectors_on_helium")
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
@@ -274,8 +276,9 @@ def check_choices(path: Path, merged: dict[str, Any]) -> None:
         if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
             raise RuntimeRefusedError(f"{path}:{key}: {str(told)[:60]}; accepted: a list of names")
     check_target(f"{path}:target", str(merged.get("target", CORE)))
-    if not (_FOLDER / str(merged["library"])).is_dir():
-        raise RuntimeRefusedError(f"{path}:library: no package {merged['library']!r}")
+    library = str(merged["library"])
+    if len(library) > _LONGEST or not library.isidentifier() or not (_FOLDER / library).is_dir():
+        raise RuntimeRefusedError(f"{path}:library: no package {library[:_LONGEST]!r}")
 
 
 def read_number(path: Path, document: dict[str, Any], key: str, leaf: Any,
