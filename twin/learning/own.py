@@ -23,7 +23,7 @@ from calibration.fitting.spread import (
 from calibration.fitting.ties import tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
-from twin.learning.calibration import Calibration, shipped_calibration
+from twin.learning.calibration import Calibration, shipped_calibration, stranger_prices
 from twin.learning.observations import (
     Observation,
     energy_evidence,
@@ -80,7 +80,8 @@ def learn_own(observations: Sequence[Observation], board: Board,
     agree better with one another than another network will: with too few networks for quantiles
     of errors on those left out, intervals take the quantiles of published ones, and no network
     that is not among the rows is known better than those were: `calibration.fitting.between`.
-    Where no row's energy was measured, powers are those shipped, and the entry says whose.
+    Where no row's energy was measured, powers are those shipped, of any library on the board where
+    this one was not measured there, and the entry says whose.
     """
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
@@ -144,12 +145,13 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         fit = tie_prices(joules, before, learn_noise(joules, before))
         energy = make_learnt(fit.free, leave_out_closely(fit.free, joules.networks), cell,
                              len(powered), fit, _between(powered, "energy"))
-    elif shipped is not None:
-        energy = shipped.entry.energy
+    powers = None if powered else shipped or stranger_prices(board)
+    if powers is not None:
+        energy = powers.entry.energy
     totals = network_cycles(rows)
     return Entry(
         board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
-        powers_of="" if powered or energy is None or shipped is None else shipped.powers_of,
+        powers_of="" if powers is None or energy is None else powers.powers_of,
         time=make_learnt(time.free, leave_out_closely(time.free, evidence.networks), cell,
                          len(rows), time, _between(rows, "time")),
         support=Support(

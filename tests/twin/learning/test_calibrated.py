@@ -17,7 +17,7 @@ from twin.deployment.deployment import deploy
 from twin.errors import UsageError
 from twin.learning.assurance import assure, price_cycles
 from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import choose_calibration
+from twin.learning.calibration import choose_calibration, stranger_prices
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
 from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import learn_own
@@ -344,3 +344,14 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
                             (["calibrate", "published", "-b", BOARD], 2),
                             (["calibrate", "-b", BOARD, str(tmp_path)], 3)):
         assert CliRunner().invoke(app, arguments).exit_code == code, arguments
+
+
+def test_what_nobody_measured_here_draws_what_networks_do_on_the_board(tmp_path: Path) -> None:
+    """Time alone is measured: energy stays at learnt powers, not at a datasheet's currents."""
+    folder = write_folder(tmp_path / "m", deploy("kws", BOARD, runtime=RUNTIME), {}, layers=True)
+    unknown = [replace(one, runtime="firmware@O2")
+               for one in observe_folder(folder, BOARD)]
+    entry, = learn_own(unknown, load_board(BOARD)).entries
+    powers = stranger_prices(load_board(BOARD))
+    assert powers is not None and entry.powers_of == powers.powers_of == BOARD
+    assert entry.energy == powers.entry.energy
