@@ -27,7 +27,9 @@ def tune(model: Model, board: BoardName, tiles: Tiles = "1,2,4,8,16", levels: Le
     try:
         wanted = [int(one) for one in tiles.split(",") if one.strip()]
     except ValueError:
-        raise UsageError(f"--tiles {tiles!r}; accepted: whole numbers by commas") from None
+        wanted = []
+    if not wanted:
+        raise UsageError(f"--tiles {tiles!r}; accepted: whole numbers by commas")
     tuned = twin.tune(model, board, virtual=virtual, tiles=wanted, best=best,
                       levels=[one.strip() for one in levels.split(",") if one.strip()])
     if as_json:
