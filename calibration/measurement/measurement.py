@@ -132,8 +132,12 @@ class Measurement:
 
     @property
     def missing_runs(self) -> int:
-        """Runs that were asked for and did not end: the measurement was interrupted."""
-        asked = dict(self.header.environment).get(RUNS_ASKED, "")
+        """Runs that were asked for and did not end: the measurement was interrupted.
+
+        Runs of a recording are the meter's: how many were asked of the board says nothing of them.
+        """
+        told = dict(self.header.environment)
+        asked = "" if "meter" in told else told.get(RUNS_ASKED, "")
         return max((read_count(asked, MOST_RUNS_ASKED) or 0) - self.count("output_checksum"), 0)
 
     def count(self, counter: str, layer: int | None = None) -> int:

@@ -112,6 +112,13 @@ def _refuse(first: Side, second: Side, found: tuple[Finding, ...]) -> None:
                               + "; ".join(refusals) + ". --anyway compares regardless")
 
 
+def is_other_library(first: Side, second: Side) -> bool:
+    """Whether two sides name libraries that are not one in two versions."""
+    family, own = re.split(r"[@,]", second.runtime)[0], first.runtime.partition("@")[0]
+    return (second.runtime != UNKNOWN and own != family and not _is_our_image(first, second)
+            and not (family == "tflm" and own.startswith("tflm-")))
+
+
 def _is_our_image(first: Side, second: Side) -> bool:
     """Whether a program is our firmware, and so is what was measured: layers bear its numbers."""
     numbers = {one.name.removeprefix("run_") for one in first.parts
@@ -273,14 +280,13 @@ def _agree_runtime(first: Side, second: Side) -> Iterator[Finding]:
     if _alike(first, second):
         yield Finding(level=NOTE, what="runtime", text=f"{ours} -> {told}")
         return
-    family, own = re.split(r"[@,]", told)[0], ours.partition("@")[0]
     if told == UNKNOWN:
         yield Finding(level=WARN, what="runtime", text=f"{second.label} does not say which; the "
                       f"other side is of {ours}")
     elif first.is_program:
         yield Finding(level=WARN, what="runtime", text=f"{second.label} is of {told}; a program "
                       "has the kernels that are linked into it: is it the one that was measured?")
-    elif own != family and not (family == "tflm" and own.startswith("tflm-")):
+    elif is_other_library(first, second):
         yield Finding(level=WARN, what="runtime", text=f"{ours} -> {told}: other kernels, their "
                       "difference is part of every gap; --runtime predicts with another")
     elif "@" in told:

@@ -37,7 +37,7 @@ from twin.attribution.predicted import (
     side_of_document,
     side_of_prediction,
 )
-from twin.attribution.sameness import REFUSE
+from twin.attribution.sameness import REFUSE, is_other_library
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError
@@ -300,9 +300,12 @@ def _split(deployment: Deployment | None, diagnosis: Diagnosis | None, ours: Sid
 
 
 def _judge_overlay(ours: Side, theirs: Side) -> list[str]:
-    """Say when the overlay behind a prediction no longer fits what was measured."""
+    """Say when the overlay behind a prediction no longer fits what was measured.
+
+    Of another library's kernels its prices say nothing.
+    """
     measured = theirs.whole.amounts.get("time")
-    if ours.interval_us is None or measured is None:
+    if ours.interval_us is None or measured is None or is_other_library(ours, theirs):
         return []
     finding = judge_interval(ours.calibration, ours.interval_us, measured / 1e3, unit="us")
     return [str(finding)] if finding is not None else []

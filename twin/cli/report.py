@@ -25,6 +25,7 @@ from twin.cli.options import (
     SetPaths,
     WeightsRole,
     deploy,
+    parse_clock,
     parse_limit,
     parse_settings,
 )
@@ -91,7 +92,8 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
 
     Several boards or libraries, or stages of optimisation, stand beside each other.
     """
-    from twin.verbs.report import check_report
+    from twin.verbs.predict import runtime_of
+    from twin.verbs.report import check_report, deploy_beside
 
     check_report(output, length)
     limits = {
@@ -104,13 +106,20 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
         note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return
 
+    several = name_several(boards, runtimes)
+
     def put(board: str, runtime: str | None) -> Deployment:
-        deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
-                            arena=arena, assume_unsupported=assume_unsupported,
-                            settings=settings, calibration=calibration)
+        beside = measured or power
+        if beside is not None and len(several) == 1:
+            deployment = deploy_beside(beside, model, board, runtime=runtime or runtime_of(
+                calibration), clock_hz=parse_clock(clock), weights=weights, arena=arena,
+                assume_unsupported=assume_unsupported)
+        else:
+            deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
+                                arena=arena, assume_unsupported=assume_unsupported,
+                                settings=settings, calibration=calibration)
         return deployment.replace(parse_settings(settings)) if settings else deployment
 
-    several = name_several(boards, runtimes)
     if len(several) > 1 and (stage or stages):
         raise UsageError("--stage and --stages are of one board and library; accepted: one -b, one "
                          "--runtime")

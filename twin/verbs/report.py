@@ -13,11 +13,16 @@ from calibration.measurement.measurement import read_measurement
 from calibration.power_trace.excerpt import read_excerpt
 from hwmodels.errors import check_extra
 from twin.attribution import views
+from twin.attribution.diagnosis.setup import deploy_measured
+from twin.attribution.measured import read_folder, side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import NOTE, require_same
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import AUTO
 from twin.learning.folders import find_folder
+from twin.prediction.prediction import Prediction
 from twin.reports.export import check_place, write_file
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
@@ -202,16 +207,17 @@ def describe(subject: Any, *, measured: str | PathLike[str] | None = None,
         changes = False
     checked = check(subject, temperature=temperature, calibration=chosen, **held)
     prediction = checked.prediction
+    recording, doubts = (None, ()) if power is None else _record_beside(prediction, power, anyway)
     beside = None if measured is None else views.attribute_measured(
         prediction, fspath(measured), options={}, calibration=chosen, anyway=anyway)
     rows = views.compare_with_published(
         subject.graph.name, subject.board.name, calibration=chosen) if published else None
     return describe_report(Report(
         prediction=prediction, command=command, measured=beside, published=rows,
-        power=None if power is None else read_recording(power),
+        power=recording,
         requirements=checked.requirements if held else (),
         locality=find_locality(prediction),
-        remarks=() if beside is None else beside.remarks,
+        remarks=(*(() if beside is None else beside.remarks), *doubts),
         changes=rank_changes(subject, Deployer(temperature=temperature, calibration=chosen),
                              on_progress) if changes else None))
 
@@ -220,6 +226,15 @@ def read_recording(folder: str | PathLike[str]) -> Recording:
     """Return what a power meter saw, as `twin energy` kept it."""
     place = find_folder(Path(folder))
     return Recording(excerpt=read_excerpt(place), energies=read_measurement(place))
+
+
+def _record_beside(prediction: Prediction, folder: str | PathLike[str],
+                   anyway: bool) -> tuple[Recording, tuple[str, ...]]:
+    """Return a recording and what to warn of; refuse one of another network, board or clock."""
+    recording = read_recording(folder)
+    found = require_same(side_of_prediction(prediction),
+                         side_of_measurement(recording.energies, fspath(folder)), anyway=anyway)
+    return recording, tuple(f"--power: {one}" for one in found if one.level != NOTE)
 
 
 def open_result(path: str | PathLike[str]) -> Session | Table:
@@ -237,6 +252,23 @@ def open_result(path: str | PathLike[str]) -> Session | Table:
         return open_study(place)
     raise UsageError(f"{path}: is no folder of a study and no table of a sweep; a model needs its "
                      "board: -b BOARD")
+
+
+def deploy_beside(folder: str, model: str, board: str, **told: Any) -> Deployment:
+    """Put a model on a board as a measurement of it was set up, where nothing else is told.
+
+    Parameters
+    ----------
+    folder : str
+        Of the measurement.
+    model, board
+        As for `deploy`.
+    **told
+        Runtime, clock, placement ... of `deploy_measured`, which `attribute` asks, too.
+    """
+    measurement, _ = read_folder(folder)
+    deployment, stand_in = deploy_measured(measurement, model=model, board=board, **told)
+    return deployment.noted((stand_in,), first=True) if stand_in else deployment
 
 
 def rank_changes(deployment: Deployment, deployer: Deployer,

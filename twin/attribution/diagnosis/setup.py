@@ -27,7 +27,7 @@ STAND_IN = "cmsis-nn"
 def deploy_measured(measurement: Measurement, *, model: str | None = None,
                     board: str | None = None, runtime: str | None = None,
                     clock_hz: float | None = None, weights: str | None = None,
-                    arena: str | None = None) -> tuple[Deployment, str]:
+                    arena: str | None = None, **chosen: Any) -> tuple[Deployment, str]:
     """Return the deployment a measurement claims to be of, and a remark.
 
     Parameters
@@ -37,6 +37,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     model, board, runtime, clock_hz, weights, arena
         What was asked for; by default what the header says, and the board's own set-up: an
         emulator's clock is its own.
+    **chosen
+        Further arguments of `deploy`.
 
     Returns
     -------
@@ -56,7 +58,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     if clock_hz is None and is_clock_own(measurement):
         clock_hz = dict(header.clocks_hz).get("cpu")
     told: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or said.get("weights"),
-                            "arena": arena or said.get("arena"), "follow_clock": False}
+                            "arena": arena or said.get("arena"), "follow_clock": False} | chosen
     where = board or header.board
     if where == UNKNOWN:
         raise UsageError("the measurement does not say which board it is of: give it (--board), "

@@ -327,6 +327,34 @@ def test_the_power_of_an_inference_stands_on_its_page(tmp_path) -> None:
         row.cells[3].value)} == {"0.50"}
 
 
+def test_a_page_is_of_what_was_measured_and_recorded(tmp_path) -> None:
+    """Runtime by the header; a recording of another network is refused, runs are the meter's."""
+    prediction = twin.predict(twin.deploy("ad", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    environment = (("meter", "made"), ("runs_asked", "3"))
+    write_measurement(tmp_path / "m", measure(
+        prediction, factor=3, model="ad", runtime="cmsis-nn@6.0", environment=environment,
+        whole={"energy": prediction.energy_uj, "energy_sd": 1.0}), dump_excerpt(Excerpt(
+            time_us=(0.0, 1.0), power_mw=(9.0, 9.0), edges_us=(0.0, 1.0), layers=(0,),
+            meter="made", edges_from="marks")))
+    page = tmp_path / "page.md"
+
+    def run(model: str, option: str, *more: str):
+        return CliRunner().invoke(app, [
+            "report", model, "-b", "nucleo_l4r5zi", "--no-changes", option, str(tmp_path / "m"),
+            "-o", str(page), *more])
+
+    for option in ("--power", "--measured"):
+        ended = run("ad", option)
+        assert ended.exit_code == 0 and "missing" not in ended.output, ended.output
+        assert "cmsis-nn@6.0" in page.read_text().splitlines()[2]
+    assert "other kernels" not in page.read_text()
+    assert run("ad", "--measured", "--runtime", "x-cube-ai").exit_code == 0
+    assert "other kernels" in page.read_text() and "overlay does not" not in page.read_text()
+    ended = run("kws", "--power")
+    assert ended.exit_code == 3 and isinstance(ended.exception, SystemExit)
+    assert "other networks are not set side by side" in ended.output
+
+
 def test_names_from_files_stay_text() -> None:
     table = make_table(boards=(HOSTILE, "b", "c"))
     page = render_page(describe_result(table, HOSTILE))
