@@ -48,7 +48,10 @@ void run(int inferences)
 """.replace("NAMES", ", ".join(f'"{name}"' for name in NAMES)).replace("COUNT", str(len(NAMES)))
 HOST = """
 #include <stdio.h>
-static unsigned now(void) { static unsigned ticks; return ticks += 100; }
+#ifndef STEP
+#define STEP 100
+#endif
+static unsigned now(void) { static unsigned ticks; return ticks += STEP; }
 #define TWIN_PROBE_COUNT() now()
 PROGRAM
 void sent(unsigned char byte) { putchar(byte); }
@@ -64,7 +67,7 @@ CROSS = {"m4": ("arm-none-eabi-gcc", "-mthumb", "-mcpu=cortex-m4", "-std=c99"),
 
 
 def send(folder, *defines: str) -> bytes:
-    """Return what the host's program sends: a counter that goes on by 100 at each reading."""
+    """Return what the host's program sends: a counter that goes on by STEP at each reading."""
     source = folder / "program.c"
     source.write_text(HOST.replace("PROGRAM", PROGRAM))
     subprocess.run(["cc", "-std=c99", *FLAGS, *defines, str(source), "-o", str(folder / "p")],
@@ -202,7 +205,7 @@ def test_cycles_of_an_emulated_core(tmp_path):
 def test_measure_listens(tmp_path):
     """From the middle of one inference on, until two are whole."""
     pytest.importorskip("serial", reason="needs the boards extra")
-    data = send(tmp_path)
+    data = send(tmp_path, "-DSTEP=10000")  # no core multiplies so fast that 100 us would do
     master, slave = os.openpty()
     tty.setraw(slave)
     stop = threading.Event()

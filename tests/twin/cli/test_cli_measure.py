@@ -246,7 +246,7 @@ def test_an_image_that_is_none_is_told(tmp_path):
 
 @pytest.mark.parametrize(("arguments", "code", "message"), [
     (("--port", "x", "--virtual", "y"), 2, "exclude each other"),
-    (("--image", "x"), 2, "twin firmware flash"),
+    (("--image", "x"), 4, "no board is plugged in"),
     (("--ina226", "/dev/i2c-1"), 2, "--ina226 needs --shunt"),
     (("--power", "3", "--power-repeat"), 2, "--power-repeat needs --ina226"),
     (("--virtual", "unicorn-m5"), 4, "did you mean unicorn-m"),

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 import twin
-from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.cache.running import count_uncached
 from hwmodels.kernel import Kernel
-from hwmodels.paths.data import NO_CACHE
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import RuntimeRefusedError
@@ -35,7 +34,7 @@ def kernels(deployment: Deployment) -> list[Kernel]:
 
 def read_bytes(kernel: Kernel) -> dict[str, tuple[int, int]]:
     """Bytes read and written by operand."""
-    counts, _ = simulate_nests(NO_CACHE, kernel.nests, kernel.operands, new_state(NO_CACHE))
+    counts = count_uncached(kernel.nests, kernel.operands, 32)
     return {one.operand: (one.read_bytes, one.write_bytes) for one in counts.operands}
 
 
