@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from calibration.errors import MeasurementError
 from calibration.importers.log import Log, count, measurement_of
 from calibration.importers.operators import check_operators, count_inferences
+from calibration.importers.tflm_operators import check_names
+from calibration.importers.tick_pairs import TickPair, bound_ticks, check_pairs
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 
@@ -56,9 +58,11 @@ class _Run:
 
     table: str
     micro: bool
+    timed: bool = True
     tags: list[str] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
-    ms: list[int] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    pairs: list[TickPair] = field(default_factory=list)
     total: int | None = None
 
 
@@ -90,7 +94,8 @@ def read_log(log: Log) -> Measurement:
             open_run = None
         elif head:
             open_run = _Run(table="tags" if _TAG_HEADER.match(line) else "events",
-                            micro=head["unit"].lower() == "microseconds")
+                            micro=head["unit"].lower() == "microseconds",
+                            timed="percentage" not in line.lower())
             runs.append(open_run)
         elif text:
             if open_run is None or open_run.table != "text":
@@ -106,9 +111,14 @@ def read_log(log: Log) -> Measurement:
         log.take(number)
     if open_run is not None and open_run.table == "events":
         log.remark_open_end()
-    log.tick_hz = _bound_ticks(runs)
+    pairs = [pair for run in runs for pair in run.pairs]
+    log.tick_hz = bound_ticks(pairs)
     runs = _split_inferences(log, runs)
+    for run in runs:
+        if run.table != "tags":
+            check_names(log, run.tags, run.lines)
     _check_runs(log, runs)
+    check_pairs(log, pairs)
     tags = next((run.tags for run in runs if run.table != "tags"), [])
     return measurement_of(log, [sample for number, run in enumerate(runs)
                                 for sample in _samples(number, run)],
@@ -149,8 +159,9 @@ def _add(log: Log, number: int, run: _Run, match: re.Match[str]) -> None:
                                  "log complete?")
     run.tags.append(tag)
     run.values.append(value)
-    if "ms" in match.groupdict() and match["ms"] is not None and not run.micro:
-        run.ms.append(count(match["ms"], log, number))
+    run.lines.append(number)
+    if run.timed and not run.micro and match.groupdict().get("ms") is not None:
+        run.pairs.append(TickPair(line=number, ticks=value, ms=count(match["ms"], log, number)))
 
 
 def _split_inferences(log: Log, runs: list[_Run]) -> list[_Run]:
@@ -177,18 +188,7 @@ def _split_inferences(log: Log, runs: list[_Run]) -> list[_Run]:
 
 def _part(run: _Run, first: int, end: int) -> _Run:
     return _Run(table=run.table, micro=run.micro, tags=run.tags[first:end],
-                values=run.values[first:end])
-
-
-def _bound_ticks(runs: list[_Run]) -> tuple[float, float] | None:
-    """Between which frequencies ticks are, where the log has whole milliseconds beside them."""
-    pairs = [(value, ms) for run in runs if len(run.ms) == len(run.values)
-             for value, ms in zip(run.values, run.ms, strict=True) if ms > 0]
-    if not pairs:
-        return None
-    least = max(value / (ms + 1) for value, ms in pairs) * 1e3
-    most = min(value / (ms - 0.5) for value, ms in pairs) * 1e3
-    return (least, most) if 0 < least <= most else None
+                values=run.values[first:end], lines=run.lines[first:end])
 
 
 def _check_runs(log: Log, runs: list[_Run]) -> None:

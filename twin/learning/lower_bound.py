@@ -79,6 +79,8 @@ class Unreachable:
         MACs a cycle of that clock its units do at most.
     core : str
         Model and instruction set, and the accelerator beside it.
+    layer : int or None
+        In the model file; None is the whole network.
     """
 
     macs: int
@@ -86,17 +88,19 @@ class Unreachable:
     hertz: float
     most: float
     core: str
+    layer: int | None = None
 
     def tell(self, whose: str = "") -> str:
         """Say what was measured, and what is possible at which clock and whose, in one line."""
-        return (f"{self.macs:,} MACs in {format_time(1e6 * self.cycles / self.hertz)} are "
+        part = "" if self.layer is None else f"layer {self.layer}: "
+        return (f"{part}{self.macs:,} MACs in {format_time(1e6 * self.cycles / self.hertz)} are "
                 f"{significant(self.macs / self.cycles, 3)} in each cycle of the core at "
                 f"{format_frequency(self.hertz)}{whose}; {self.core} does {self.most:g} at "
                 "most, with any library")
 
 
-def find_unreachable(graph: Graph, board: Board, cycles: float, hertz: float,
-                     ) -> Unreachable | None:
+def find_unreachable(graph: Graph, board: Board, cycles: Mapping[int | None, float],
+                     hertz: float) -> Unreachable | None:
     """Return by how much a measurement outruns the units that multiply; None where it does not.
 
     Parameters
@@ -105,8 +109,10 @@ def find_unreachable(graph: Graph, board: Board, cycles: float, hertz: float,
         What was measured.
     board : Board
         What it ran on.
-    cycles, hertz : float
-        Of the core's clock: measured of the whole network, and its frequency.
+    cycles : mapping of int or None to float
+        Of the core's clock, by layer in the model file; None is the whole network, told first.
+    hertz : float
+        Its frequency.
 
     Notes
     -----
@@ -121,17 +127,18 @@ def find_unreachable(graph: Graph, board: Board, cycles: float, hertz: float,
     beside = npu_macs_per_cycle(board)
     if beside is not None and board.npu is not None:
         beside *= board.clock(board.npu.clock).frequency_hz / hertz
-    macs, least = 0, 0.0
-    for layer in live.layers:
-        peak = peak_macs_per_cycle(board, layer_dtype(live, layer))
-        if peak is not None:
-            macs += layer_macs(live, layer)
-            least += layer_macs(live, layer) / (peak + (beside or 0.0))
-    if not 0 < cycles < least:
-        return None
-    core = board.core
-    return Unreachable(macs=macs, cycles=cycles, hertz=hertz, most=macs / least,
-                       core=f"a {core.model} ({core.isa})" + (" with its NPU" if beside else ""))
+    most = [(layer_macs(live, layer), peak_macs_per_cycle(board, layer_dtype(live, layer)))
+            for layer in live.layers]
+    least = [macs / (peak + (beside or 0.0)) if peak else 0.0 for macs, peak in most]
+    core = f"a {board.core.model} ({board.core.isa})" + (" with its NPU" if beside else "")
+    for place in sorted(cycles, key=lambda layer: -1 if layer is None else layer):
+        parts = range(len(most)) if place is None else [place]
+        macs = sum(most[part][0] for part in parts if least[part])
+        fewest = sum(least[part] for part in parts)
+        if 0 < cycles[place] < fewest and (place is None or fewest >= LEAST_JUDGED_CYCLES):
+            return Unreachable(macs=macs, cycles=cycles[place], hertz=hertz, most=macs / fewest,
+                               core=core, layer=place)
+    return None
 
 
 def find_impossible(deployment: Deployment, cycles: Iterable[tuple[int | None, float]],

@@ -185,7 +185,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
         For more products in a cycle than the core does, unless it is taken anyway.
     """
     from twin.learning.lower_bound import find_unreachable
-    from twin.learning.observations import list_cycles
+    from twin.learning.observations import LISTED, list_cycles
     from twin.network.operators import layer_macs
 
     header = measurement.header
@@ -195,11 +195,17 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
     clock = board.core.clock
     hertz = dict(header.clocks_hz).get(clock) or board.clock(clock).frequency_hz
     found, ticks = dict(list_cycles(measurement, hertz)), dict(header.clocks_hz).get("timer")
+    tick = hertz / ticks if ticks else 0.0  # what a tick may have cut off
+    layers: dict[int | None, float] = {
+        layer: value + tick for layer, value in found.items() if layer is not None}
     whole = found.get(None, 0.0)
-    if not whole and not partial and len(found) >= sum(
+    if not whole and not partial and len(layers) >= sum(
             layer_macs(graph, layer) > 0 for layer in graph.layers):
-        whole = sum(found.values()) + (len(found) * hertz / ticks if ticks else 0.0)  # cut off
-    over = find_unreachable(graph, board, whole, hertz)
+        whole = sum(layers.values())
+    listed = header.runtime.startswith(LISTED) and "operators" in dict(header.environment)
+    if not listed or len(measurement.layers) > len(graph.layers):
+        layers = {}  # a tool's own nodes
+    over = find_unreachable(graph, board, {None: whole, **layers}, hertz)
     if over is None:
         return _tell_too_fast(measurement, graph, board, found.get(None))
     own = "" if clock in dict(header.clocks_hz) else " (the board's own; --cpu-clock says another)"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from made_logs import LOGS, TFLM_CSV, TFLM_TEXT
+from tflite.BuiltinOperator import BuiltinOperator
 
 from calibration.datasets import read_table
 from calibration.errors import MeasurementError
 from calibration.importers import BINARY, Imported, import_log
 from calibration.importers.listing import Listing
+from calibration.importers.tflm_operators import NAMES
 
 SELF_CONTAINED = ("perf-stat", "itm")
 """Each line or packet counts one event of the whole program: fewer lines are fewer counters."""
@@ -85,8 +87,8 @@ def test_inferences_in_one_list_are_runs(tmp_path):
 
 
 def test_a_profiler_nobody_clears_counts_each_inference_once(tmp_path):
-    one, two = "A_OP took 10 ticks (1 ms).\nB_OP took 70 ticks (7 ms).\n", \
-        "A_OP took 11 ticks (1 ms).\nB_OP took 71 ticks (7 ms).\n"
+    one, two = "ADD took 10 ticks (1 ms).\nMUL took 70 ticks (7 ms).\n", \
+        "ADD took 11 ticks (1 ms).\nMUL took 71 ticks (7 ms).\n"
     found = read(tmp_path, "tflm", f"{one}\n{one}{two}").measurement
     assert found.values("timer_ticks", 1).tolist() == [70, 71]
 
@@ -130,6 +132,21 @@ def test_lines_of_the_benchmark_itself_are_no_operators(tmp_path):
 def test_an_operator_nobody_knows_and_a_shortened_one_are_let_pass(tmp_path):
     text = "DEPTHWISE_C took 1 ticks (1 ms).\nmy_custom_op took 2 ticks (1 ms).\n"
     assert len(read(tmp_path, "tflm", text, listing=NET).measurement.layers) == 2
+
+
+@pytest.mark.parametrize(("old", "new", "why"), [
+    ("249500 ticks (9 ms)", "24950 ticks (9 ms)", r"log.txt:7: 24,950 ticks in 9 ms do not agree "
+     r"with 5 of 6 lines, whose ticks are of 24.96 to 31.19 MHz"),
+    ("224601 ticks (8 ms)", "224601 ticks (0 ms)", r"log.txt:9: 224,601 ticks in 0 ms do not"),
+    ("DEPTHWISE_CONV_2D took 224600", "DEPTD took 224600",
+     "line 6: DEPTD is no operator of TFLite Micro, the nearest is DEPTHWISE_CONV_2D; is the")])
+def test_a_damaged_digit_and_a_torn_name_are_refused_by_line(tmp_path, old, new, why):
+    assert old in TFLM_TEXT
+    with pytest.raises(MeasurementError, match=why):
+        read(tmp_path, "tflm", TFLM_TEXT.replace(old, new))
+    assert set(NAMES) <= set(vars(BuiltinOperator)) and len(NAMES) > 200
+    rounded_up = TFLM_TEXT.replace("(9 ms)", "(10 ms)")
+    assert read(tmp_path, "tflm", rounded_up).clocked
 
 
 def test_what_milliseconds_tell_of_ticks_is_said(tmp_path):

@@ -83,6 +83,16 @@ def test_a_log_no_core_can_do_is_refused_whatever_library_it_is_of(tmp_path, kws
                for one in taken.remarks)
 
 
+def test_one_layer_no_core_can_do_is_refused_by_layer(tmp_path, kws):
+    log, folder = write_log(tmp_path, kws, 1.15), tmp_path / "fast"
+    lines = log.read_text().splitlines()
+    lines[6] = "CONV_2D took 24000 ticks (0 ms)."
+    log.write_text("\n".join(line.partition("(")[0] + "(0 ms)." for line in lines) + "\n")
+    with pytest.raises(MeasurementError, match="layer 6: 512,000 MACs in 200 us"):
+        twin.import_log("tflm", log, board=BOARD, model="kws", clock_hz=TICKS_HZ, output=folder)
+    assert not folder.exists()
+
+
 def test_a_release_measured_on_the_board_is_considered(tmp_path, kws):
     """TFLite Micro 2.3.1 takes twice as long there: the log is of it, not of nothing known."""
     old = twin.import_log("tflm", write_log(tmp_path, kws, 2.3), board=BOARD, model="kws",

@@ -74,9 +74,9 @@ def test_importing_says_that_a_log_is_too_fast(prediction):
 def test_no_library_does_more_products_than_the_units_of_a_board(board, most):
     graph, machine = build("kws"), load_board(board)
     least = graph_macs(graph) / most
-    assert find_unreachable(graph, machine, 1.001 * least, 80e6) is None or board[0] == "s"
+    assert find_unreachable(graph, machine, {None: 1.001 * least}, 80e6) is None or board[0] == "s"
     hertz = machine.clock(machine.core.clock).frequency_hz
-    assert find_unreachable(graph, machine, 1.001 * least, hertz) is None
-    found = find_unreachable(graph, machine, least / 10, hertz)
+    assert find_unreachable(graph, machine, {None: 1.001 * least}, hertz) is None
+    found = find_unreachable(graph, machine, {None: least / 10}, hertz)
     assert found.most == pytest.approx(most)
     assert f"at {hertz / 1e6:g} MHz, mine; a {machine.core.model}" in found.tell(", mine")
