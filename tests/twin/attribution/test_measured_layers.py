@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import twin
@@ -9,6 +11,7 @@ from calibration.measurement.counters import Limits
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from twin.attribution.measured_layers import describe_network, judge_network
+from twin.reports.tables.measured import metrics_table
 
 LAYERS, BETWEEN, TAKEN = (100.0, 200.0, 300.0), 6.0, 1000.0
 
@@ -55,3 +58,14 @@ def test_what_lies_between_layers_in_every_run_is_overhead():
     slow, found = describe(between=400.0)
     assert slow.whole.bottleneck.kind == "overhead" and found == []
     assert slow.overhead_share == pytest.approx(0.4)
+
+
+def test_counts_of_eight_bits_are_shown_modulo_256():
+    network, _ = describe()
+    count = Sample(run=0, counter="dwt_lsucnt", unit="events", value=95.0)
+    samples = (*network.measurement.samples, count)
+    table = metrics_table(replace(network, measurement=replace(
+        network.measurement, samples=samples)))
+    units = {str(name): str(unit) for name, unit in zip(
+        table.columns[0].cells, table.columns[2].cells, strict=True)}
+    assert units["dwt_lsucnt"] == "events, modulo 256"

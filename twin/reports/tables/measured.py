@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
@@ -19,6 +20,9 @@ _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks"
 _BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",
            "stalled": "stalled", "compute": "compute-bound", "overhead": "overhead", "": NOT_KNOWN}
 _UNTOLD = ("output_checksum", "timer_ticks")
+
+_EIGHT_BIT = re.compile(r"dwt_\w+cnt")
+"""Event counters of the DWT: 8 bits wide, so a longer span is known modulo 256 only."""
 
 
 def measured_report(networks: Sequence[MeasuredNetwork]) -> RenderableType:
@@ -155,7 +159,9 @@ def _add_counter(table: Table, measured: Measurement, name: str) -> None:
     if measured.count(name):
         summary = measured.summarise(name)
         origin = "measured" if measured.header.kind == "measured" else "simulated"
-        add_row(table, (name, _format(summary.p50), summary.unit, origin, "counter"))
+        wraps = _EIGHT_BIT.fullmatch(name) is not None
+        add_row(table, (name, _format(summary.p50), summary.unit + ", modulo 256" * wraps, origin,
+                        "counter"))
 
 
 def _format(value: float) -> str:
