@@ -11,10 +11,15 @@ from hwmodels.errors import TwinError
 from twin.deployment.deployment import deploy
 from twin.learning.calibrated import predict_calibrated
 from twin.network.graph import Graph
+from twin.prediction.prediction import Prediction
 
 NEAR = 2.0
 """A library explains a time this close, as a ratio either way (assumed); one that tells libraries
 apart is off by as much again with all others."""
+
+APART = 1.1
+"""Releases of one library are told apart where the others are twice as far off, as logarithms, and
+at least this ratio farther (assumed)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +29,7 @@ class LibraryTold:
     Parameters
     ----------
     runtime : str or None
-        The only one that explains it, of its releases the closest; None where none does, or
-        several do.
+        The only one that explains it; None where none does, or several libraries or releases do.
     ratios : tuple of (str, float)
         Measured over predicted time, by runtime.
     """
@@ -45,7 +49,7 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     Parameters
     ----------
     measurement : Measurement
-        Of a whole inference, or all its layers.
+        Of a whole inference, or of layers: compared with the same layers' time.
     graph : Graph
         The network.
     board : str
@@ -70,16 +74,30 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
                                            temperature=measurement.header.temperature or "warm")
         except TwinError:
             continue
-        ratios[name] = measured_us / predicted.time_us
+        ratios[name] = measured_us / _time_us(predicted, measurement)
     if not ratios:
         return None
     ranked = sorted(ratios, key=lambda name: abs(math.log(ratios[name])))
     away = [abs(math.log(ratios[name])) for name in ranked]
     clear = away[0] <= math.log(NEAR) and all(
-        one >= away[0] + math.log(NEAR) for name, one in zip(ranked, away, strict=True)
-        if name.partition("@")[0] != ranked[0].partition("@")[0])
+        _is_clear(away[0], one, name.partition("@")[0] == ranked[0].partition("@")[0])
+        for name, one in zip(ranked[1:], away[1:], strict=True))
     return LibraryTold(runtime=ranked[0] if clear else None, ratios=tuple(
         (name, ratios[name]) for name in ranked))
+
+
+def _is_clear(least: float, other: float, related: bool) -> bool:
+    """Whether a rival is far enough off, as logarithms; releases of one library may be nearer."""
+    return other >= (max(2 * least, least + math.log(APART)) if related
+                     else least + math.log(NEAR))
+
+
+def _time_us(predicted: Prediction, measurement: Measurement) -> float:
+    """Return what the whole inference takes, or the layers where only these were measured."""
+    measured = set(measurement.layers)
+    if _median_us(measurement, None) is not None or len(measured) >= len(predicted.layers):
+        return predicted.time_us
+    return math.fsum(layer.time_us for layer in predicted.layers if layer.index in measured)
 
 
 def total_us(measurement: Measurement) -> float | None:

@@ -118,6 +118,13 @@ def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, k
     some = twin.import_log("tflm", log, model="kws", partial=True, runtime=RUNTIME, board=BOARD,
                            clock_hz=TICKS_HZ, output=tmp_path / "m")
     assert any(one.startswith("partial: it lists 6") for one in some.remarks)
+    told = twin.import_log("tflm", log, model="kws", partial=True, board=BOARD,
+                           clock_hz=TICKS_HZ, output=tmp_path / "told")
+    (remark,) = [one for one in told.remarks if "told by its time" in one]
+    six, fitted = ([part.time_us for part in one.layers[:6]]
+                   for one in (kws, twin.predict(kws.deployment)))
+    assert float(remark.partition("it took ")[2].split()[0]) == pytest.approx(
+        sum(six) / sum(fitted), rel=2e-3)
     with pytest.raises(MeasurementError, match="lists 6 operators, kws has 13"):
         twin.calibrate([tmp_path / "m"], BOARD)
 
