@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +52,8 @@ _OTHERS = {
     "joulescope": (re.compile(r"^#time\s*,", re.I), re.compile(r"\bcurrent\s*,\s*voltage\b", re.I))}
 """How headers of meters with columns of their own begin, and what else stands in them."""
 _NAME = re.compile(r"^[#\s\"]*([^(\[\"]+?)\s*(?:[(\[]\s*([^)\]]*?)\s*[)\]])?[\"\s]*$")
-_MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|gpi\d*)$", re.IGNORECASE)
+_MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|(arc|ace)?gpi\d*|in\d)$",
+                    re.IGNORECASE)
 _ASCII_DEC = re.compile(rb"^\s*(\d+)([+-]\d+)\s*$")
 _TIME_STAMP = re.compile(rb"TimeStamp:\s*(\d{1,9})s\s+(\d{1,9})ms", re.IGNORECASE)
 _MOST_DIGITS = 9
@@ -89,7 +90,7 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     column : str, optional
         For "scope": name of the channel to read; by default the first in V or A.
     mark_column : str, optional
-        For "scope": name of the channel of the board's mark, split midway between its extremes.
+        Name of the column of the board's mark, split midway between its extremes.
     facts : Meter, optional
         Accuracy, where better known than from the maker's data sheet.
 
@@ -121,9 +122,10 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     text = data.decode("utf-8-sig", "replace")
     if meter == "scope":
         return _read_scope(text, path, supply_v, shunt_ohm, mark_bit, (column, mark_column), facts)
-    if column is not None or mark_column is not None:
-        raise MeasurementError(f"{path}: columns are named for a scope; those of {meter} are known")
-    return _read_table(text, path, meter, supply_v, shunt_ohm, mark_bit, facts)
+    if column is not None:
+        raise MeasurementError(f"{path}: columns are named for a scope; those of {meter} are "
+                               "known, but the mark's (--mark-column)")
+    return _read_table(text, path, meter, supply_v, shunt_ohm, (mark_bit, mark_column), facts)
 
 
 def _need(value: float | None, message: str) -> float:
@@ -133,7 +135,7 @@ def _need(value: float | None, message: str) -> float:
 
 
 def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
-                shunt_ohm: float | None, mark_bit: int | None,
+                shunt_ohm: float | None, mark: tuple[int | None, str | None],
                 facts: Meter | None) -> PowerTrace:
     lines = text.splitlines()
     start, columns, marks, separator = _find_header(lines, path)
@@ -156,8 +158,33 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
             watts = wanted["current"] * volts
     else:
         raise MeasurementError(f"{path}:{start}: no column of current or power")
-    edges = _find_edges(rows, marks, mark_bit, wanted["time"])
-    return _trace(wanted["time"], watts, meter, volts, facts, edges)
+    read = {column.place for column in columns.values()}
+    others = {_plain_name(cell): place for place, cell in enumerate(
+        lines[start - 1].split(separator)) if place not in read and _plain_name(cell)}
+    if mark[1] is None:
+        edges = _find_edges(rows, marks, mark[0], wanted["time"])
+    else:
+        edges = _split_edges(rows.numbers(_find_mark(mark[1], others, path, start)), wanted["time"])
+    return _trace(wanted["time"], watts, meter, volts, facts, edges, tuple(others))
+
+
+def _plain_name(cell: str) -> str:
+    match = _NAME.match(cell)
+    return match[1].strip() if match else ""
+
+
+def _find_mark(name: str, others: Mapping[str, int], path: Path, line: int) -> int:
+    found = {one.lower(): place for one, place in others.items()}.get(name.strip().lower())
+    if found is None:
+        raise MeasurementError(f"{path}:{line}: no column {name!r}; "
+                               + (did_you_mean(name, list(others)) if others else
+                                  "it has none besides time and power"))
+    return found
+
+
+def _split_edges(values: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+    """Return the times at which a channel passed midway between its extremes."""
+    return _edges_of(values > (values.min() + values.max()) / 2, time_s)
 
 
 def _check_meter(header: str, meter: str, path: Path, line: int) -> None:
@@ -188,12 +215,12 @@ def _read_scope(text: str, path: Path, supply_v: float | None, shunt_ohm: float 
         amps = amps / _need(shunt_ohm, f"{path}: give the resistance of the shunt the scope is "
                                        "across")
     if names[1] is not None:
-        mark = rows.numbers(header.find(names[1], ("V",), path).place)
-        edges = _edges_of(mark > (mark.min() + mark.max()) / 2, time_s)
+        edges = _split_edges(rows.numbers(header.find(names[1], ("V",), path).place), time_s)
     else:
         marks = [one.place for one in header.channels if _MARKS.match(one.name.replace(" ", ""))]
         edges = _find_edges(rows, marks, mark_bit, time_s)
-    return _trace(time_s, amps * volts, "scope", volts, facts, edges)
+    return _trace(time_s, amps * volts, "scope", volts, facts, edges, tuple(
+        one.name for one in header.channels if one is not channel))
 
 
 def _mean(values: np.ndarray | None, default: float) -> float:
@@ -348,12 +375,12 @@ def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.n
 
 
 def _trace(time_s: np.ndarray, watts: np.ndarray, name: str, volts: float, facts: Meter | None,
-           edges_s: np.ndarray | None = None) -> PowerTrace:
+           edges_s: np.ndarray | None = None, columns: tuple[str, ...] = ()) -> PowerTrace:
     known = METERS[name]
     if facts is None:
-        facts = Meter(name=name, kind=known.kind, gain_rel_sd=known.gain_rel_sd or 0.0,
+        facts = Meter(name=name, kind=known.kind, gain_rel_sd=known.gain_rel_sd,
                       resolution_mw=(known.resolution_a or 0.0) * volts * 1e3)
     marks = tuple(edges_s * 1e6) if edges_s is not None else ()
     period = float(np.median(np.diff(time_s))) * 1e6 if len(time_s) > 1 else 0.0
     return PowerTrace(time_us=time_s * 1e6, power_mw=watts * 1e3, meter=facts, marks_us=marks,
-                      mark_sd_us=period / np.sqrt(12))
+                      mark_sd_us=period / np.sqrt(12), columns=columns)

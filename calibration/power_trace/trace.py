@@ -88,7 +88,7 @@ class MeterFacts:
 
     Parameters
     ----------
-    gain_rel_sd : float or None
+    gain_rel_sd : float
         Half of the stated gain error limits (limits read as two standard deviations).
     resolution_a : float or None
         Best current resolution; coarser ranges are coarser.
@@ -98,7 +98,7 @@ class MeterFacts:
 
     name: str
     kind: str
-    gain_rel_sd: float | None
+    gain_rel_sd: float
     resolution_a: float | None
     source: str
 
@@ -118,10 +118,11 @@ METERS: Mapping[str, MeterFacts] = {facts.name: facts for facts in (
                source="TI SBOS547: 0.1 %; a shunt of 1 % as two deviations (assumed)"),
     MeterFacts(name="ina228", kind="average", gain_rel_sd=0.005, resolution_a=None,
                source="TI SBOSA20: 0.05 %; a shunt of 1 % as two deviations (assumed)"),
-    MeterFacts(name="scope", kind="instant", gain_rel_sd=None, resolution_a=None,
-               source="stated by the user"),
+    MeterFacts(name="scope", kind="instant", gain_rel_sd=0.016, resolution_a=None,
+               source="assumed: 3 % DC gain of an 8-bit scope, and 1 % of its shunt or probe, each "
+                      "as two deviations"),
 )}
-"""Meters whose files are read, by name; what a maker does not state is None."""
+"""Meters whose files are read, by name; an accuracy nobody states is assumed, never none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -140,6 +141,8 @@ class PowerTrace:
         Edges of the board's mark pin by the meter's clock, ascending.
     mark_sd_us : float
         Standard deviation of one edge's time.
+    columns : tuple of str
+        Of its file, besides time and power: one may be the mark.
     """
 
     time_us: np.ndarray
@@ -147,6 +150,7 @@ class PowerTrace:
     meter: Meter
     marks_us: tuple[float, ...] = ()
     mark_sd_us: float = 0.0
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Copy the samples; refuse those that are no power or not in order of time."""
