@@ -14,32 +14,27 @@ import numpy as np
 
 from calibration.errors import MeasurementError
 from calibration.measurement.sample import Sample
-from calibration.power_trace.alignment import (
-    Alignment,
-    align_by_correlation,
-    align_by_marks,
-    step_profile,
-)
+from calibration.power_trace.alignment import Alignment, align_by_marks
 from calibration.power_trace.energy import (
     EnergyEstimate,
     integrate,
     layer_energies,
     summarise_power,
 )
+from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
 
 WINDOW_SLACK = 0.03
 """How far a window may be from its inferences as measured, relative: copying the input and the
 checksum of the output come between them, and the clock may be an RC oscillator."""
-LEAST_CORRELATION = 0.5
-"""Of an inference found by its shape: noise comes to sqrt(2 ln N / n) with a shape of n samples at
-N places, 0.44 for 96 at 10,000."""
 EDGE_PART, LEAST_SAMPLES = 1 / 20, 3
 """Which part of a window is looked at for a late mark, and the fewest samples there."""
 IDLE_PERCENTILE, NEAR_IDLE, LEAST_STEP = 10, 0.1, 2.0
 """Assumed of a board that waits: of all samples outside of windows these are it, whatever else it
 did; a piece is idle that is nearer to it than a tenth of the step to the power of work; a smaller
 step than to twice of it tells nothing."""
+MOST_NAMED = 8
+"""Columns a refusal lists."""
 PLAUSIBLE_PJ = (2.0, 50_000.0)
 """Energy of a core's cycle, assumed: current microcontrollers take 10 to 2,000 pJ with everything
 on; a unit wrong by a thousand is outside."""
@@ -56,7 +51,8 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
     layers : sequence of int
         Indices of the layers, in order.
     times_us : sequence of float
-        How long each takes, as measured by the board.
+        How long each takes, as measured by the board; their sum is an inference, so that what
+        passes between layers is theirs by share.
     runs : int, optional
         Inferences between two marks; needed where two is all there are, or two a window.
     by_shape : bool
@@ -77,10 +73,6 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
     edges = np.concatenate(([0.0], np.cumsum(np.asarray(times_us, dtype=np.float64))))
     if by_shape:
         alignment = place_by_shape(trace, float(edges[-1]))
-        if alignment.quality < LEAST_CORRELATION:
-            raise MeasurementError(f"trace of {trace.meter.name}: no inference of "
-                                   f"{edges[-1] * 1e-3:.5g} ms is seen in it (correlation "
-                                   f"{alignment.quality:.2f}); is the time column in its unit?")
         return _run_samples(trace, layers, edges, alignment, 0)
     if len(marks) == 2 or (runs is not None and len(marks) and len(marks) % 2 == 0):
         return [sample for run, (begin, end) in enumerate(marks.reshape(-1, 2).tolist())
@@ -101,12 +93,6 @@ def place_by_marks(trace: PowerTrace, marks_us: tuple[float, ...], edges: np.nda
     Each layer is as the mark shows it; the board's times only steady what sampling blurs.
     """
     return align_by_marks(replace(trace, marks_us=marks_us), edges.tolist())
-
-
-def place_by_shape(trace: PowerTrace, length_us: float) -> Alignment:
-    """Return where one inference of a length lies in a recording, by the shape of its power."""
-    return align_by_correlation(trace, step_profile(
-        (-0.1 * length_us, 0.0, length_us, 1.1 * length_us), (0.0, 1.0, 0.0)))
 
 
 def judge_power(mean_mw: float, cpu_hz: float) -> str | None:
@@ -190,7 +176,10 @@ def _describe_marks(trace: PowerTrace, layers: Sequence[int], times_us: Sequence
         f". Layer {short[0]} is shorter than a sample of {trace.period_us:.4g} us, its edges may "
         "be lost: record windows of whole inferences, or measure --power-repeat")
     count = len(trace.marks_us)
-    without = "" if count else "; --by-shape finds one inference in a recording without a mark"
+    columns = "" if count or not trace.columns else (
+        f"; --mark-column NAME, where one of {', '.join(trace.columns[:MOST_NAMED])} is the mark")
+    without = "" if count else (
+        f"{columns}; --by-shape finds one inference in a recording without a mark")
     if runs is not None:
         return (f"trace of {trace.meter.name}: {count} edges of the mark; accepted with --runs: "
                 "2 for each window" + (without or ". Was the recording begun or ended within one?"))

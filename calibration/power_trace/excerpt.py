@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from calibration.errors import MeasurementError
-from calibration.power_trace.board_energy import place_by_marks, place_by_shape
+from calibration.power_trace.board_energy import place_by_marks
+from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
 from hwmodels.files import DocumentError, parse_json, read_regular_text
 

@@ -189,6 +189,28 @@ def test_marks_become_samples_per_layer_or_window():
         energy_samples(_noise(random), layers, [t / 10 for t in LAYERS_US], by_shape=True)
 
 
+@pytest.mark.parametrize(("bursts_ms", "gap_ms", "fits"), [
+    ((8.0,), 5, True), ((8.1, 8.1, 8.1), 5, True), ((8.6, 8.6), 5, False), ((7.4, 7.4), 5, False),
+    ((85.0, 85.0), 50, False), ((6.0, 6.0), 2, False), ((3.0, 3.0), 2, False)])
+@pytest.mark.parametrize("noise_mw", [0.5, 5.0])
+def test_a_shape_is_a_burst_as_long_as_the_inference(bursts_ms, gap_ms, fits, noise_mw):
+    """8 ms as measured; noise of a ninth of the step changes nothing."""
+    power = [np.full(500, 5.0)]
+    for burst_ms in bursts_ms:
+        power += [np.full(round(100 * burst_ms), 50.0), np.full(100 * gap_ms, 5.0)]
+    level = np.concatenate([*power, np.full(500, 5.0)])
+    level += np.random.default_rng(5).normal(0, noise_mw, len(level))
+    trace = PowerTrace(time_us=np.arange(len(level)) * 10.0, power_mw=level,
+                       meter=Meter(name="made"))
+    if fits:
+        samples = energy_samples(trace, [0, 1], [3000.0, 5000.0], by_shape=True)
+        assert next(one.value for one in samples if one.layer is None) == pytest.approx(
+            400, rel=0.02)
+        return
+    with pytest.raises(MeasurementError, match=r"no (burst lasts the|inference of) 8 ms"):
+        energy_samples(trace, [0, 1], [3000.0, 5000.0], by_shape=True)
+
+
 @pytest.mark.parametrize(("marks", "layers", "runs", "doubted"), [
     ((100, 300, 500, 700), [0], 4, ""), ((100, 300, 500, 740), [0], 4, "window 2's last"),
     ((60, 300, 500, 740), [0], 4, "window 1's first twentieth is at idle power"),
