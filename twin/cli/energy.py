@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.options import AsJson
+from twin.cli.options import AsJson, parse_supply
 from twin.cli.output import note_written, open_console, show, show_json, warn
 
 Folder = Annotated[str, typer.Argument(
@@ -16,8 +16,8 @@ TraceFile = Annotated[str, typer.Argument(metavar="TRACE", help="The meter's rec
 MeterName = Annotated[str, typer.Option(
     "--meter", metavar="NAME", help="ppk2, joulescope, lpm01a, stlink_v3pwr, otii, ina226, "
                                    "ina228 or scope.")]
-Supply = Annotated[float | None, typer.Option(
-    "--supply", metavar="VOLT", help="Supply voltage, where the recording has none.")]
+Supply = Annotated[str | None, typer.Option(
+    "--supply", metavar="VOLT", help="Supply voltage, where the recording has none: 3.3, 3300mV.")]
 Shunt = Annotated[float | None, typer.Option(
     "--shunt", metavar="OHM", help="Resistance the scope is across.")]
 MarkBit = Annotated[int | None, typer.Option(
@@ -33,7 +33,8 @@ ChannelName = Annotated[str | None, typer.Option(
     "--column", metavar="NAME", help="Of a scope: the channel across the shunt, or of a current "
                                      "probe; by default the first with a unit.")]
 MarkName = Annotated[str | None, typer.Option(
-    "--mark-column", metavar="NAME", help="Of a scope: the channel of the mark.")]
+    "--mark-column", metavar="NAME", help="The column of the mark, where it is not found "
+                                          "by its name.")]
 Output = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="DIR", help="By default energy-TRACE beside the measurement.")]
 
@@ -46,14 +47,16 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
     """Integrate a recording over the marks of the board; intervals say what the meter can tell."""
     from twin.reports.tables.measured import energy_table
 
-    found = twin.energy(folder, trace, meter, supply_v=supply, shunt_ohm=shunt, mark_bit=mark_bit,
-                        runs=runs, by_shape=by_shape, sample_hz=rate, column=column,
-                        mark_column=mark_column, output=output)
+    found = twin.energy(folder, trace, meter, supply_v=parse_supply(supply), shunt_ohm=shunt,
+                        mark_bit=mark_bit, runs=runs, by_shape=by_shape, sample_hz=rate,
+                        column=column, mark_column=mark_column, output=output)
     console = open_console()
     if as_json:
         show_json(found)
     else:
         show(console, energy_table(found.measurement))
+        accuracy = dict(found.measurement.header.environment)["accuracy"]
+        console.print(f"intervals rest on the meter: {accuracy}")
     warn([*([found.doubt] if found.doubt else []), *found.remarks])
     if found.steps is not None and not as_json:
         from twin.reports.tables.microbench import power_table

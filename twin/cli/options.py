@@ -162,6 +162,19 @@ def parse_clock(clock: str | None, option: str = "--clock") -> float | None:
     return None if clock is None else parse_quantity(clock, "hz", option)
 
 
+def parse_supply(supply: str | None) -> float | None:
+    """Read volts, a bare number or one with a unit; None where not given."""
+    from hwmodels.quantities import UNITS, read_quantity
+
+    if supply is None:
+        return None
+    read = read_quantity(supply, "v")
+    if read is None:
+        raise UsageError(f"--supply {supply!r} is not understood; accepted: volts, or a number "
+                         f"with one of {', '.join(UNITS['v'])}")
+    return read[0]
+
+
 def check_picture(plot: str | None) -> None:
     """Refuse a picture that could not be written, before anything is computed."""
     if plot is not None:

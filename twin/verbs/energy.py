@@ -23,6 +23,7 @@ from calibration.power_trace.board_energy import (
     judge_windows,
 )
 from calibration.power_trace.excerpt import cut_excerpt, dump_excerpt
+from calibration.power_trace.trace import METERS
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
 from twin.reports.export import check_place
@@ -83,7 +84,7 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     sample_hz : float, optional
         Of a stream without time stamps.
     column, mark_column : str, optional
-        Of a scope: names of the channel across the shunt, and of the mark's.
+        Of a scope, name of the channel across the shunt; of any file, of the mark's column.
     output : str or path, optional
         Folder to write; by default energy-TRACE beside the measurement.
 
@@ -102,9 +103,11 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
         raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
     source, trace = find_folder(Path(folder)), fspath(trace)
     target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
-    _check_folder(target)
+    check_place(target, folder=True)
     measured = read_measurement(source)
     _check_supply(supply_v, measured.header.board)
+    if (target / HEADER_FILE).exists():
+        raise UsageError(f"{target}: holds a measurement already; accepted: another folder (-o)")
     recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=shunt_ohm,
                                 mark_bit=mark_bit, sample_hz=sample_hz, column=column,
                                 mark_column=mark_column)
@@ -144,15 +147,9 @@ def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
               by_shape: bool) -> Header:
     """Return the header of a measurement with the meter's part of where it was made."""
     environment = {**dict(header.environment), "meter": meter, "trace": trace,
+                   "accuracy": METERS[meter].source,
                    "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
     return replace(header, source=f"twin energy of {trace}", environment=tuple(environment.items()))
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder the energies cannot be written to, before anything is computed."""
-    check_place(folder, folder=True)
-    if (folder / HEADER_FILE).exists():
-        raise UsageError(f"{folder}: holds a measurement already; accepted: another folder (-o)")
 
 
 def _check_supply(supply_v: float | None, board: str) -> None:
@@ -172,11 +169,18 @@ def _check_supply(supply_v: float | None, board: str) -> None:
 
 
 def _layer_times(measured: Measurement) -> tuple[list[int], list[float]]:
-    """Return layers and how long each takes, in us, from cycles or ticks."""
+    """Return layers and how long each takes, in us, from cycles or ticks.
+
+    Together they take as long as the inference was measured to: what passes between layers is
+    shared out by their time.
+    """
     clocks = dict(measured.header.clocks_hz)
     for counter, clock in (("cpu_cycles", "cpu"), ("timer_ticks", "timer")):
         layers = [index for index in measured.layers if measured.count(counter, index)]
         if layers and clock in clocks:
-            return layers, [measured.percentile(counter, 50, index) / clocks[clock] * 1e6
-                            for index in layers]
+            spent = [measured.percentile(counter, 50, index) for index in layers]
+            whole = sum(spent)
+            if measured.count(counter) and not is_microbench(measured) and whole > 0:
+                whole = measured.percentile(counter, 50)
+            return layers, [one * whole / (sum(spent) or 1) / clocks[clock] * 1e6 for one in spent]
     raise UsageError("the measurement has no times of layers; measure with a real clock first")

@@ -94,6 +94,55 @@ def test_a_window_is_as_long_as_its_inferences(folder, tmp_path):
         assert code == 0 or "Is the number of runs right" in result.stderr
 
 
+def test_the_mark_is_named_and_the_whole_inference_counts(folder, tmp_path):
+    """8.4 ms an inference, of which the layers are 8; the mark's column has a name of its own."""
+    measured = read_measurement(folder)
+    write_measurement(tmp_path / "whole", replace(measured, samples=(
+        *measured.samples, Sample(run=0, layer=None, counter="cpu_cycles", clock="cpu",
+                                  unit="cycles", value=840_000))))
+    files = {"joulescope": "#time,current,voltage,{}", "otii":
+             "Timestamp (s),Arc Main current (A),Arc Main voltage (V),{}",
+             "scope": "Time (s),CH1 (V),{} (V)"}
+
+    def run(meter: str, name: str, *more: str, to: str = ""):
+        trace = tmp_path / "trace.csv"
+        rows = [f"{i / 1e5:.5f},{0.02 if 100 <= i < 2620 else 0.001},3.0,{int(100 <= i < 2620)}"
+                for i in range(2700)]
+        rows = rows if meter != "scope" else [row.replace(",3.0,", ",") for row in rows]
+        trace.write_text("\n".join((files[meter].format(name), *rows)) + "\n")
+        return CliRunner().invoke(app, ["energy", str(tmp_path / "whole"), str(trace), "--meter",
+                                        meter, "--runs", "3", *more, "-o",
+                                        str(tmp_path / (to or meter))])
+
+    lab = ("--shunt", "1", "--supply", "3000mV")
+    for meter, name, more in (("joulescope", "IN0", ()), ("otii", "Arc GPI1", ()),
+                              ("scope", "CH2", (*lab, "--mark-column", "CH2"))):
+        ended = run(meter, name, *more)
+        assert ended.exit_code == 0, ended.stderr
+        assert "assumed" in ended.stdout
+    found = read_measurement(tmp_path / "scope")
+    assert found.percentile("energy_sd", 50) == pytest.approx(0.016 * 504, rel=0.05)
+    for meter, name, more, code, said in (
+            ("joulescope", "mine", (), 3, "--mark-column NAME, where one of mine is the mark"),
+            ("joulescope", "mine", ("--mark-column", "min"), 3, "did you mean mine"),
+            ("scope", "CH2", lab, 3, "--mark-column NAME, where one of CH2"),
+            ("scope", "CH2", ("--supply", "3 volts"), 2, "--supply '3 volts' is not understood")):
+        ended = run(meter, name, *more, to="own")
+        assert ended.exit_code == code and said in " ".join(ended.stderr.split()), ended.stderr
+    assert run("joulescope", "mine", "--mark-column", "Mine", to="own").exit_code == 0
+
+
+def test_options_are_looked_at_before_the_folder_that_is_there(folder, tmp_path):
+    trace = tmp_path / "w.csv"
+    write_windows(trace, 1, 1)
+    measured = read_measurement(folder)
+    write_measurement(tmp_path / "real", replace(measured, header=replace(
+        measured.header, board="nucleo_l4r5zi")))
+    ended = CliRunner().invoke(app, ["energy", str(tmp_path / "real"), str(trace), "--meter",
+                                     "ppk2", "--supply", "3300", "-o", str(folder)])
+    assert ended.exit_code == 2 and "--supply 3300 V" in ended.stderr
+
+
 def write_windows(path, windows: int, inferences: int) -> None:
     """Windows of so many inferences of 8 ms at 20 mA, 3 ms at 2 mA between them."""
     plan = [(3.0, 2.0, 0)] + [one for _ in range(windows)
