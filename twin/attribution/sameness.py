@@ -100,16 +100,17 @@ def require_same(first: Side, second: Side, *, anyway: bool = False) -> tuple[Fi
     return found
 
 
-def require_network(first: Side, second: Side) -> None:
-    """Refuse other networks; everything else may differ."""
-    _refuse(first, second, tuple(_agree_network(first, second)))
+def require_network_and_board(first: Side, second: Side) -> None:
+    """Refuse other networks and boards, which no fault makes comparable; all else may differ."""
+    _refuse(first, second, (*_agree_network(first, second), *_agree_board(first, second)), hint="")
 
 
-def _refuse(first: Side, second: Side, found: tuple[Finding, ...]) -> None:
+def _refuse(first: Side, second: Side, found: tuple[Finding, ...],
+            hint: str = ". --anyway compares regardless") -> None:
     refusals = [str(one) for one in found if one.level == REFUSE]
     if refusals:
         raise NotTheSameError(f"{second.label}: not of the same thing as {first.label}: "
-                              + "; ".join(refusals) + ". --anyway compares regardless")
+                              + "; ".join(refusals) + hint)
 
 
 def is_other_library(first: Side, second: Side) -> bool:

@@ -8,6 +8,7 @@ from rich.console import Console
 from twin.attribution.diagnosis.error_model import BINARY
 from twin.attribution.diagnosis.faults import DECLARED, Fault
 from twin.attribution.diagnosis.finding import APART, GIVE, Diagnosis, Finding
+from twin.reports.page.diagnosis import describe_diagnosis
 from twin.reports.tables.diagnosis import diagnosis_report
 
 ALIKE = ("instructions 1.00 x those predicted, 1.00 x expected", "262,207 cache lines filled")
@@ -61,3 +62,21 @@ def test_a_settled_verdict_needs_no_rivals():
     assert [line.rstrip() for line in out.getvalue().splitlines()[:2]] == [
         "verdict  as declared of it, 99 %; measured is 1.000 x what is predicted",
         "remedy   none needed"]
+
+
+def test_the_first_row_is_the_verdicts_and_what_is_far_off_is_said():
+    """Sizes of one kind together outweigh "as declared"; at 1.5 x nothing listed is sure."""
+    split = diagnose((DECLARED, 0.43, 96.0), ("load", 0.3, 97.0), ("load", 0.27, 98.0))
+    assert [one.probability for one in split.by_kind] == [0.3, 0.27, 0.43]
+    assert split.by_kind[0] is split.verdict
+    out = io.StringIO()
+    Console(file=out, width=200).print(diagnosis_report(split))
+    assert out.getvalue().index("30.0 %") < out.getvalue().index("43.0 %")
+    for predicted, far in ((66.7, True), (96.0, False)):
+        found = diagnose((DECLARED, 0.6, predicted), ("load", 0.4, 97.0))
+        assert found.is_far is far
+        out = io.StringIO()
+        Console(file=out, width=200).print(diagnosis_report(found))
+        assert ("nothing listed surely explains it: as declared" in out.getvalue()) is far
+        page = describe_diagnosis(diagnose(("clock at 48 MHz", 0.6, predicted), (DECLARED, 0.4, 9)))
+        assert page.verdict == "Clock at 48 MHz of it"

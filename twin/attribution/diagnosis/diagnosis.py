@@ -59,7 +59,7 @@ from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_o
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import require_network
+from twin.attribution.sameness import require_network_and_board
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, Calibration, choose_calibration
@@ -125,7 +125,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         errors=choose_errors(deployment, stands_in))
     begun, repeats = len(faults), repeats_within(measurement)
     found = _explain(faults, effects, evidence, case, begun, repeats)
-    if len(listed) > begun and found.stated < SETTLED and next(iter(found.kinds)) != DECLARED:
+    if len(listed) > begun and found.stated < SETTLED and (
+            found.verdict.fault.kind != DECLARED or found.is_far):
         # nothing the header allows explains it: what it says may be wrong
         effects += case.foresee(listed[begun:], begun)
         found = _explain(listed, effects, evidence, case, begun, repeats)
@@ -150,7 +151,7 @@ def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
     temperature = side.temperature or "warm"
     base = forecasts.predict((DECLARED, temperature), deployment, prices, temperature)
     ours = side_of_prediction(base)
-    require_network(ours, side)
+    require_network_and_board(ours, side)
     case = Case(deployment=deployment, prices=prices, base=base, ours=ours, theirs=side,
                 pattern=make_pattern(ours, side, deployment), forecasts=forecasts, tell=tell)
     return case, listed
@@ -241,7 +242,7 @@ def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:
     if healthy is None:
         return None
     right = side_of_measurement(healthy, percent=LEAST)
-    require_network(case.ours, right)
+    require_network_and_board(case.ours, right)
     if right.board != case.theirs.board:
         raise UsageError(f"the measurement known to be right was taken on {right.board}, the "
                          f"one to diagnose on {case.theirs.board}")

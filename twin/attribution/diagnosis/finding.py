@@ -21,6 +21,9 @@ GIVE = "give a measurement known to be right (--healthy DIR), or "
 NONE_NEEDED = "none needed"
 """What to do where what was expected was measured."""
 
+FAR = 2.0
+"""Standard deviations of what all layers may be off by, beyond which "as declared" is doubted."""
+
 REPEATS_FLOOR = 0.002
 """Runs of one image repeat within this at best, as a share: an image linked again moves by it."""
 
@@ -109,6 +112,18 @@ class Diagnosis:
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
     @property
+    def by_kind(self) -> tuple[Finding, ...]:
+        """Findings of the most probable kind first, as the verdict is chosen."""
+        kinds = self.kinds
+        return tuple(sorted(self.findings, key=lambda one: -kinds[one.fault.kind]))
+
+    @property
+    def over(self) -> str:
+        """What the pattern is of, in words."""
+        return ("the network as a whole" if self.layers == (None,) else
+                f"{len(self.layers)} layers")
+
+    @property
     def stated(self) -> float:
         """Probability of the verdict's kind: what a report states."""
         return next(iter(self.kinds.values()))
@@ -129,6 +144,11 @@ class Diagnosis:
     def repeats_as_declared(self) -> bool:
         """Whether what was measured is what was expected, as well as runs repeat."""
         return abs(self.declared_ratio - 1) <= max(3 * (self.repeats or 0.0), REPEATS_FLOOR)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether what was measured is farther off than prices and kernels are, as a rule."""
+        return not self.healthy and abs(math.log(self.declared_ratio)) > FAR * self.errors.common
 
     @property
     def remedy(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.measurement.counters import ALIASES
+from twin.attribution.pairing import pair_parts
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -64,11 +65,12 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> Pattern:
     UsageError
         When they have nothing in common above zero.
     """
+    pairing = pair_parts(ours, theirs)
     for quantity in ("cycles", "time", "instructions"):
         if quantity not in theirs.whole.amounts or quantity not in ours.whole.amounts:
             continue
-        found = {part.index: part.amounts[quantity] for part in theirs.parts
-                 if part.amounts.get(quantity, 0) > 0}
+        found = {one.index: other.amounts[quantity] for one, other in pairing.same
+                 if one and other and other.amounts.get(quantity, 0) > 0}
         predicted = {part.index: part.amounts[quantity] for part in ours.parts
                      if part.amounts[quantity] > 0}
         layers = _largest([index for index in predicted if index in found], predicted)
@@ -79,7 +81,7 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> Pattern:
             return Pattern(
                 quantity=quantity, layers=layers, measured=np.array(measured),
                 families=tuple(_family(deployment, index) for index in layers),
-                left_out=_tell_left_out(
+                left_out=(pairing.note and f"({pairing.note})") or _tell_left_out(
                     {part.index: part.amounts[quantity] for part in ours.parts}, found, layers),
                 instructions=_count("instructions", theirs),
                 misses=_count("misses", theirs))

@@ -38,7 +38,8 @@ to two thousandths, what would change each by another is then no explanation."""
 
 EXACT = 0.002
 """Layers are looked at as close where they lie apart by less, as a logarithm: boards do not, whose
-prices differ from stated ones; at a wider limit these were called what they are not."""
+prices differ from stated ones; at a wider limit these were called what they are not. A fault that
+moves layers unlike by more is looked at so only where it leaves no factor over, either."""
 
 CLOSE_EFFECT = 0.5
 """As much of what a predicted effect may be off by from one layer to the next: what it does in all
@@ -125,7 +126,8 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
                       else evidence.errors.faster)
     shape = log_shape(left.residual, left.shared, left.own, measured)
     if reference is None and not parts:  # of many pairs, one comes close by chance
-        shape = _weigh_close(left, measured, shape, foreseen=fault.deployment is not None)
+        shape = _weigh_close(left, measured, shape, moved,
+                             foreseen=fault.deployment is not None)
     marks = weigh_marks(fault, evidence.marks, evidence.right) + fault.doubted
     if fault.kind != UNKNOWN and not fault.rebuilds:
         errors, _ = own_errors(left.residual, left.shared, left.own)
@@ -139,10 +141,19 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
                   predicted=np.exp(left.expected), counted=describe_counts(effect, evidence))
 
 
-def _weigh_close(left: Errors, measured: np.ndarray, shape: float, *, foreseen: bool) -> float:
-    """Return the log likelihood of a shape where layers may also lie closely together."""
+def _weigh_close(left: Errors, measured: np.ndarray, shape: float, moved: np.ndarray, *,
+                 foreseen: bool) -> float:
+    """Return the log likelihood of a shape where layers may also lie closely together.
+
+    What moves all layers alike may leave one factor over, where they are off alike as declared.
+    What moves each by another and is off by a factor met the shape by chance: few kernels run.
+    """
     weights = measured / measured.sum()
-    apart = left.residual - float(weights @ left.residual)
+    uneven = moved - float(weights @ moved)
+    apart = left.residual
+    if float(weights @ uneven**2) <= EXACT**2:
+        apart = apart + moved
+        apart = apart - float(weights @ apart)
     if len(apart) < 2 or float(weights @ apart**2) > EXACT**2:
         return shape
     kept = left.fault_own * (CLOSE_EFFECT**2 if foreseen else 1.0)

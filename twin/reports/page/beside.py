@@ -176,8 +176,9 @@ def _bar(label: str, start: int, length: int, marker: Mapping[str, Any]) -> Mapp
 
 def list_faults(diagnosis: Diagnosis) -> Table:
     """Return which faults would explain the gap, by probability."""
-    shown = [one for place, one in enumerate(diagnosis.findings)
-             if place < FEWEST_FAULTS or one.probability >= LIKELY]
+    likely = [one for place, one in enumerate(diagnosis.findings)
+              if place < FEWEST_FAULTS or one.probability >= LIKELY]
+    shown = [one for one in diagnosis.by_kind if one in likely]
     rows = [Row(cells=(
         Cell(text=one.fault.name), Cell(text=one.fault.kind),
         Cell(text=f"{100 * one.probability:.1f} %", value=one.probability),

@@ -22,8 +22,8 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     kind, chance = next(iter(diagnosis.kinds.items()))
     declared = verdict.fault.kind == DECLARED
     others = [f"{name} {format_chance(one)}" for name, one in [*diagnosis.kinds.items()][1:4]]
-    sentence = (f"{verdict.fault.name.capitalize()} explains the {diagnosis.quantity} of "
-                f"{len(diagnosis.layers)} layers best ({kind}: {format_chance(chance)}); measured "
+    sentence = (f"{_head(verdict.fault.name)} explains the {diagnosis.quantity} of "
+                f"{diagnosis.over} best ({kind}: {format_chance(chance)}); measured "
                 f"is {diagnosis.declared_ratio:.3f} of what was expected.")
     if chance < SURE:
         sentence += f" It is only the likeliest of several: {', '.join(others)}."
@@ -56,7 +56,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
         made_by(command)]
     return Page(
         title=_name(diagnosis), subtitle=f"diagnosis over {len(diagnosis.findings)} "
-        f"faults · pattern of {diagnosis.quantity}", verdict=verdict.fault.name.capitalize(),
+        f"faults · pattern of {diagnosis.quantity}", verdict=_head(verdict.fault.name),
         tone="good" if declared and diagnosis.repeats_as_declared else "" if declared else "bad",
         sentence=sentence, advice="" if diagnosis.remedy == "none needed" else diagnosis.remedy,
         advises="What to do next",
@@ -69,6 +69,11 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
                    range=f"{diagnosis.quantity}, as declared"
                    if not diagnosis.healthy else f"{diagnosis.quantity}, known to be right")),
         sections=tuple(one for one in sections if one is not None))
+
+
+def _head(text: str) -> str:
+    """Begin with a capital; units keep theirs."""
+    return text[:1].upper() + text[1:]
 
 
 def _name(diagnosis: Diagnosis) -> str:

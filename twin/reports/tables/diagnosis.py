@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from twin.attribution.diagnosis.error_model import STAND_IN
-from twin.attribution.diagnosis.faults import JOINED
+from twin.attribution.diagnosis.faults import DECLARED, JOINED
 from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say_ratio
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
@@ -39,6 +39,8 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     verdict, kinds = diagnosis.verdict.fault, list(diagnosis.kinds.items())
     both = "two at once: " if JOINED in verdict.kind else ""
     said = f"{both}{verdict.name}, {100 * diagnosis.stated:.0f} %"
+    if verdict.kind == DECLARED and diagnosis.is_far and diagnosis.stated < SETTLED:
+        said = f"nothing listed surely explains it: {said}"
     if diagnosis.stated < SURE:
         said += ", only the likeliest of several"
     lines = [("verdict", f"{said}; {diagnosis.gap}")]
@@ -63,7 +65,8 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _weigh_faults(diagnosis: Diagnosis) -> list[RenderableType]:
     """Return the likeliest faults, and under them what is evidence for each alike."""
-    shown = diagnosis.findings[:MOST_FAULTS]
+    likeliest = diagnosis.findings[:MOST_FAULTS]
+    shown = [one for one in diagnosis.by_kind if one in likeliest]
     common = [text for text in shown[0].evidence[1:]
               if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
     own = [[text for text in one.evidence[1:] if text not in common] for one in shown]
@@ -84,7 +87,7 @@ def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     """Return what the verdict rests on, and what it cannot see."""
     left_out = diagnosis.left_out and f" {diagnosis.left_out}"
     return [
-        ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers{left_out}; errors: "
+        ("pattern", f"{diagnosis.quantity} of {diagnosis.over}{left_out}; errors: "
                     f"{diagnosis.errors.source}"),
         ("rests on", "; ".join(filter(None, (", ".join(diagnosis.rests_on),
                                              _describe_counters(diagnosis))))),

@@ -20,8 +20,11 @@ from twin.attribution.diagnosis.faults import (
     prior_of,
 )
 from twin.attribution.diagnosis.marks import read_marks
+from twin.attribution.diagnosis.pattern import make_pattern
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.document import diagnosis_document
+from twin.attribution.measured import side_of_measurement
+from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict
@@ -254,3 +257,17 @@ def test_a_healthy_measurement_must_be_of_the_same_layers(deployment):
         sample for sample in whole_only.samples if sample.layer is None))
     with pytest.raises(UsageError, match="known to be right"):
         diagnose(deployment, measure_fault(deployment, right), healthy=whole_only)
+
+
+def test_nodes_of_a_vendor_are_no_layers_and_another_board_is_refused(deployment):
+    """What `compare` does not pair is not weighed layer by layer, and no fault is another board."""
+    measured = measure_fault(deployment, list_faults(deployment)[0])
+    ours, side = side_of_prediction(predict(deployment)), side_of_measurement(measured)
+    nodes = dataclasses.replace(side, parts=side.parts[:4])
+    assert len(make_pattern(ours, side, deployment).layers) > 4
+    found = make_pattern(ours, nodes, deployment)
+    assert found.layers == (None,) and found.measured[0] == side.whole.amounts["cycles"]
+    assert "its 4 layers are not the" in found.left_out
+    with pytest.raises(NotTheSameError, match="board: nucleo_l4r5zi -> ") as refused:
+        diagnose(deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"), measured)
+    assert "--anyway" not in str(refused.value)
