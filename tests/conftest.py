@@ -25,10 +25,10 @@ _kept = tempfile.TemporaryDirectory(prefix="twin-kept-")  # by workers and comma
 os.environ.setdefault("TWIN_COUNTS", f"{_kept.name}/counts")  # not for the user, as what is built
 os.environ.setdefault("TWIN_OBJECTS", f"{_kept.name}/objects")
 
-LONG_S = {"test_page_browser": 50, "test_images": 40, "test_site": 40, "test_program_runs": 22,
-          "test_cli_measure": 30, "test_virtual_board": 30, "test_cli_microbench": 28,
-          "test_sanitized": 28, "test_mutation": 27, "test_hidden_board": 25,
-          "test_live_browser": 25, "test_binary": 20, "test_firmware_runtime": 20,
+LONG_S = {"test_page_browser": 50, "test_images": 40, "test_site": 40, "test_cli_measure": 30,
+          "test_virtual_board": 30, "test_cli_microbench": 28, "test_sanitized": 28,
+          "test_mutation": 27, "test_hidden_board": 25, "test_live_browser": 25,
+          "test_program_runs": 22, "test_binary": 20, "test_firmware_runtime": 20,
           "test_examples": 18, "test_portability": 16, "test_figures": 16, "test_fuzzing": 16,
           "test_diagnosis": 16, "test_fit_planted": 15, "test_riscv_programs": 15, "test_ci": 14,
           "test_cli_transform": 13, "test_other_networks": 12, "test_extension": 12,
