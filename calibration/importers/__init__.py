@@ -106,7 +106,7 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     partial : bool
         Take an incomplete log for what it has.
     anyway : bool
-        Take the clocks that are given where the log says others.
+        Take the clocks and the board that are given where the log says others.
 
     Returns
     -------
@@ -126,13 +126,14 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     log.check_end()
     _check_ticks(log, found, clock_hz, anyway)
     found = replace(found, header=_remark(found.header, log.remarks[before:]))
+    said = [] if board is None else _check_part(found.header, board, anyway)
     measurement = _complete(found, board, model, clock_hz, anyway)
     header = measurement.header
     if runtime is not None:
         header = replace(header, runtime=runtime)
     if cpu_hz is not None:
         header = _with_clock(header, "cpu", cpu_hz, anyway)
-    said = [] if clock_hz is None and cpu_hz is None else _check_fastest(header, anyway)
+    said += _check_fastest(header, anyway)
     log.remarks += said
     measurement = replace(measurement, header=_remark(header, said))
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
@@ -260,7 +261,7 @@ def _complete(found: Measurement, board: str | None, model: str | None,
               clock_hz: float | None, anyway: bool) -> Measurement:
     """Add what the user knows: names, and latencies of what was counted at a known clock."""
     if board is not None:
-        board = _check_board(found.header, board)
+        board = _name_board(board)
     header: Header = replace(found.header, board=board or found.header.board,
                              model=model or found.header.model)
     if clock_hz is None:
@@ -315,19 +316,29 @@ def _highest_clocks(board: Board) -> dict[str, float]:
     return found
 
 
-def _check_board(header: Header, board: str) -> str:
-    """Return a board's own name; refuse one whose part is not the one the log names."""
+def _name_board(board: str) -> str:
+    """Return a board's own name, or the one given where we have no file for it."""
+    try:
+        return load_board(board).name
+    except TwinError:
+        return board
+
+
+def _check_part(header: Header, board: str, anyway: bool) -> list[str]:
+    """Hold a board against the part the log names; returns what was taken anyway."""
     told = " ".join((header.board, *(value for key, value in header.environment
                                      if key.startswith("device"))))
     if header.board != UNKNOWN and header.board in list_boards():
         told += " " + load_board(header.board).soc
     try:
-        machine = load_board(board)
+        soc = load_board(board).soc
     except TwinError:
-        return board  # one we have no file for: nothing to contradict
-    soc = machine.soc
+        return []  # one we have no file for: nothing to contradict
     theirs, ours = _PART.findall(told), _PART.findall(soc)
-    if theirs and ours and not {part.upper() for part in theirs} & {part.upper() for part in ours}:
-        raise MeasurementError(f"{header.source}: ran on {theirs[0]}, {board} is a {soc}; name the "
-                               "board it ran on")
-    return machine.name
+    if not theirs or not ours or {part.upper() for part in theirs} & {
+            part.upper() for part in ours}:
+        return []
+    said = f"ran on {theirs[0]}, {board} is a {soc}"
+    if not anyway:
+        raise MeasurementError(f"{header.source}: {said}; name the board it ran on, or --anyway")
+    return [f"{said}: taken as it was asked for"]

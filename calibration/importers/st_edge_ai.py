@@ -33,7 +33,7 @@ _RANGE = re.compile(r"by sample \(([\d.]+)/([\d.]+)/([\d.]+)\)")
 _MACC = re.compile(r"\bmacc\s*[=:]\s*(\d[\d,]*)")
 _CLOCK = re.compile(r"@\s*(\d{1,5})\s*(?:MHz)?\s*/\s*(\d{1,5})\s*MHz")
 _DEVICE = re.compile(r"devid=(0x[0-9a-fA-F]+/\S+?)\s+msg|^\s*(0x[0-9a-fA-F]{3}\s*[-/]\s*\S.*?)\s*@"
-                     r"|device\.desc\s*:\s*(\S.*?)\s*@")
+                     r"|\bdevice(?:\.desc)?\s*:\s*(\S.*?)\s*@")
 _NETWORK = re.compile(r"(?:Profiling results v[\d.]+|Results for|STM32 execution)\s*-?\s*"
                       r"\(?\"([^\"]+)\"")
 _TOOLS = re.compile(r"(?P<tool>ST Edge AI Core|STEdgeAI|X-CUBE-AI|stm32ai)\s*[- ]?v?"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
-from twin.runtimes.file import list_runtimes, load_runtime
+from twin.runtimes.file import list_runtimes, load_runtime, order_release
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
@@ -14,9 +15,14 @@ if TYPE_CHECKING:
 ONE_MAKER = (("x-cube-ai", "st-edge-ai", "neural-art"),)
 """Families one tool writes reports of, by names that changed with its versions."""
 
+CORE_IN_CUBE = 8
+"""ST Edge AI Core n.m shipped as X-CUBE-AI (n + 8).m, up to Core 2."""
+
 ARM_ONLY = "cmsis-nn"
 """In the name of a library: kernels for Arm cores, elsewhere its portable ones run."""
 
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 ESPRESSIF_ONLY = "-esp-nn"
 """Kernels of one maker's cores: candidates on a board of its parts only."""
@@ -96,6 +102,35 @@ def settle_runtime(stated: str, given: str | None, where: str) -> str:
         raise MeasurementError(f"{where}: says it is of {stated}, not of {identity}; leave the "
                                "runtime out")
     return identity
+
+
+def find_release(stated: str) -> str | None:
+    """Return the newest release we know that is not newer than the one a log names.
+
+    Parameters
+    ----------
+    stated : str
+        As the log says it: "st-edge-ai@2.1.0" is x-cube-ai@10.0.0, which Core 2.0 shipped as.
+
+    Returns
+    -------
+    str or None
+        None where it names no version, or one older than all we know.
+    """
+    stem, _, version = without_tools(stated).partition("@")
+    if not _VERSION.fullmatch(version):
+        return None
+    known = []
+    for identity in list_runtimes():
+        name, numbers, release = order_release(identity)
+        if not _VERSION.fullmatch(release):
+            continue
+        if name == stem:
+            known.append((numbers, identity))
+        elif stem == "st-edge-ai" and name == "x-cube-ai" and numbers[0] > CORE_IN_CUBE:
+            known.append(((numbers[0] - CORE_IN_CUBE, *numbers[1:]), identity))
+    told = order_release(f"{stem}@{version}")[1]
+    return max((one for one in known if one[0] <= told), default=(None, None))[1]
 
 
 def describe_open(stated: str, board: Board | None = None) -> str:

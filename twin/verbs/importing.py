@@ -77,7 +77,7 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
     partial : bool
         Take an incomplete log for what it has; the folder says so.
     anyway : bool
-        Take the clocks that are given where the log says others; the folder says so.
+        Take the clocks and the board that are given where the log says others; the folder says so.
 
     Returns
     -------
@@ -155,14 +155,30 @@ def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | 
                     where: str) -> tuple[Measurement, tuple[str, ...]]:
     """Return the measurement with the library it is of, as said or told by its time."""
     from twin.learning.library_told import tell_library
-    from twin.runtimes.stated import describe_open, list_candidates, settle_runtime
+    from twin.runtimes.stated import (
+        describe_open,
+        find_release,
+        list_candidates,
+        settle_runtime,
+        without_tools,
+    )
 
     header = measurement.header
     remark: tuple[str, ...] = ()
     name = settle_runtime(header.runtime, given, where)
     board = None if header.board == UNKNOWN else _find_board(header.board)
     hint = describe_open(name, board) if header.kind == "measured" else ""
-    if hint and graph is not None and header.board != UNKNOWN:
+    release = find_release(header.runtime)
+    if given is not None and release not in (None, name):
+        remark = (f"runtime: the log says {header.runtime}, which would be {release}: taken as "
+                  f"{name}, as asked for",)
+    versioned = hint and "@" in without_tools(name)
+    if versioned and release is not None:
+        remark = (f"runtime: the log says {name}: taken as {release}, the nearest release known at "
+                  "or below it; --runtime says another",)
+        header = replace(header, environment=(*header.environment, ("stated_runtime", name)))
+        name = release
+    elif hint and not versioned and graph is not None and header.board != UNKNOWN:
         candidates = list_candidates(name, board=board)
         told = tell_library(measurement, graph, header.board, candidates)
         if told is not None and told.runtime is not None:

@@ -246,6 +246,17 @@ def test_what_is_no_file_is_refused(tmp_path):
 def test_a_board_of_another_part_is_refused(tmp_path):
     with pytest.raises(MeasurementError, match="ran on STM32L4, nucleo_u575zi_q"):
         imported(tmp_path, "st-edge-ai", ST_NEW, board="nucleo_u575zi_q")
+    with pytest.raises(MeasurementError, match="480 MHz is more than nucleo_l4r5zi has"):
+        imported(tmp_path, "st-edge-ai", ST_NEW, board="nucleo_l4r5zi")
+    line = "  device              : 0x435 - STM32L4R5xx @120/120MHz fpu,art_lat5"
+    text = ST_NEW.replace("  0x435 - STM32L4R5 @480/240MHz fpu,art_lat5", line)
+    assert line in text
     for name in ("nucleo_l4r5zi", "NUCLEO-L4R5ZI"):
-        assert imported(tmp_path, "st-edge-ai", ST_NEW, board=name).header.board == "nucleo_l4r5zi"
+        assert imported(tmp_path, "st-edge-ai", text, board=name).header.board == "nucleo_l4r5zi"
+    with pytest.raises(MeasurementError, match="ran on STM32L4, nucleo_h7a3zi_q is a stm32h7a3"):
+        imported(tmp_path, "st-edge-ai", text, board="nucleo_h7a3zi_q")
+    taken = imported(tmp_path, "st-edge-ai", text, board="nucleo_h7a3zi_q", anyway=True).header
+    assert "ran on STM32L4" in dict(taken.environment)["remarks"]
+    with pytest.raises(MeasurementError, match="its cpu clock is 120 MHz, not 80 MHz"):
+        imported(tmp_path, "st-edge-ai", text, board="nucleo_l4r5zi", cpu_hz=80e6)
     assert imported(tmp_path, "npu-profiler", NPU).header.board == "stm32n6570_dk"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN
 from hwmodels.board.file import load_board
 from twin.errors import RuntimeRefusedError
-from twin.runtimes.stated import describe_open, list_candidates, settle_runtime
+from twin.learning.library_told import _is_clear
+from twin.runtimes.stated import describe_open, find_release, list_candidates, settle_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "tflm-cmsis-nn@2023"
 TICKS_HZ = 120e6
@@ -140,6 +142,22 @@ def test_a_clock_the_board_cannot_have_is_refused(tmp_path):
     taken = twin.import_log("tflm", log, board=BOARD, clock_hz=240e6, anyway=True, output=folder)
     assert any("240 MHz is more than" in one for one in taken.remarks)
     assert "240 MHz is more than" in dict(taken.measurement.header.environment)["remarks"]
+
+
+@pytest.mark.parametrize(("stated", "release"), [
+    ("st-edge-ai@2.0.0", "x-cube-ai@10.0.0"), ("st-edge-ai@2.3.1", "x-cube-ai@10.2.0"),
+    ("st-edge-ai@4.0.1", "st-edge-ai@4.0.0"), ("x-cube-ai@8.0.1", "x-cube-ai@8.0.0"),
+    ("x-cube-ai@5.0.0", None), ("st-edge-ai", None), ("neural-art, atonn-v1.0.0", None)])
+def test_a_version_a_log_names_wins_over_its_time(stated, release):
+    assert find_release(stated) == release
+
+
+def test_releases_about_equally_far_off_are_not_told_apart():
+    near = math.log(1.4)
+    assert not _is_clear(near, math.log(1.43), related=True)
+    assert _is_clear(math.log(1.15), math.log(1.8), related=True)
+    assert not _is_clear(math.log(1.3), math.log(2.5), related=False)
+    assert _is_clear(math.log(1.3), math.log(2.7), related=False)
 
 
 def test_what_runtimes_a_log_may_be_of():
