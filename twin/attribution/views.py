@@ -227,7 +227,8 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     difference = attribute(ours, theirs, anyway=anyway)
     diagnosis = None
     right, other_image = read_healthy(healthy, measurement, where)
-    same = not any(one.what == "network" and one.level == REFUSE for one in difference.findings)
+    same = not any(one.what in ("network", "board") and one.level == REFUSE
+                   for one in difference.findings)
     if same and deployment is not None and verdicts and deployment.runtime.offload is None:
         diagnosis = diagnose(deployment, measurement,
                              healthy=right,

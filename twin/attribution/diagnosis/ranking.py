@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -110,11 +109,10 @@ def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
 
 
 def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:
-    """Say how far each is off, with two more digits where several would read alike."""
+    """Say how far each is off, all with two more digits where several would read alike."""
     said = [_describe_fit(one, total, 0) for one in weighed]
-    alike = Counter(said)
-    return [text if alike[text] == 1 else _describe_fit(one, total, 2)
-            for text, one in zip(said, weighed, strict=True)]
+    return said if len(set(said)) == len(said) else [_describe_fit(one, total, 2)
+                                                     for one in weighed]
 
 
 def _describe_fit(weight: Weight, total: float, digits: int) -> str:
