@@ -34,7 +34,7 @@ Partial = Annotated[bool, typer.Option(
     "--partial", help="Take an incomplete log for what it has; the folder says so.")]
 
 Anyway = Annotated[bool, typer.Option(
-    "--anyway", help="Take --clock and --cpu-clock where the log says others.")]
+    "--anyway", help="Take -b, --clock and --cpu-clock where the log says others.")]
 
 
 def import_log(form: Form, file: LogFile, output: Folder = None, board: OnBoard = None,
