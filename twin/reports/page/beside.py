@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from hwmodels.quantities import format_energy, format_time, significant
@@ -16,8 +17,10 @@ from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
 from twin.reports.page.styles import INK, KIND_STYLES, hatches, kind_marker
 
-FEWEST_FAULTS, LIKELY = 5, 0.001
-"""Faults that are listed anyway, and the probability from which others are."""
+MOST_FAULTS, MOST_LIKELY = 10, 0.99
+"""Faults that are listed: the likeliest, until they make up so much or are so many."""
+LIKELY = 0.001
+"""Probability from which a kind of fault is drawn."""
 
 WORDS = {"ns": format_time, "nJ": format_energy}
 """Writers of units that are a thousandth of what they take."""
@@ -176,8 +179,9 @@ def _bar(label: str, start: int, length: int, marker: Mapping[str, Any]) -> Mapp
 
 def list_faults(diagnosis: Diagnosis) -> Table:
     """Return which faults would explain the gap, by probability."""
-    likely = [one for place, one in enumerate(diagnosis.findings)
-              if place < FEWEST_FAULTS or one.probability >= LIKELY]
+    sums = accumulate(one.probability for one in diagnosis.findings)
+    needed = 1 + sum(one < MOST_LIKELY for one in sums)
+    likely = diagnosis.findings[:min(needed, MOST_FAULTS)]
     shown = [one for one in diagnosis.by_kind if one in likely]
     rows = [Row(cells=(
         Cell(text=one.fault.name), Cell(text=one.fault.kind),
@@ -185,9 +189,11 @@ def list_faults(diagnosis: Diagnosis) -> Table:
         Cell(text=one.fault.remedy)), details=tuple(
             (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
         for one in shown]
-    left = len(diagnosis.findings) - len(shown)
+    left = diagnosis.findings[len(likely):]
+    rest = 100 * sum(one.probability for one in left)
+    share = f"{rest:.1f} %" if rest >= 0.1 else "less than 0.1 %"
     caption = "What may explain the gap" + (
-        f"; {left} more have less than {100 * LIKELY:g} % each" if left else "")
+        f"; {len(left)} more make up {share} together" if left else "")
     return Table(name="faults", caption=caption, rows=tuple(rows), columns=(
         Column(header="fault"), Column(header="kind"), Column(header="probability", number=True),
         Column(header="what to do, if so")))

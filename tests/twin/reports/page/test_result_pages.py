@@ -5,6 +5,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from made_measurements import measure
@@ -23,6 +24,7 @@ from twin.cli import app
 from twin.errors import UsageError
 from twin.prediction.prediction import say_above_idle
 from twin.reports.page.axes import log_axis
+from twin.reports.page.beside import list_faults
 from twin.reports.page.changes import describe_changes, tell_best
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.differences import describe_difference, describe_view
@@ -353,6 +355,18 @@ def test_a_page_is_of_what_was_measured_and_recorded(tmp_path) -> None:
     ended = run("kws", "--power")
     assert ended.exit_code == 3 and isinstance(ended.exception, SystemExit)
     assert "other networks are not set side by side" in ended.output
+
+
+@pytest.mark.parametrize(("chances", "rows", "said"), [
+    ([0.9, 0.095, *[0.001] * 5], 2, "5 more make up"), ([0.05] * 20, 10, "10 more make up 50.0 %"),
+    ([0.6, 0.4], 2, "")])
+def test_a_page_lists_the_faults_that_matter(chances, rows, said) -> None:
+    fault = SimpleNamespace(name="made", kind="made", remedy="none")
+    findings = tuple(SimpleNamespace(fault=fault, probability=one, evidence=(), place=place)
+                     for place, one in enumerate(chances))
+    table = list_faults(SimpleNamespace(findings=findings, by_kind=findings))
+    assert len(table.rows) == rows and said in table.caption
+    assert bool(said) is ("more" in table.caption)
 
 
 def test_names_from_files_stay_text() -> None:
