@@ -344,9 +344,11 @@ def keys_of_part(part: Part) -> tuple[Declared, ...]:
 
 SLOWEST_HZ = 32e3
 """No part computes below its watch crystal: a lower number lacks its unit."""
+FASTEST_HZ = 20e9
+"""Nor above this."""
 
-FREQUENCY = Quantity(dimension="hz", low=SLOWEST_HZ, high=20e9)
-FREQUENCIES = Quantity(dimension="hz", low=SLOWEST_HZ, high=20e9, depth=1)
+FREQUENCY = Quantity(dimension="hz", low=SLOWEST_HZ, high=FASTEST_HZ)
+FREQUENCIES = Quantity(dimension="hz", low=SLOWEST_HZ, high=FASTEST_HZ, depth=1)
 SIZE = Quantity(dimension="bytes", low=1, high=2**40, whole=True)
 ADDRESS = Quantity(low=0, high=2**48, whole=True, bare=True)
 ADDRESSES = Quantity(low=0, high=2**48, whole=True, depth=1)

@@ -159,7 +159,13 @@ def parse_limit(name: str, text: str | None) -> float | None:
 
 def parse_clock(clock: str | None, option: str = "--clock") -> float | None:
     """Read a clock; None where it is not given."""
-    return None if clock is None else parse_quantity(clock, "hz", option)
+    from hwmodels.board.declaration import FASTEST_HZ
+
+    hertz = None if clock is None else parse_quantity(clock, "hz", option)
+    if hertz is not None and hertz > FASTEST_HZ:
+        raise UsageError(f"{option} {clock}: nothing here runs at that; accepted: up to "
+                         f"{FASTEST_HZ / 1e9:g}GHz")
+    return hertz
 
 
 def parse_supply(supply: str | None) -> float | None:

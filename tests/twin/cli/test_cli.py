@@ -350,6 +350,11 @@ def test_other_quantities_are_refused(text):
         parse_quantity(text, "hz", "--clock")
 
 
+def test_a_clock_no_part_has_is_refused_by_its_option():
+    ended = run("predict", "kws", "-b", "nucleo_l4r5zi", "--clock", "120GHz")
+    assert ended.exit_code == 2 and "--clock 120GHz" in ended.stderr and "20GHz" in ended.stderr
+
+
 def test_settings_keep_what_follows_the_first_equals_sign():
     assert parse_settings(["a.b = c=d"]) == {"a.b": "c=d"}
 
