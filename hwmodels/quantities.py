@@ -24,6 +24,11 @@ UNITS: dict[str, dict[str, str]] = {
 }
 """Units a value may be written in, by what the name of its key ends in, as factors to that."""
 
+SLOWEST_HZ = 32e3
+"""No part computes below its watch crystal: a lower number lacks its unit."""
+FASTEST_HZ = 20e9
+"""Nor above this."""
+
 _CASELESS = ("hz", "bytes")
 """Dimensions whose units may be in any case: nobody means millihertz, but MJ is not mJ."""
 

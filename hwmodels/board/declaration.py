@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hwmodels.board.isas import ISAS, read_name
 from hwmodels.errors import did_you_mean
-from hwmodels.quantities import UNITS, read_quantity
+from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity
 
 KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")
 """Where a number comes from."""
@@ -341,11 +341,6 @@ def keys_of_part(part: Part) -> tuple[Declared, ...]:
     return tuple(key for noun in part.nouns for key in keys_of(noun)
                  if key.section in ("", part.section))
 
-
-SLOWEST_HZ = 32e3
-"""No part computes below its watch crystal: a lower number lacks its unit."""
-FASTEST_HZ = 20e9
-"""Nor above this."""
 
 FREQUENCY = Quantity(dimension="hz", low=SLOWEST_HZ, high=FASTEST_HZ)
 FREQUENCIES = Quantity(dimension="hz", low=SLOWEST_HZ, high=FASTEST_HZ, depth=1)

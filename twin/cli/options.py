@@ -159,7 +159,7 @@ def parse_limit(name: str, text: str | None) -> float | None:
 
 def parse_clock(clock: str | None, option: str = "--clock") -> float | None:
     """Read a clock; None where it is not given."""
-    from hwmodels.board.declaration import FASTEST_HZ
+    from hwmodels.quantities import FASTEST_HZ
 
     hertz = None if clock is None else parse_quantity(clock, "hz", option)
     if hertz is not None and hertz > FASTEST_HZ:
