@@ -60,7 +60,7 @@ def test_files_of_a_draft_come_all_or_none_whatever_interrupts(tmp_path, monkeyp
         fill("cut", "image", "source")
     first = {"image": "first", "map": "first", "source": "first", "own": "the user's"}
     assert found() == first
-    move, moved = os.replace, []
+    move, moved, handler = os.replace, [], signal.getsignal(signal.SIGINT)
 
     def press(start, end):  # between two of its renames
         moved.append(end)
@@ -71,7 +71,7 @@ def test_files_of_a_draft_come_all_or_none_whatever_interrupts(tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         fill("second", "image", "source")
     assert found() == {"image": "second", "source": "second", "own": "the user's"}
-    assert len(moved) == 2 and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert len(moved) == 2 and signal.getsignal(signal.SIGINT) is handler
     (folder / "source").unlink()
     (folder / "source").mkdir()
     with pytest.raises(IsADirectoryError):
