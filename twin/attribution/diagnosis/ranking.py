@@ -28,7 +28,7 @@ root of the mean square over layers, as a share."""
 
 
 def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
-          repeats: float | None, together: Collection[str] = ()) -> Diagnosis:
+         repeats: float | None, together: Collection[str] = ()) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each.
 
     Parameters

@@ -89,7 +89,7 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
     pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
     moves = [part.logs - declared.logs for part in parts or (effect,)]
     fault_shared, fault_own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
-                                declared.density, evidence.errors)
+                                            declared.density, evidence.errors)
     # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
     spread = (fault_shared + price_errors(effect.shares, effect.shares)
               + _hiding(evidence, fault, fault)
