@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -11,12 +12,18 @@ import numpy as np
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.counts import OperandCounts, OwnerCounts
 from hwmodels.counts import order_of
-from hwmodels.paths.exposure import Sheet, Steps
+from hwmodels.paths.exposure import Numbers, Sheet, Steps
 from hwmodels.paths.timing import Floats, Places
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.paths.ways import data_cache, lower_cache
 
 Thing = TypeVar("Thing", bound=Hashable)
+
+Line = tuple[int, str, str, str]
+"""Kernel, event, place and operand."""
+
+MOST_MERGED = 64
+"""Sequences of lines whose order is kept."""
 
 
 def lay_out(traffic: Sequence[KernelTraffic], board: Board, code_memory: str) -> Sheet:
@@ -46,9 +53,9 @@ class _Draft:
         self.fills: list[tuple[str, str]] = []
         self.write_backs: list[tuple[str, str]] = []
         self.caches: list[str] = []
-        self.raw: list[tuple[int, str, str, str]] = []
-        self.kept: list[bool] = []
-        self.broken: set[int] = set()
+        self.raw: list[Line] = []
+        self.kept: list[int] = []
+        self.broken: list[int] = []
         self.constant: list[tuple[float, float]] = []
         self.cycles: list[tuple[float, float]] = []
         self.hits: list[tuple[float, ...]] = []
@@ -91,12 +98,14 @@ class _Draft:
     def line(self, event: str, place: str, operand: str, occurred: float = 0,
              exposed: float = 0, *, kept: bool = False) -> int:
         """Add a raw line and return its column."""
+        column = len(self.raw)
         self.raw.append((self.kernel, event, place, operand))
         self.constant.append((occurred, exposed))
-        self.kept.append(kept)
+        if kept:
+            self.kept.append(column)
         if not isinstance(occurred, int):
-            self.broken.add(len(self.raw) - 1)
-        return len(self.raw) - 1
+            self.broken.append(column)
+        return column
 
     def cache(self, name: str) -> Cache:
         """Return a cache of the board that was looked up."""
@@ -196,35 +205,45 @@ class _Draft:
 
     def finish(self) -> Sheet:
         """Return the sheet: lines merged kernel by kernel, steps by their place in a kernel."""
-        order = sorted(set(self.raw), key=lambda key: (key[0], *order_of(*key[1:])))
-        slot = {key: number for number, key in enumerate(order)}
-        met = [0] * len(order)
-        merges: list[tuple[list[int], list[int]]] = []
-        kept, whole = np.zeros(len(order), dtype=bool), [True] * len(order)
-        for column, key in enumerate(self.raw):
-            turn = met[slot[key]]
-            met[slot[key]] += 1
-            if turn == len(merges):
-                merges.append(([], []))
-            merges[turn][0].append(column)
-            merges[turn][1].append(slot[key])
-            kept[slot[key]] |= self.kept[column]
-            whole[slot[key]] &= column not in self.broken
+        order, slots, merges = _merge_lines(tuple(self.raw))
+        kept, whole = np.zeros(len(order), dtype=bool), np.ones(len(order), dtype=bool)
+        kept[slots[self.kept]] = True
+        whole[slots[self.broken]] = False
+        core_cycles, between = _columns(self.cycles, 2)
         return Sheet(
             places=Places(memories=tuple(self.memories), fills=tuple(self.fills),
                           write_backs=tuple(self.write_backs), caches=tuple(self.caches),
                           code=self.code_memory),
-            kernels=len(self.cycles), lines=tuple(order), kept=kept,
-            whole=tuple(whole),
-            constant=_columns(self.constant, 2),
-            merges=tuple((np.array(raw), np.array(merged)) for raw, merged in merges),
-            core_cycles=_columns(self.cycles, 2)[0], between=_columns(self.cycles, 2)[1],
+            kernels=len(self.cycles), lines=order, kept=kept, whole=tuple(whole.tolist()),
+            constant=_columns(self.constant, 2), merges=merges,
+            core_cycles=core_cycles, between=between,
             hits=_columns(self.hits, 3), latent=_columns(self.latent, 3),
             arrays=_columns(self.arrays, 4), conflicts=_columns(self.conflicts, 5),
             code=_columns(self.code, 2), blocks=_columns(self.blocks, 6),
-            steps=tuple(_steps([step for step in rank if step[1] == fills], fills)
-                        for rank in self.ranks for fills in (True, False)
-                        if any(step[1] == fills for step in rank)))
+            steps=tuple([_steps(chosen, fills) for rank in self.ranks for fills in (True, False)
+                         if (chosen := [step for step in rank if step[1] == fills])]))
+
+
+@lru_cache(maxsize=MOST_MERGED)
+def _merge_lines(raw: tuple[Line, ...]) -> tuple[
+        tuple[Line, ...], Numbers, tuple[tuple[Numbers, Numbers], ...]]:
+    """Return raw lines merged and in order, where each is among those, and `Sheet.merges`.
+
+    They are the same under most replacement policies and of most sizes of a cache.
+    """
+    order = tuple(sorted(set(raw), key=lambda key: (key[0], *order_of(*key[1:]))))
+    slot = {key: number for number, key in enumerate(order)}
+    slots, met = [slot[key] for key in raw], [0] * len(order)
+    merges: list[tuple[list[int], list[int]]] = []
+    for column, at in enumerate(slots):
+        if met[at] == len(merges):
+            merges.append(([], []))
+        columns, merged = merges[met[at]]
+        columns.append(column)
+        merged.append(at)
+        met[at] += 1
+    return order, np.array(slots, dtype=np.int64), tuple(
+        [(np.array(columns), np.array(merged)) for columns, merged in merges])
 
 
 def _steps(rows: Sequence[tuple[int, bool, int, int, int, int]], fills: bool) -> Steps:

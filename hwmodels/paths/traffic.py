@@ -6,12 +6,15 @@ stretches the run is `hwmodels.paths.exposure`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.counts import CountLine, Counts
+
+Noun = TypeVar("Noun")
 
 HALFWORD_BYTES = 2
 """Instructions of T32 begin at multiples of it; a narrow one is that long."""
@@ -133,8 +136,9 @@ def _counts(counts: AccessCounts) -> dict[str, Any]:
     return {**_fields(counts), "operands": _rows(counts.operands), "owners": _rows(counts.owners)}
 
 
-def _rows(things: Iterable[Any]) -> list[dict[str, Any]]:
-    return [_fields(one) for one in things]
+def _rows(things: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return what nouns of one class hold, a row each."""
+    return list(map(attrgetter(*things[0].__slots__), things)) if things else []
 
 
 def _fields(one: Any) -> dict[str, Any]:
@@ -152,21 +156,23 @@ def from_plain(plain: Mapping[str, Any]) -> KernelTraffic:
     """
     code, data = plain["code"], plain["data"]
     return KernelTraffic(**{
-        **plain, "issued": Counts(_lines(plain["issued"]["lines"])),
-        "waits": _lines(plain["waits"]),
-        "code": CodeTraffic(**{**code, "shared": tuple(code["shared"]), "blocks": tuple(
-            DirectBlock(**block) for block in code["blocks"])}),
+        **plain, "issued": Counts(_nouns(CountLine, plain["issued"]["lines"])),
+        "waits": _nouns(CountLine, plain["waits"]),
+        "code": CodeTraffic(**{**code, "shared": tuple(code["shared"]),
+                               "blocks": _nouns(DirectBlock, code["blocks"])}),
         "data": DataTraffic(
             counts=_accesses(data["counts"]), array_reads=tuple(data["array_reads"]),
             lower=tuple((name, first, _accesses(counts))
                         for name, first, counts in data["lower"]))})
 
 
-def _lines(plain: list[Mapping[str, Any]]) -> tuple[CountLine, ...]:
-    return tuple(CountLine(**line) for line in plain)
+def _nouns(noun: type[Noun], rows: Sequence[Sequence[Any]]) -> tuple[Noun, ...]:
+    """Return the nouns `_rows` was given."""
+    names = noun.__slots__  # type: ignore[attr-defined]
+    return tuple([noun(**dict(zip(names, row, strict=True))) for row in rows])
 
 
 def _accesses(plain: Mapping[str, Any]) -> AccessCounts:
-    return AccessCounts(operands=tuple(OperandCounts(**one) for one in plain["operands"]),
-                        owners=tuple(OwnerCounts(**one) for one in plain["owners"]),
+    return AccessCounts(operands=_nouns(OperandCounts, plain["operands"]),
+                        owners=_nouns(OwnerCounts, plain["owners"]),
                         simulated_touches=plain["simulated_touches"])

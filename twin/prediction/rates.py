@@ -56,11 +56,18 @@ class Lines:
 @lru_cache(maxsize=256)
 def list_lines(structure: Structure) -> Lines:
     """Return the lines of a structure."""
-    kernels = [(layer, kernel.family) for layer, calls in enumerate(structure.layers)
-               for kernel in calls]
+    return _order_lines(structure.sheet.lines, tuple([
+        (layer, kernel.family) for layer, calls in enumerate(structure.layers)
+        for kernel in calls]))
+
+
+@lru_cache(maxsize=64)
+def _order_lines(lines: tuple[tuple[int, str, str, str], ...],
+                 kernels: tuple[tuple[int, str], ...]) -> Lines:
+    """Return lines of kernels of layers and families: the same under most cache policies."""
     numbers: dict[tuple[str, str, str], int] = {}
     number, layers, places = [], [], []
-    for kernel, event, place, operand in structure.sheet.lines:
+    for kernel, event, place, operand in lines:
         layer, family = kernels[kernel]
         key = (event, place, family_of(family, place) if event in _ON_CORE else "")
         number.append(numbers.setdefault(key, len(numbers)))
