@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, Counts, Prices
@@ -27,7 +28,7 @@ from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import is_alias
 from twin.runtimes import Runtime, list_compilers
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Lowering, Site
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
@@ -46,8 +47,11 @@ NAMES = {
 
 _LINE_BYTES = 32
 
-_LOWERED: dict[str, tuple[Deployment, tuple[tuple[Kernel, ...], ...]]] = {}
-"""Of one deployment: what an unknown replacement policy may do is counted after a prediction."""
+MOST_LOWERED = 1024
+"""Layers of a network in all the places they are kept lowered for."""
+
+_LOWERED: WeakKeyDictionary[
+    Graph, dict[tuple[int, Lowering, Site, bool], tuple[Kernel, ...]]] = WeakKeyDictionary()
 
 
 def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
@@ -94,24 +98,42 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         site = Site(isa=deployment.isa, fpu=core.fpu, operands=operands)
         lowering = deployment.runtime.lowering(
             layer.op, layer_dtype(graph, layer), deployment.isa)
-        if reads_packed(graph, layer):
-            from twin.runtimes.lowering.packed import take_apart
-
-            lowering = take_apart(lowering, graph, layer,
-                                  in_loops=deployment.runtime.splits_in_loops)
         try:
-            if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
-                from twin.runtimes.lowering.batches import lower_batch
-
-                kernels = lower_batch(lowering, graph, layer, site)
-            else:
-                kernels = lowering.lower(graph, layer, site)
-            lowered.append(_take_turns(layer, _doubt_packed(graph, layer, kernels)))
+            lowered.append(_lower_layer(graph, position, lowering, site,
+                                        deployment.runtime.splits_in_loops))
         except KernelError as error:
             raise RuntimeRefusedError(
                 f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not fit the "
                 f"kernels of {deployment.runtime.identity}: {error}") from error
     return tuple(lowered)
+
+
+def _lower_layer(graph: Graph, position: int, lowering: Lowering, site: Site,
+                 in_loops: bool) -> tuple[Kernel, ...]:
+    """Return a layer's kernels: the same ones each time, as what is known of them is found so."""
+    kept = _LOWERED.setdefault(graph, {})
+    key = position, lowering, site, in_loops
+    kernels = kept.get(key)
+    if kernels is None:
+        if len(kept) >= MOST_LOWERED:
+            kept.clear()
+        layer = graph.layers[position]
+        kernels = kept[key] = _take_turns(layer, _doubt_packed(graph, layer, _run_lowering(
+            graph, layer, lowering, site, in_loops)))
+    return kernels
+
+
+def _run_lowering(graph: Graph, layer: Layer, lowering: Lowering, site: Site,
+                  in_loops: bool) -> tuple[Kernel, ...]:
+    if reads_packed(graph, layer):
+        from twin.runtimes.lowering.packed import take_apart
+
+        lowering = take_apart(lowering, graph, layer, in_loops=in_loops)
+    if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
+        from twin.runtimes.lowering.batches import lower_batch
+
+        return lower_batch(lowering, graph, layer, site)
+    return lowering.lower(graph, layer, site)
 
 
 def _doubt_packed(graph: Graph, layer: Layer, kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
@@ -322,11 +344,8 @@ class Core:
         """Nothing more has to fit than what `needs` says."""
 
     def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
-        """Return the library's kernels of every layer; those asked for last are kept."""
-        known = _LOWERED.get("last")
-        if known is None or known[0] is not deployment:
-            known = _LOWERED["last"] = deployment, lower_on_core(deployment)
-        return known[1]
+        """Return the library's kernels of every layer."""
+        return lower_on_core(deployment)
 
     def content(self, deployment: Deployment) -> str:
         """Nothing: a library's kernels follow from the deployment."""
