@@ -144,7 +144,8 @@ def test_a_package_of_nothing_but_a_cache_is_named(tmp_path) -> None:
     for package in ("twin", "calibration"):
         (tmp_path / package).symlink_to(ROOT / package)
     (tmp_path / "hwmodels" / "kernels" / "__pycache__").mkdir(parents=True)
-    ended = subprocess.run([sys.executable, "-S", "-m", "twin", "boards"], cwd=tmp_path,
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run([sys.executable, "-S", "-m", "twin", "boards"], cwd=tmp_path, env=env,
                            capture_output=True, text=True, check=False)
     assert ended.returncode == 2, ended.stderr
     assert f"error: {tmp_path / 'hwmodels'}: left by an earlier installation" in ended.stderr
