@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import sys
 
 from twin.interruption import end_interrupted, note_interrupts, was_interrupted
@@ -15,6 +16,10 @@ COLLECTION = (100_000, 20, 50)
 """Objects made before a look for cycles, and looks before a longer one: nouns are tuples without
 cycles, and looking for some among them took a third of a command's time."""
 
+THREADS = "OPENBLAS_NUM_THREADS"
+"""How many threads numpy starts when it is imported, which wait for work on their processors: one,
+unless the user says otherwise. Products here are small, and processes are what shares long work."""
+
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
@@ -25,6 +30,7 @@ def main() -> None:
         sys.exit(BROKEN_INSTALLATION)
     note_interrupts()
     gc.set_threshold(*COLLECTION)
+    os.environ.setdefault(THREADS, "1")
     try:
         from twin.cli import VERBS, app
 
@@ -40,6 +46,8 @@ def main() -> None:
         if was_interrupted():
             end_interrupted()
         raise
+    finally:
+        gc.freeze()  # Python looks for cycles once more as it ends, among all there is.
 
 
 def find_leftovers() -> list[str]:

@@ -414,3 +414,16 @@ def test_an_interruption_while_loading_is_no_traceback(monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
+
+
+@pytest.mark.parametrize("asked", [None, "3"])
+def test_a_command_has_one_thread_for_matrices_unless_asked(monkeypatch, asked):
+    if asked is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", asked)
+    code = ("import os, sys; sys.argv = ['twin', '--help']\nfrom twin.__main__ import main\n"
+            "try: main()\nexcept SystemExit: print(os.environ['OPENBLAS_NUM_THREADS'],\n"
+            "    'numpy' in sys.modules, file=sys.stderr)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.split() == [asked or "1", "False"]
