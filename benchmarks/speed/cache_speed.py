@@ -78,12 +78,8 @@ def median_s(call: Callable[[], object]) -> float:
 
 
 def simulate_all(kernels: Sequence[Kernel], cache: Cache, state, method="auto") -> None:  # type: ignore[no-untyped-def]
-    """A pass, as fast as it goes: as predictions warm caches, or kernel by kernel."""
-    if method == "auto":
-        simulate_kernels(cache, kernels, state)
-        return
-    for kernel in kernels:
-        _, state = simulate_nests(cache, kernel.nests, kernel.operands, state, method=method)
+    """A pass, as predictions make it."""
+    simulate_kernels(cache, kernels, state, method=method)
 
 
 def time_network(network: str) -> None:

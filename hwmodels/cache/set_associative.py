@@ -8,6 +8,7 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,9 +16,11 @@ import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
+from hwmodels.cache.chain import Chain, number_owners
+from hwmodels.cache.counters import Owners
 from hwmodels.cache.counts import AccessCounts, OwnerCounts
-from hwmodels.cache.running import run_plan
-from hwmodels.cache.transfer import Chain, make_chain, place_transfer
+from hwmodels.cache.running import link_programs, place_program
+from hwmodels.cache.transfer import link_transfers, place_transfer
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
@@ -27,7 +30,10 @@ SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
 
 MOST_CHAINS = 16
-"""Sequences of kernels whose transfers are kept one behind the other."""
+"""Sequences of kernels that are kept one behind the other."""
+
+MOST_PLACED = 8
+"""Sequences of owners for which a kernel is kept with its marks."""
 
 METHODS = ("auto", "accesses", "runs", "phases")
 """Ways to simulate, all exact: one access after the other; runs of them; phases and passes, where
@@ -167,26 +173,26 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     only the line it fills. A store that does not allocate changes nothing.
     """
     call = _find_call(cache, nests, operands, cached, method)
-    _check_shape(cache, state)
-    words, plan = state.words.copy(), call.plan
-    if call.moves:
-        chain = plan.moved.get(state.owners) or place_transfer(
-            plan, cache, operands, call.looked_up, state.owners)
-        (counts,), owners = chain.move(words), chain.owners
-    else:
-        counts, owners = run_plan(plan, cache, operands, call.looked_up, state.owners, words)
-    words.flags.writeable = False
-    return counts, CacheState(shape=call.shape, words=words, owners=owners)
+    kept = call.plan.moved if call.moves else call.plan.placed
+    chain = kept.get(state.owners)
+    if chain is None:
+        if len(kept) >= MOST_PLACED:
+            kept.clear()
+        for other in kept.values():
+            other.spare.clear()
+        chain = kept[state.owners] = _link_calls([(operands, call)], cache, state.owners)
+    (counts,), state = _run_chains([chain], cache, state)
+    return counts, state
 
 
 def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
-                     cached: Sequence[tuple[bool, ...]] | None = None,
+                     cached: Sequence[tuple[bool, ...]] | None = None, method: str = "auto",
                      ) -> tuple[tuple[AccessCounts, ...], CacheState]:
-    """Run kernels' accesses through a cache, one kernel behind the other.
+    """Run kernels' accesses through a cache, one kernel behind the other, by one call for all.
 
     Parameters
     ----------
-    cache, state
+    cache, state, method
         As for `simulate_nests`.
     kernels : sequence of Kernel
         In order.
@@ -196,56 +202,54 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     Returns
     -------
     tuple of AccessCounts
-        Per kernel, as `simulate_nests` has them: under LRU by one call for all of them.
+        Per kernel, as `simulate_nests` has them.
     CacheState
         After the last.
     """
-    flags = cached or (None,) * len(kernels)
-    calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, "auto")
-             for kernel, looked_up in zip(kernels, flags, strict=True)]
-    _check_shape(cache, state)
-    if not any([call.moves for call in calls]):
-        words, owners, found = state.words.copy(), state.owners, []
-        for kernel, call in zip(kernels, calls, strict=True):
-            counts, owners = run_plan(call.plan, cache, kernel.operands, call.looked_up, owners,
-                                      words)
-            found.append(counts)
-        words.flags.writeable = False
-        return tuple(found), CacheState(shape=state.shape, words=words, owners=owners)
-    if not all([call.moves for call in calls]):
-        found = []
-        for kernel, looked_up in zip(kernels, flags, strict=True):
-            counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state, looked_up)
-            found.append(counts)
-        return tuple(found), state
-    key = (state.owners, *map(id, calls))
+    flags = None if cached is None else tuple(cached)
+    key = state.owners, id(cache), method, flags, *map(id, kernels)
     known = _CHAINS.get(key)
     if known is None:
         if len(_CHAINS) >= MOST_CHAINS:
             _CHAINS.clear()
-        known = _CHAINS[key] = _chain(cache, kernels, calls, state.owners), calls
-    words = state.words.copy()
-    every = known[0].move(words)
-    words.flags.writeable = False
-    return every, CacheState(shape=state.shape, words=words, owners=known[0].owners)
+        chains = _find_chains(cache, kernels, flags, state.owners, method)
+        after = chains[-1].owners if chains else state.owners
+        known = _CHAINS[key] = _CHAINS[after, *key[1:]] = chains, (cache, *kernels)
+    return _run_chains(known[0], cache, state)
 
 
-def _check_shape(cache: Cache, state: CacheState) -> None:
-    """Refuse a state of another cache."""
+def _run_chains(chains: Sequence[Chain], cache: Cache,
+                state: CacheState) -> tuple[tuple[AccessCounts, ...], CacheState]:
+    """Run kernels from a state; return what each counts and the state after them."""
     if state.shape != _shape(cache):
         raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
                          f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
+    words = state.words.copy()
+    found = tuple([counts for chain in chains for counts in chain.run(words)])
+    words.flags.writeable = False
+    return found, CacheState(shape=state.shape, words=words,
+                             owners=chains[-1].owners if chains else state.owners)
 
 
-def _chain(cache: Cache, kernels: Sequence[Kernel], calls: Sequence[_Call],
-           owners: tuple[tuple[str, str], ...]) -> Chain:
-    """Put the transfers of kernels one behind the other."""
-    placed, known = [], owners
-    for kernel, call in zip(kernels, calls, strict=True):
-        alone = place_transfer(call.plan, cache, kernel.operands, call.looked_up, known)
-        placed.append(alone.parts[0][0])
-        known = alone.owners
-    return make_chain(placed, cache.ways, owners)
+def _find_chains(cache: Cache, kernels: Sequence[Kernel],
+                 flags: tuple[tuple[bool, ...], ...] | None, owners: Owners,
+                 method: str) -> tuple[Chain, ...]:
+    """Put those of the kernels one behind the other that are done in the same way."""
+    calls = [(kernel.operands, _find_call(cache, kernel.nests, kernel.operands, looked_up, method))
+             for kernel, looked_up in zip(kernels, flags or (None,) * len(kernels), strict=True)]
+    for operands, call in calls:
+        owners = number_owners(owners, operands, call.looked_up)[0]
+    return tuple([_link_calls(list(some), cache, owners)
+                  for _, some in itertools.groupby(calls, lambda one: one[1].moves)])
+
+
+def _link_calls(calls: Sequence[tuple[Sequence[Operand], _Call]], cache: Cache,
+                owners: Owners) -> Chain:
+    """Put calls that are done in the same way one behind the other."""
+    moves = calls[0][1].moves
+    place = place_transfer if moves else place_program
+    links = [place(call.plan, cache, operands, call.looked_up, owners) for operands, call in calls]
+    return link_transfers(links, cache.ways) if moves else link_programs(links)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -258,8 +262,6 @@ class _Call:
         What is run.
     looked_up : tuple of bool
         Per operand.
-    shape : tuple
-        Of the states it takes.
     moves : bool
         Whether the plan's transfer is asked for instead.
     given : tuple
@@ -268,14 +270,14 @@ class _Call:
 
     plan: Plan
     looked_up: tuple[bool, ...]
-    shape: tuple[int, int, int, str]
     moves: bool
     given: tuple[object, ...]
 
 
 _CALLS: dict[tuple[object, ...], _Call] = {}
-_CHAINS: dict[tuple[object, ...], tuple[Chain, list[_Call]]] = {}
-"""By owners before and calls, which stay alive, so that nothing else takes their identity."""
+_CHAINS: dict[tuple[object, ...], tuple[tuple[Chain, ...], tuple[object, ...]]] = {}
+"""By owners before, cache and kernels, which stay alive, so that nothing else takes their
+identity."""
 
 
 def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
@@ -295,7 +297,7 @@ def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
         looked_up = (False,) * len(operands)
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
                       "phases" if method == "auto" else method)
-    call = _Call(plan=plan, looked_up=looked_up, shape=_shape(cache),
+    call = _Call(plan=plan, looked_up=looked_up,
                  moves=method == "auto" and plan.program.has_firsts,
                  given=(nests, operands, cache))
     if isinstance(nests, tuple) and isinstance(operands, tuple):

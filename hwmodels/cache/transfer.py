@@ -11,25 +11,17 @@ first lines are stored to, which leave before that, and which stay as they were.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.cache.counts import AccessCounts
-from hwmodels.cache.running import (
-    MOST_MADE,
-    MOST_PLACED,
-    Owners,
-    count_operands,
-    make_counts,
-    number_owners,
-    place_program,
-)
+from hwmodels.cache.chain import Chain, Link, Room, make_chain, number_owners
+from hwmodels.cache.counters import Owners, count_operands
+from hwmodels.cache.running import lay_programs, place_program
 from hwmodels.kernel import Operand
-from hwmodels.kernels.compiled import RUN_PROGRAM, TRANSFER_STATE
+from hwmodels.kernels.compiled import RUN_PROGRAMS, TRANSFER_STATE
 from hwmodels.nest.plan import Count, Plan
 from hwmodels.nest.program import FIRSTS_WORD, STATE_HEAD
 
@@ -68,132 +60,50 @@ class Transfer:
     entries_at: np.ndarray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PlacedTransfer:
-    """A transfer behind earlier kernels.
+def link_transfers(links: Sequence[Link], ways: int) -> Chain:
+    """Put transfers, all behind the same owners or each behind those before, one behind the other.
 
     Parameters
     ----------
-    table : ndarray of int64
-        As `hwmodels.kernels.cache_transfer` reads it.
-    size : int
-        Counters.
-    firsts : int
-        Lines looked up.
-    owners : tuple of (str, str)
-        Those of earlier kernels first.
-    counts : tuple of callable
-        Per operand, what makes its counts.
-    made : dict
-        Counts made last, by the bytes of counters.
-    """
-
-    table: np.ndarray
-    size: int
-    firsts: int
-    owners: Owners
-    counts: tuple[Count, ...]
-    made: dict[bytes, AccessCounts] = field(default_factory=dict)
-
-    def count(self, counters: bytes) -> AccessCounts:
-        """Return what counters say."""
-        if len(self.made) >= MOST_MADE:
-            self.made.clear()
-        found = self.made[counters] = make_counts(
-            self.counts, self.owners, np.frombuffer(counters, dtype=np.int64).tolist(),
-            self.firsts)
-        return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chain:
-    """Transfers of kernels that follow each other.
-
-    Parameters
-    ----------
-    parts : tuple of (PlacedTransfer, slice)
-        In order, and where the bytes of the counters of each are.
-    table : ndarray of int64
-        One behind the other.
+    links : sequence of Link
+        In order, one or more.
     ways : int
         Of the cache.
-    owners : tuple of (str, str)
-        After the last.
-    spare : list
-        Counters that earlier runs are done with, and what runs with them.
-    """
-
-    parts: tuple[tuple[PlacedTransfer, slice], ...]
-    table: np.ndarray
-    ways: int
-    owners: Owners
-    spare: list[tuple[np.ndarray, Callable[[np.ndarray], None]]] = field(default_factory=list)
-
-    def move(self, words: np.ndarray) -> tuple[AccessCounts, ...]:
-        """Bring a state, in place, to after the kernels; return what each counts."""
-        room = self.spare.pop() if self.spare else self._make_room()
-        room[1](words)
-        counters = room[0].tobytes()
-        self.spare.append(room)
-        return tuple([part.made.get(own := counters[where]) or part.count(own)
-                      for part, where in self.parts])
-
-    def _make_room(self) -> tuple[np.ndarray, Callable[[np.ndarray], None]]:
-        size = self.parts[-1][1].stop // 8 if self.parts else 0
-        room = np.empty(size + self.ways, dtype=np.int64)
-        return room[:size], TRANSFER_STATE.bind(len(self.parts), self.ways, self.table, None, room)
-
-
-def make_chain(placed: Sequence[PlacedTransfer], ways: int, owners: Owners) -> Chain:
-    """Put transfers, each placed behind the one before it, one behind the other.
-
-    Parameters
-    ----------
-    placed : sequence of PlacedTransfer
-        In order.
-    ways : int
-        Of the cache.
-    owners : tuple of (str, str)
-        Before the first.
 
     Returns
     -------
     Chain
-        What all of them do.
+        All of them.
     """
-    ends = [0, *itertools.accumulate(8 * one.size for one in placed)]
-    tables = [one.table for one in placed]
-    return Chain(
-        parts=tuple((one, slice(*ends[at:at + 2])) for at, one in enumerate(placed)),
-        table=(tables[0] if len(tables) == 1 else np.concatenate(tables) if tables
-               else np.zeros(0, dtype=np.int64)),
-        ways=ways, owners=placed[-1].owners if placed else owners)
+    tables = [link.table for link in links]
+    table = tables[0] if len(tables) == 1 else np.concatenate(tables)
+    size = sum([link.size for link in links])
+
+    def make_room() -> Room:
+        room = np.empty(size + ways, dtype=np.int64)
+        return room[:size], TRANSFER_STATE.bind(len(links), ways, table, None, room)
+
+    return make_chain(links, make_room)
 
 
 def place_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
-                   looked_up: Sequence[bool], known: Owners) -> Chain:
-    """Return a plan's transfer behind the owners of earlier kernels; those made last are kept.
+                   looked_up: Sequence[bool], known: Owners) -> Link:
+    """Return a plan's transfer behind the owners of earlier kernels.
 
     Parameters
     ----------
     plan, cache, operands, looked_up, known
-        As for `hwmodels.cache.running.run_plan`.
+        As for `hwmodels.cache.running.place_program`.
 
     Returns
     -------
-    Chain
-        Of that alone; found by one run of the plan's program, if it was not yet.
+    Link
+        Found by one run of the plan's program, if it was not yet.
     """
-    found = plan.moved.get(known)
-    if found is None:
-        if not plan.transfer:
-            plan.transfer.append(find_transfer(plan, cache, operands, looked_up))
-        placed = _place(plan.transfer[0], count_operands(plan, cache, operands, looked_up),
-                        number_owners(known, operands, looked_up)[0])
-        if len(plan.moved) >= MOST_PLACED:
-            plan.moved.clear()
-        found = plan.moved[known] = make_chain((placed,), cache.ways, known)
-    return found
+    if not plan.transfer:
+        plan.transfer.append(find_transfer(plan, cache, operands, looked_up))
+    return _place(plan.transfer[0], count_operands(plan, cache, operands, looked_up),
+                  number_owners(known, operands, looked_up)[0])
 
 
 def find_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
@@ -217,21 +127,21 @@ def find_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
         Of sets the program comes to.
     """
     program, entries = plan.program, cache.sets * cache.ways
-    front = place_program(plan, cache, operands, looked_up, ()).front
-    memory = np.zeros(program.words, dtype=np.int64)
-    memory[:len(front)] = front
-    memory[FIRSTS_WORD] = program.firsts.start
+    link = place_program(plan, cache, operands, looked_up, ())
+    front = link.table
+    front[FIRSTS_WORD] = program.firsts.start
+    memory, counters = lay_programs([front]), np.empty(link.size, dtype=np.int64)
     words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
     words[STATE_HEAD:STATE_HEAD + entries] = -1
-    RUN_PROGRAM(memory, words)
+    RUN_PROGRAMS(1, front, memory, words, counters)
     owners, numbers = number_owners((), operands, looked_up)
     firsts = memory[program.firsts].reshape(cache.sets, -1)
     used = np.flatnonzero(firsts[:, 0])
-    leaving = memory[program.leaving][:2 * len(owners)].copy()
+    misses, leaving = np.split(counters[:-1], [3 * len(operands)])
     table, entries_at = _lay_out(
         used, firsts[used], numbers, leaving,
         words[STATE_HEAD:STATE_HEAD + entries].reshape(cache.sets, cache.ways)[used])
-    return Transfer(owners=owners, sets=len(used), misses=memory[program.misses].copy(),
+    return Transfer(owners=owners, sets=len(used), misses=misses,
                     leaving=leaving, table=table, entries_at=entries_at)
 
 
@@ -259,7 +169,7 @@ def _lay_out(used: np.ndarray, firsts: np.ndarray, numbers: np.ndarray, leaving:
     return rows[kept], np.flatnonzero(owned[kept])
 
 
-def _place(transfer: Transfer, counts: tuple[Count, ...], owners: Owners) -> PlacedTransfer:
+def _place(transfer: Transfer, counts: tuple[Count, ...], owners: Owners) -> Link:
     """Give a transfer's owners the numbers they have behind those of earlier kernels."""
     numbers = np.array([owners.index(owner) for owner in transfer.owners] or [0], dtype=np.int64)
     table = transfer.table.copy()
@@ -267,11 +177,9 @@ def _place(transfer: Transfer, counts: tuple[Count, ...], owners: Owners) -> Pla
     table[transfer.entries_at] = (entries & ~(NOBODY << 1)
                                   | numbers[entries >> 1 & NOBODY] << 1)
     first = len(transfer.misses)
-    counters = np.zeros(first + 2 * len(owners), dtype=np.int64)
-    counters[:first] = transfer.misses
+    counters = np.zeros(first + 2 * len(owners) + 1, dtype=np.int64)
+    counters[:first], counters[-1] = transfer.misses, len(transfer.entries_at) // 2
     for number, left in zip(numbers.tolist(), transfer.leaving.reshape(-1, 2), strict=False):
         counters[first + 2 * number:first + 2 * number + 2] = left
     table = np.concatenate([[transfer.sets, len(counters), first], counters, table])
-    return PlacedTransfer(
-        table=table, size=len(counters),
-        firsts=len(transfer.entries_at) // 2, owners=owners, counts=counts)
+    return Link(table=table, size=len(counters), owners=owners, counts=counts)

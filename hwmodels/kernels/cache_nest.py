@@ -11,11 +11,12 @@ from hwmodels.kernels.cache_events import run_settled, try_events
 from hwmodels.kernels.cache_leaves import run_pieces
 from hwmodels.kernels.cache_lines import run_lines, run_rounds, set_ranges, shift_streams
 from hwmodels.kernels.cache_passes import run_passes
-from hwmodels.kernels.cache_policies import record_of, settle
+from hwmodels.kernels.cache_policies import record_of, set_bits
 from hwmodels.kernels.cache_settled import try_settled
 from hwmodels.kernels.cache_words import (
     ALLOWED,
     CHUNK,
+    CLOCK,
     CODE,
     CODE_END,
     COUPLED,
@@ -32,13 +33,17 @@ from hwmodels.kernels.cache_words import (
     HITS_CHANGE,
     LAST,
     LEAF,
+    LEAVING,
+    LISTS,
     LOOP_WORDS,
     LOOPS,
     LRU,
     MIDDLE,
+    MISSES,
     ONE,
     OPERATION_WORDS,
     OWN,
+    OWNERS,
     PARTNER,
     PASSES,
     PASSES_END,
@@ -50,6 +55,8 @@ from hwmodels.kernels.cache_words import (
     RECORD,
     REGISTER,
     ROWS,
+    SET_0,
+    SET_WORDS,
     SETS,
     SETTLED,
     SETTLED_END,
@@ -58,14 +65,17 @@ from hwmodels.kernels.cache_words import (
     STAMP,
     STATE_HEAD,
     STOP,
+    TALLY,
     THREE,
     TRIED,
     TURN,
     TWO,
     WAYS,
+    WINDOW_WORDS,
     WINDOWS,
     WINDOWS_END,
     WORD,
+    WORDS,
     WORK,
     ZERO,
 )
@@ -145,16 +155,13 @@ def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Int
 
 
 @compile_inline
-def move_sets(m: Words, words: Words, stored: Integer) -> None:
-    """Put the state of a cache into the sets of a program, or those into the state: `stored`."""
-    sets, ways = np.uint64(m[SETS]), np.uint64(m[WAYS])
+def move_sets(m: Words, words: Words, fronts: Words, stored: Integer) -> None:
+    """Put the state of a cache into the sets behind programs, or those into it: `stored`."""
+    sets, ways = np.uint64(fronts[SETS]), np.uint64(fronts[WAYS])
+    size = np.uint64(fronts[SET_WORDS])
     entry, word = STATE_HEAD, STATE_HEAD + sets * ways
-    if stored:
-        words[REGISTER] = m[REGISTER]
-    else:
-        m[REGISTER] = words[REGISTER]
+    s = np.uint64(len(m)) - ONE - sets * size
     for index in range(sets):
-        s = record_of(m, index)
         for way in range(ways):
             if stored:
                 words[entry] = m[s + ENTRY + way]
@@ -165,39 +172,45 @@ def move_sets(m: Words, words: Words, stored: Integer) -> None:
             words[word + index] = m[s + WORD]
         else:
             m[s + WORD] = words[word + index]
+        s += size
 
 
-@compile_inline
+@compile_part
 def settle_sets(m: Words) -> None:
     """Note which lines of operands are there."""
     for word in range(np.uint64(m[SETTLED]), np.uint64(m[SETTLED_END])):
         m[word] = 0
+    window, ways = np.uint64(m[WINDOWS]), np.uint64(m[WAYS])
+    while window < np.uint64(m[WINDOWS_END]):
+        first, lines = m[window], m[window + ONE]
+        for index in range(np.uint64(m[SETS])):
+            s = record_of(m, index)
+            for way in range(ways):
+                line = m[s + ENTRY + way] >> 8
+                if 0 <= line - first < lines:
+                    set_bits(m, window, line, False)
+        window += WINDOW_WORDS
+
+
+@compile_part
+def begin_program(m: Words, front: Words) -> None:
+    """Make of a program what it is before a run, and the sets behind all programs its own."""
+    for word in range(np.uint64(front[WORK])):
+        m[word] = front[word]
+    m[SET_0] = len(m) - 1 - m[SETS] * m[SET_WORDS]
     for index in range(np.uint64(m[SETS])):
-        s = record_of(m, index)
-        for way in range(np.uint64(m[WAYS])):
-            settle(m, m[s + ENTRY + way] >> 8, -1, -1)
+        m[record_of(m, index) + TALLY] = m[MISSES]
 
 
-@compile_kept
-def run_program(m: Words, words: Words) -> None:
-    """Run a program through a cache.
+@compile_part
+def run_program(m: Words) -> None:
+    """Run a program on the sets behind it.
 
-    Parameters
-    ----------
-    m : ndarray of int64
-        Header, sets, program and counters, as `hwmodels.nest.program` lays them out; sets and
-        counters are changed.
-    words : ndarray of int64
-        State of the cache, as `hwmodels.cache.set_associative` keeps it; changed.
-
-    Notes
-    -----
     Every loop is tried some iterations at a time. In the sets where order does not tell
     (`note_again`) each line is touched once, and not again while the loop goes on and nothing
     else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
     body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
     """
-    move_sets(m, words, 0)
     if m[WINDOWS] < m[WINDOWS_END]:
         settle_sets(m)
     code = np.uint64(m[CODE])
@@ -229,4 +242,48 @@ def run_program(m: Words, words: Words) -> None:
                 if again == (operation in (END, PASSES_END)):
                     following = partner + OPERATION_WORDS
         op = following
-    move_sets(m, words, 1)
+
+
+@compile_part
+def tell_counters(m: Words, counters: Words) -> Integer:
+    """Put a program's counters, and its touches, where they are asked for; return how many."""
+    first, size = np.uint64(m[MISSES]), np.uint64(m[LEAVING] + 2 * m[OWNERS])
+    for place in range(size):
+        counters[place] = m[first + place]
+    counters[size] = m[CLOCK]
+    return size + ONE
+
+
+@compile_kept
+def run_programs(programs: Integer, fronts: Words, m: Words, words: Words,
+                 counters: Words) -> None:
+    """Run programs through a cache, one behind the other.
+
+    Parameters
+    ----------
+    programs : int
+        How many, one or more.
+    fronts : ndarray of int64
+        How each begins, as `hwmodels.nest.program` lays it out.
+    m : ndarray of int64
+        Changed: the programs, the sets of the cache, and the last stamp, which tells what runs
+        before noted.
+    words : ndarray of int64
+        State of the cache, as `hwmodels.cache.set_associative` keeps it; changed.
+    counters : ndarray of int64
+        Filled: misses and what left by each program, and its touches.
+    """
+    move_sets(m, words, fronts, 0)
+    last = np.uint64(len(m)) - ONE
+    register, stamp = words[REGISTER], m[last]
+    front = at = out = ZERO
+    for _ in range(programs):
+        begin_program(m[at:], fronts[front:])
+        m[at + REGISTER], m[at + STAMP] = register, stamp + 1
+        run_program(m[at:])
+        register, stamp = m[at + REGISTER], m[at + STAMP]
+        out += tell_counters(m[at:], counters[out:])
+        front += np.uint64(m[at + LISTS])
+        at += np.uint64(m[at + WORDS])
+    words[REGISTER], m[last] = register, stamp
+    move_sets(m, words, fronts, 1)

@@ -13,7 +13,8 @@ GONE, STORED, STAYS = 0, 1, 2
 way the number is above."""
 
 SETS, SIZE, LEAVING, HEAD = 0, 1, 2, 3
-"""Of a kernel: sets it comes to, counters it has, those of lines that leave; counters follow."""
+"""Of a kernel: sets it comes to, counters it has, those of lines that leave; counters follow, the
+last of them look-ups."""
 
 
 @compile_inline

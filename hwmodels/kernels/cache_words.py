@@ -13,15 +13,17 @@ import numpy as np
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
  SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED, ROOM, FIRSTS, WINDOWS, WINDOWS_END, SETTLED, SETTLED_END,
- SHARED) = np.arange(45, dtype=np.uint64)
+ SHARED, WORDS) = np.arange(46, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
 from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
 change what leaves next, COUPLED that what one set evicts hangs on the others. ROOM: words
 for notes of pieces. FIRSTS: where the lines that fill empty ways are noted; zero where they are
 not. Where hits change nothing, an operand's window is its first line, its lines and what is to be
 added to one for its bit that it is there, and that this operand stored to it; bits begin at
-SETTLED, 32 a word. SHARED: several operands store to a line."""
-TREE = np.uint64(45)
+SETTLED, 32 a word. SHARED: several operands store to a line. WORDS: all of the program's but its
+sets, which lie behind the last of the programs run one behind the other. Up to LISTS a program is
+filled in."""
+TREE = np.uint64(46)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 """Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all

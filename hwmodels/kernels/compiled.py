@@ -311,7 +311,7 @@ def kept_loops() -> list[Kernel]:
             for one in vars(module).values() if isinstance(one, Kernel) and name == one.module]
 
 
-RUN_PROGRAM = Kernel("cache_nest", "run_program")
+RUN_PROGRAMS = Kernel("cache_nest", "run_programs")
 TRANSFER_STATE = Kernel("cache_transfer", "transfer_state")
 CUT_PHASES = Kernel("cache_phases", "cut_phases")
 SKIP_PHASES = Kernel("cache_streams", "skip_phases")

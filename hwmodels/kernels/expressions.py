@@ -4,9 +4,8 @@ import ast
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from hwmodels.kernels.llvm_types import (
     SIGNED,
     TRUTH,
     UNSIGNED,
+    Function,
+    Translator,
     Value,
     declare,
     type_of,
@@ -26,22 +27,10 @@ PLAIN_OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: 
                    ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl"}
 COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt",
                ast.GtE: "ge"}
-Function = Callable[..., Any]
 
 
 class UntranslatableError(Exception):
     """A loop says what this translator does not know; the message has file and line."""
-
-
-class Translator(Protocol):
-    """What knows the functions an expression may call."""
-
-    parts: dict[Function, bool]
-    externals: set[str]
-
-    def translate(self, function: Function, kinds: tuple[str, ...],
-                  linkage: str = ...) -> tuple[str, tuple[str, ...]]:
-        """Return the symbol of a function for types, and the types of its result."""
 
 
 @functools.cache
@@ -212,8 +201,21 @@ class Expressions:
             return Value(SIGNED, f"%{ast.unparse(node.value.value)}.{ast.unparse(node.slice)}")
         if isinstance(node.value, ast.Call):
             return self.value(node.value).parts[int(ast.unparse(node.slice))]
+        if isinstance(node.slice, ast.Slice):
+            return self.rest(node, node.slice)
         place, kind = self.place(node)
         return Value(kind, self.emit(f"load i64, ptr {place}"))
+
+    def rest(self, node: ast.Subscript, part: ast.Slice) -> Value:
+        """Return an array from one of its words on, `words[first:]`."""
+        name = ast.unparse(node.value)
+        kind = self.arrays.get(name, "")
+        if kind[1:] != "1" or part.lower is None or part.upper or part.step:
+            raise self.refuse(node, "is not the rest of an array of one dimension")
+        first = self.index(part.lower, f"%{name}.0")
+        found = self.emit(f"getelementptr i64, ptr %{name}, i64 {first}")
+        self.lines.append(f"{found}.0 = sub i64 %{name}.0, {first}")
+        return Value(kind, found)
 
     def place(self, node: ast.Subscript) -> tuple[str, str]:
         """Return where a word is, and its type."""

@@ -1,8 +1,10 @@
-"""Types of loops as LLVM writes them, and values with their text."""
+"""Types of loops as LLVM writes them, values with their text, and who knows functions."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 SIGNED, UNSIGNED, TRUTH, NOTHING = "i", "u", "b", "none"
+Function = Callable[..., Any]
 LLVM_TYPES = {SIGNED: "i64", UNSIGNED: "i64", TRUTH: "i1", NOTHING: "void"}
 
 
@@ -12,6 +14,17 @@ class Value(NamedTuple):
     kind: str
     text: str
     parts: tuple["Value", ...] = ()
+
+
+class Translator(Protocol):
+    """What knows the functions an expression may call."""
+
+    parts: dict[Function, bool]
+    externals: set[str]
+
+    def translate(self, function: Function, kinds: tuple[str, ...],
+                  linkage: str = ...) -> tuple[str, tuple[str, ...]]:
+        """Return the symbol of a function for types, and the types of its result."""
 
 
 def declare(kind: str, name: str, attribute: str = "") -> str:

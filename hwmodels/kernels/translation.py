@@ -2,8 +2,8 @@
 
 What is read: functions of int64, uint64, truth values and arrays of them; `if`, `while`, `for` over
 `range`, calls of each other, `min`, `max`, `abs`, `len`, `.shape`, `np.int64`, `np.uint64`, tuples
-of scalars. Anything else is refused with its line. A function is translated once for the types it
-is called with.
+of scalars; as an argument an array from one of its words on, `words[first:]`. Anything else is
+refused with its line. A function is translated once for the types it is called with.
 
 As in numpy a whole number that meets a signed one is signed, division rounds down, and a negative
 index counts from the end; an unsigned one is taken as it is and lies below 2^63. Unlike there a
@@ -13,12 +13,14 @@ an index out of range are not looked for.
 
 import ast
 
-from hwmodels.kernels.expressions import Expressions, Function, Translator
+from hwmodels.kernels.expressions import Expressions
 from hwmodels.kernels.llvm_types import (
     LLVM_TYPES,
     SIGNED,
     TRUTH,
     UNSIGNED,
+    Function,
+    Translator,
     Value,
     declare,
     type_of,

@@ -31,7 +31,6 @@ from hwmodels.nest.program import (
     MAX_OWNERS,
     MOST_SHARERS,
     OWNER_ROOM,
-    SET_WORDS,
     Parts,
     Program,
     lay_out,
@@ -93,8 +92,7 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
     rooms, passes = _make_rooms(flat, cache, len(operands), depths)
     rooms["settled"] = sum([2 * count_words(lines) for _, lines, *_ in front["windows"]])
     parts = Parts(rooms=rooms, depths=depths, allocates=allocates, passes=passes, filled={
-        name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()} | {
-            "sets": np.zeros(cache.sets * (SET_WORDS + cache.ways), dtype=np.int64)})
+        name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()})
     settled = bool(front["windows"])
     return lay_out(
         cache, parts, (np.array([place.operand for place, _ in flat.places], dtype=np.int64),
@@ -106,7 +104,7 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
 
 def _fill_front(flat: _Flat, cache: Cache, operands: Sequence[Operand],
                 depths: int) -> dict[str, list[list[int]]]:
-    """Return what a program's front holds but its sets, in order."""
+    """Return what a program's front holds, in order."""
     records: list[list[int]] = []
     guards: list[Guard] = []
     inner: list[list[int]] = []

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import POLICIES
 from hwmodels.kernel import Nest, Operand
@@ -33,53 +31,6 @@ Count = Callable[[int, int, int], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Room:
-    """An array a program runs in, once or again.
-
-    Parameters
-    ----------
-    memory : ndarray of int64
-        All of it.
-    changing : tuple of (ndarray, ndarray)
-        What of it a run changes and does not put back, and what it is before.
-    counters : ndarray of int64
-        What it counts.
-    run : callable
-        Runs the program in it on the words of a state.
-    """
-
-    memory: np.ndarray
-    changing: tuple[np.ndarray, np.ndarray]
-    counters: np.ndarray
-    run: Callable[[np.ndarray], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Placed:
-    """A plan whose lines have owners.
-
-    Parameters
-    ----------
-    front : ndarray of int64
-        The program's, with the marks of its lines.
-    owners : tuple of (str, str)
-        (memory, role) of each owner number, those of earlier kernels first.
-    counts : tuple of callable
-        Per operand, what makes its counts.
-    spare : list of Room
-        What an earlier run is done with.
-    made : dict
-        Counts made last, by the bytes of counters.
-    """
-
-    front: np.ndarray
-    owners: tuple[tuple[str, str], ...]
-    counts: tuple[Count, ...]
-    spare: list[Room] = field(default_factory=list)
-    made: dict[bytes, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
     """A program to run and what is known without running it.
 
@@ -90,7 +41,7 @@ class Plan:
     traffic : tuple of Traffic
         Per operand.
     placed : dict
-        By the owners of earlier kernels, the program with those of its own lines.
+        By the owners of earlier kernels, the program behind them (`hwmodels.cache.running`).
     transfer : list
         What it does to any state (`hwmodels.cache.transfer`), once that is known.
     moved : dict
@@ -99,7 +50,7 @@ class Plan:
 
     program: Program
     traffic: tuple[Traffic, ...]
-    placed: dict[tuple[tuple[str, str], ...], Placed] = field(default_factory=dict)
+    placed: dict[tuple[tuple[str, str], ...], Any] = field(default_factory=dict)
     transfer: list[Any] = field(default_factory=list)
     moved: dict[tuple[tuple[str, str], ...], Any] = field(default_factory=dict)
 

@@ -16,14 +16,11 @@ from hwmodels.board.policies import POLICIES
 from hwmodels.nest.windows import WINDOW_WORDS, find_alone, place_windows, share_lines
 
 MAX_OWNERS = 127
-MOST_SPARE_WORDS = 1 << 17
-"""Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
-
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 45, 64, 16, 10
-MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 7
-STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD, FIRSTS_WORD = 7, 26, 29, 36, 39
-WINDOWS_WORD, SHARED_WORD, BITS_WORD = 40, 44, 7
-"""Places in a record and a set, and in the header, as the kernel has them."""
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 46, 64, 16, 10
+MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD = 5, 6, 4, 6
+SETS_WORD, SET_SIZE_WORD, OWNERS_WORD, HITS_CHANGE_WORD, FIRSTS_WORD = 1, 8, 29, 36, 39
+WINDOWS_WORD, SHARED_WORD, WORDS_WORD, BITS_WORD = 40, 44, 45, 7
+"""Places in a record, and in the header, as the kernel has them."""
 
 STATE_HEAD = 8
 """Words of a state before its entries; the first is the LFSR, or the next way where one counter
@@ -44,17 +41,18 @@ class Program:
     ----------
     front : ndarray of int64
         How the array begins: header, operations, records of streams and blocks, their steps,
-        guards, phase tables, loops, counters, sets.
+        guards, phase tables, loops, counters.
     words : int
         Size of the array; what follows the front is room for notes, told from stale ones by
-        their stamps.
+        their stamps. Sets lie
+        behind the last of the programs that are run one behind the other.
     changing : int
         Words at the beginning of the front that a run changes and does not put back.
     records : slice
         The records, `RECORD_WORDS` each.
-    misses, leaving, sets, firsts : slice
-        Three counters per operand, two per owner, the sets, and room for the first lines of each;
-        none of those where order of touches alone does not tell what leaves.
+    misses, leaving, firsts : slice
+        Three counters per operand, two per owner, and room for the first lines of each set; none
+        of those where order of touches alone does not tell what leaves.
     passes : bool
         Some loop is run as passes.
     operands, told : ndarray
@@ -72,7 +70,6 @@ class Program:
     records: slice
     misses: slice
     leaving: slice
-    sets: slice
     firsts: slice
     passes: bool
     operands: np.ndarray
@@ -150,7 +147,6 @@ def lay_out(cache: Cache, parts: Parts, records: tuple[np.ndarray, np.ndarray],
         end += size
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     filled["loops"][5] = places["clashes"].start
-    filled["sets"].reshape(cache.sets, -1)[:, TALLY_WORD] = places["misses"].start
     place_windows(filled["windows"], places["settled"].start)
     work, (whose, told) = filled["work"].reshape(-1, RECORD_WORDS), records
     work[told, BITS_WORD] = filled["windows"].reshape(-1, WINDOW_WORDS)[
@@ -159,7 +155,7 @@ def lay_out(cache: Cache, parts: Parts, records: tuple[np.ndarray, np.ndarray],
     header += _tree_masks(cache.ways if policy.tree else 1)
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *filled.values()]),
                    words=end, changing=places["work"].start, records=places["work"],
-                   misses=places["misses"], leaving=places["leaving"], sets=places["sets"],
+                   misses=places["misses"], leaving=places["leaving"],
                    firsts=places["firsts"], passes="passes" in places, operands=whose,
                    told=told, stored=stored, skipped=tuple(skipped))
 
@@ -170,18 +166,18 @@ def _make_header(cache: Cache, parts: Parts, places: dict[str, slice], end: int)
     policy = POLICIES[cache.replacement]
     mask = cache.sets - 1 if cache.sets & (cache.sets - 1) == 0 else -1
     header = [0, cache.sets, mask, cache.ways, cache.line_bytes.bit_length() - 1,
-              policy.number, parts.allocates, 0, len(parts.filled["sets"]) // cache.sets,
+              policy.number, parts.allocates, 0, SET_WORDS + cache.ways,
               start["code"], places["code"].stop, start["work"], start["steps"], parts.depths,
               start["guards"], 2 + parts.depths, start["rows"], start["cursors"], start["loops"],
               start["lists"], start["active"], start["misses"],
               start["leaving"] - start["misses"],
-              start["clashes"], start["known"], start["sets"],
+              start["clashes"], start["known"], 0,
               0, start["notes"], 0, 0, start["inner"],
               start.get("passes", end), *parts.passes, start["nexts"]]
     return header + [0] * (HITS_CHANGE_WORD - len(header)) + [
         policy.hits_change, not policy.sets_apart,
         places["notes"].stop - start["notes"] - 4 * MOST_SHARERS, 0,
-        start["windows"], places["windows"].stop, start["settled"], places["settled"].stop, 0]
+        start["windows"], places["windows"].stop, start["settled"], places["settled"].stop, 0, end]
 
 
 def _tree_masks(ways: int) -> list[int]:

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.policies import POLICIES
+from hwmodels.cache.counters import count_uncached
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
-from hwmodels.cache.running import count_uncached
 from hwmodels.cache.set_associative import (
     CacheState,
     line_buffer_of,

@@ -42,6 +42,7 @@ def test_each_part_is_translated_for_one_set_of_types(loop):
     ("number = words[0] / 2", "operator is not known"), ("number = [1]", "expression is not known"),
     ("with words: pass", "statement is not known"), ("number = other(1)", "only compiled"),
     ("number = words[0, 1]", "as many dimensions"), ("number = unknown", "is not a whole number"),
+    ("words[:2]", "rest of an array"),
     ("for one in words: pass", "only ranges"), ("number, words[0] = 1, 2, 3", "as many values"),
     ("number = 1\n    number = np.uint64(words[0])", "number is i, and u here")])
 def test_what_is_not_known_is_refused_with_its_line(monkeypatch, text, said):

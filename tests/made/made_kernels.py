@@ -93,3 +93,18 @@ def widen(words: Words, table: Table, number: Integer) -> Integer:
     if words[5] > 0:
         return first > second
     return first
+
+
+@compile_part
+def count_down(words: Words, number: Integer) -> Integer:
+    """Change every word of an array; return the last."""
+    for place in range(len(words)):
+        words[place] -= number
+    return words[-1]
+
+
+@compile_kept
+def go_on(words: Words, table: Table, number: Integer) -> Integer:
+    """Call with what follows a word, counted from either end."""
+    total = count_down(words[FIRST:], number) + count_down(words[-2:], number)
+    return total + count_down(words[number % 12:], number)

@@ -115,6 +115,8 @@ def test_kernels_at_once(policy):
             for kernel in kernels[:start]:
                 state = simulate_nests(cache, kernel.nests, kernel.operands, state)[1]
             found, after = simulate_kernels(cache, kernels, state, chosen)
+            for method in 2 * METHODS:
+                assert (found, after) == simulate_kernels(cache, kernels, state, chosen, method)
             for place, kernel in enumerate(kernels):
                 counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state,
                                                chosen[place] if chosen else None)

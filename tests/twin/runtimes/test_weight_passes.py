@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import twin
-from hwmodels.cache.running import count_uncached
+from hwmodels.cache.counters import count_uncached
 from hwmodels.kernel import Kernel
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment, deploy
