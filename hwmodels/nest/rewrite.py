@@ -8,7 +8,8 @@ Guards are resolved by splitting loops where padding begins and ends: their midd
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -32,48 +33,61 @@ def walk_streams(tree: Tree) -> Iterator[Stream]:
 
 
 def map_streams(tree: Tree, change: Callable[[Stream], Stream | None]) -> Tree:
-    """Change every stream; those changed to None go, and the loops they leave empty."""
+    """Change every stream; those changed to None go, and the loops they leave empty.
+
+    Loops none of whose streams change stay the same ones.
+    """
     parts: list[Repeat | Stream] = []
     for part in tree:
+        changed: Repeat | Stream | None
         if isinstance(part, Stream):
             changed = change(part)
-            if changed is not None:
-                parts.append(changed)
         else:
             body = map_streams(part.body, change)
-            if body:
-                parts.append(Repeat(extent=part.extent, body=body))
-    return tuple(parts)
+            changed = (part if body is part.body and not part.passes
+                       else Repeat(extent=part.extent, body=body) if body else None)
+        if changed is not None:
+            parts.append(changed)
+    return tree if is_same(parts, tree) else tuple(parts)
+
+
+def is_same(parts: Sequence[Repeat | Stream], tree: Tree) -> bool:
+    """Whether parts are the very parts of a tree."""
+    return len(parts) == len(tree) and all(map(operator.is_, parts, tree))
 
 
 def fix_index(tree: Tree, depth: int, index: int) -> Tree:
     """Give one loop's index a value: the loop at `depth` is gone from every stream."""
-    def fix(stream: Stream) -> Stream | None:
-        guards = []
-        for guard in stream.guards:
-            steps = guard.steps[:depth] + guard.steps[depth + 1:]
-            offset = guard.offset + guard.steps[depth] * index
-            if any(steps):
-                guards.append(Guard(steps=steps, offset=offset, limit=guard.limit))
-            elif not 0 <= offset < guard.limit:
-                return None
-        steps = stream.steps_bytes
-        return Stream(operand=stream.operand, write=stream.write, follows=stream.follows,
-                      address=stream.address + steps[depth] * index,
-                      steps_bytes=steps[:depth] + steps[depth + 1:], guards=tuple(guards))
-    return map_streams(tree, fix)
+    return map_streams(tree, lambda stream: _fix_stream(stream, depth, index))
+
+
+def _fix_stream(stream: Stream, depth: int, index: int) -> Stream | None:
+    steps, guards = stream.steps_bytes, []
+    for guard in stream.guards:
+        left = guard.steps[:depth] + guard.steps[depth + 1:]
+        offset = guard.offset + guard.steps[depth] * index
+        if any(left):
+            guards.append(Guard(steps=left, offset=offset, limit=guard.limit))
+        elif not 0 <= offset < guard.limit:
+            return None
+    return Stream(operand=stream.operand, write=stream.write, follows=stream.follows,
+                  address=stream.address + steps[depth] * index,
+                  steps_bytes=steps[:depth] + steps[depth + 1:],
+                  guards=tuple(guards) if guards else ())
 
 
 def start_at(tree: Tree, depth: int, index: int) -> Tree:
     """Count one loop's index from `index` instead of zero."""
     def shift(stream: Stream) -> Stream:
+        step, guards = stream.steps_bytes[depth], stream.guards
+        if not step and not guards:
+            return stream
         return Stream(
             operand=stream.operand, write=stream.write, follows=stream.follows,
-            address=stream.address + stream.steps_bytes[depth] * index,
-            steps_bytes=stream.steps_bytes,
-            guards=tuple(Guard(steps=guard.steps, limit=guard.limit,
-                               offset=guard.offset + guard.steps[depth] * index)
-                         for guard in stream.guards))
+            address=stream.address + step * index, steps_bytes=stream.steps_bytes,
+            guards=tuple([Guard(steps=guard.steps, limit=guard.limit,
+                                offset=guard.offset + guard.steps[depth] * index)
+                          for guard in guards]) if guards else ())
     return map_streams(tree, shift)
 
 
@@ -237,23 +251,33 @@ def split_guards(tree: Tree, around: tuple[int, ...] = ()) -> Tree:
         The same touches in the same order; guards that always hold are gone, streams whose
         guards never do, too.
     """
-    tree = settle_guards(tree, around)
+    return _split_settled(settle_guards(tree, around), around)
+
+
+def _split_settled(tree: Tree, around: tuple[int, ...]) -> Tree:
     depth = len(around)
     parts: list[Repeat | Stream] = []
     for part in tree:
-        if isinstance(part, Stream):
+        if isinstance(part, Stream) or _is_plain(part):
             parts.append(part)
             continue
         marks = _find_marks(part, around)
         for start, end in pairwise(marks):
-            body = start_at(part.body, depth, start) if start else part.body
             if end - start == 1:
-                parts += split_guards(fix_index(body, depth, 0), around)
-            else:
-                body = split_guards(body, (*around, end - start))
-                if body:
-                    parts.append(Repeat(extent=end - start, body=body))
+                parts += split_guards(fix_index(part.body, depth, start), around)
+                continue
+            inside = (*around, end - start)
+            body = (_split_settled(part.body, inside) if end - start == part.extent
+                    else split_guards(start_at(part.body, depth, start), inside))
+            if body:
+                parts.append(Repeat(extent=end - start, body=body))
     return tuple(parts)
+
+
+def _is_plain(loop: Repeat) -> bool:
+    """Whether there is no guard in a loop, and none of its loops turns once."""
+    return loop.extent > 1 and all(
+        not part.guards if isinstance(part, Stream) else _is_plain(part) for part in loop.body)
 
 
 def settle_guards(tree: Tree, around: tuple[int, ...]) -> Tree:
@@ -274,28 +298,33 @@ def settle_guards(tree: Tree, around: tuple[int, ...]) -> Tree:
     parts: list[Repeat | Stream] = []
     for part in tree:
         if isinstance(part, Repeat):
-            body = settle_guards(part.body, (*around, part.extent))
+            body = part.body if _is_plain(part) else settle_guards(
+                part.body, (*around, part.extent))
             if body:
-                parts.append(replace(part, body=body))
+                parts.append(part if body is part.body
+                             else Repeat(extent=part.extent, body=body))
             continue
         kept, made = [], True
         for guard in part.guards:
-            low, high = _guard_range(guard, around)
+            low, high = _index_range(guard.steps, guard.offset, around)
             made &= high >= 0 and low < guard.limit
             if low < 0 or high >= guard.limit:
                 kept.append(guard)
         if made:
             parts.append(replace(part, guards=tuple(kept)) if len(kept) < len(part.guards)
                          else part)
-    return tuple(parts)
+    return tree if is_same(parts, tree) else tuple(parts)
 
 
-def _guard_range(guard: Guard, extents: tuple[int, ...]) -> tuple[int, int]:
+def _index_range(steps: tuple[int, ...], offset: int,
+                 extents: tuple[int, ...]) -> tuple[int, int]:
     """Lowest and highest value of a guarded index."""
-    low = high = guard.offset
-    for step, extent in zip(guard.steps, extents, strict=True):
-        reach = step * (extent - 1)
-        low, high = low + min(0, reach), high + max(0, reach)
+    low = high = offset
+    for step, extent in zip(steps, extents, strict=True):
+        if step > 0:
+            high += step * (extent - 1)
+        elif step:
+            low += step * (extent - 1)
     return low, high
 
 
@@ -316,9 +345,8 @@ def _find_marks(repeat: Repeat, around: tuple[int, ...]) -> list[int]:
                 step = guard.steps[depth]
                 if not step:
                     continue
-                others = Guard(steps=guard.steps[:depth] + guard.steps[depth + 1:],
-                               offset=guard.offset, limit=guard.limit)
-                low, high = _guard_range(others, (*around, *inner))
+                low, high = _index_range(guard.steps[:depth] + guard.steps[depth + 1:],
+                                         guard.offset, (*around, *inner))
                 # The guard surely holds where 0 <= low + step * i and high + step * i < limit.
                 if step > 0:
                     marks.add(-(low // step))
