@@ -133,10 +133,10 @@ def test_machine_code_is_not_kept_in_the_package(tmp_path) -> None:
                               capture_output=True, text=True, check=True).stdout.split()
 
     kept = places(XDG_CACHE_HOME=str(tmp_path))
-    assert len(kept) == 10 and all(
+    assert len(kept) == 11 and all(
         Path(place).parent == tmp_path / "embedded-twin" / "kernels" for place in kept)
     named = places(TWIN_KERNELS=str(tmp_path / "named"))
-    assert len(named) == 10 and all(Path(place).parent == tmp_path / "named" for place in named)
+    assert len(named) == 11 and all(Path(place).parent == tmp_path / "named" for place in named)
 
 
 def test_a_package_of_nothing_but_a_cache_is_named(tmp_path) -> None:

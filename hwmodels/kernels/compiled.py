@@ -238,6 +238,22 @@ def likely(held: Integer) -> Integer:
     return held
 
 
+def abreast(count: Integer) -> range:
+    """Return a range whose turns tell nothing of each other.
+
+    Parameters
+    ----------
+    count : int
+        Compiled, several turns are done by one instruction.
+
+    Returns
+    -------
+    range
+        From zero.
+    """
+    return range(int(count))
+
+
 def compile_part(function: Loop) -> Loop:
     """Let loops call a function.
 

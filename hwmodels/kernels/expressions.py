@@ -71,7 +71,7 @@ class Expressions:
         self.lines: list[str] = []
         self.slotted: set[str] = set()
         self.count = 0
-        self.ended = False
+        self.ended, self.group = False, ""
 
     def refuse(self, node: ast.AST, why: str) -> UntranslatableError:
         """Return the error that names a line."""
@@ -204,7 +204,7 @@ class Expressions:
         if isinstance(node.slice, ast.Slice):
             return self.rest(node, node.slice)
         place, kind = self.place(node)
-        return Value(kind, self.emit(f"load i64, ptr {place}"))
+        return Value(kind, self.emit(f"load i64, ptr {place}{self.group}"))
 
     def rest(self, node: ast.Subscript, part: ast.Slice) -> Value:
         """Return an array from one of its words on, `words[first:]`."""

@@ -26,6 +26,9 @@ class Translator(Protocol):
                   linkage: str = ...) -> tuple[str, tuple[str, ...]]:
         """Return the symbol of a function for types, and the types of its result."""
 
+    def name_loop(self) -> str:
+        """Return a name for a loop whose turns are done several at once."""
+
 
 def declare(kind: str, name: str, attribute: str = "") -> str:
     """Return an argument of a definition or a call: an array is a pointer and its dimensions."""

@@ -224,8 +224,8 @@ def share(node: Integer, each: Integer, rest: Integer, over: Integer, steps: Int
 @compile_part
 def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
                 links: Table, state: Table, edges: Table, free: Table, log: Cube,
-                keys: Words) -> None:
-    """Start every step of an epoch."""
+                keys: Words, order: Words) -> None:
+    """Start every step of an epoch, and write down in which order."""
     total = lay_edges(np.int64(first), count, from_link, to_link, nodes, links, state, edges)
     turns = total + np.int64(count)
     for place in range(len(free)):
@@ -257,6 +257,7 @@ def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Int
         log[node, at, 0], log[node, at, 1] = start, end
         log[node, at, 2], log[node, at, 3], log[node, at, 4] = why, who, when
         log[node, at, 5], log[node, at, 6] = late, late_when
+        order[turn - np.int64(count)] = np.int64(node)
         state[node, DONE], state[node, SERVED] = step + 1, turn
         keys[node] = NEVER
         if step + 1 < steps:
@@ -264,9 +265,27 @@ def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Int
         wake_linked(node, steps, turns, state, edges, log, keys)
 
 
+@compile_part
+def run_alone(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
+              links: Table, state: Table, edges: Table, free: Table, log: Cube, keys: Words,
+              order: Words, blame: Table) -> Integer:
+    """Run an epoch, add to blame what it waited for, and return when all data are there."""
+    start_epoch(first, count, from_link, to_link, nodes, links, state, edges, free, log, keys,
+                order)
+    latest = -1
+    last: Integer = count
+    for node in range(count):
+        at = np.uint64(nodes[first + node, STEPS] - 1)
+        time = log[node, at, 1] + nodes[first + node, LATENCY]
+        if time > latest:
+            last, latest = node, time
+    walk_back(np.int64(last), latest, np.int64(first), nodes, log, blame)
+    return latest
+
+
 @compile_kept
 def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: Table, free: Table,
-                log: Cube, keys: Words, blame: Table, until: Words) -> None:
+                log: Cube, keys: Words, order: Words, blame: Table, until: Words) -> None:
     """Run epochs one by one: when all data are there, and what that waited for.
 
     Parameters
@@ -275,7 +294,7 @@ def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: T
         First node and link of each epoch.
     nodes, links : ndarray of int64
         By the columns above, those of an epoch counted from its own first.
-    state, edges, free, log, keys : ndarray of int64
+    state, edges, free, log, keys, order : ndarray of int64
         Room to work in, as large as the largest epoch needs; log is that of the last epoch.
     blame, until : ndarray of int64, (nodes, 5) and (epochs,)
         Added to; filled.
@@ -283,17 +302,17 @@ def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: T
     for epoch in range(len(until)):
         first, count = np.uint64(spans[epoch, 0]), np.uint64(spans[epoch + 1, 0] - spans[epoch, 0])
         if count:
-            start_epoch(first, count, spans[epoch, 1], spans[epoch + 1, 1], nodes, links, state,
-                        edges, free, log, keys)
-            latest = -1
-            last: Integer = count
-            for node in range(count):
-                at = np.uint64(nodes[first + node, STEPS] - 1)
-                time = log[node, at, 1] + nodes[first + node, LATENCY]
-                if time > latest:
-                    last, latest = node, time
-            until[epoch] = latest
-            walk_back(np.int64(last), latest, np.int64(first), nodes, log, blame)
+            until[epoch] = run_alone(first, count, spans[epoch, 1], spans[epoch + 1, 1], nodes,
+                                     links, state, edges, free, log, keys, order, blame)
+
+
+def make_room(spans: Table, nodes: Table, ports: int) -> tuple[NDArray[np.int64], ...]:
+    """Return what epochs work in: state, edges, free, log, keys and order."""
+    most = max(1, int(np.diff(spans[:, 0]).max(initial=0)))
+    longest = max(1, int(nodes[:, STEPS].max(initial=0)))
+    edges = 2 * max(1, int(np.diff(spans[:, 1]).max(initial=0)))
+    return tuple(np.zeros(shape, np.int64) for shape in (
+        (most, 17), (edges, 6), (ports + 1, 6), (most, longest, 7), most, most * longest))
 
 
 def run_epochs(spans: Table, nodes: Table, links: Table,
@@ -303,13 +322,9 @@ def run_epochs(spans: Table, nodes: Table, links: Table,
     Arguments are the columns above and how many channels or pools there are at most. Returns the
     log of the last epoch, the ticks each took from beginning to end, and blame by node.
     """
-    most = max(1, int(np.diff(spans[:, 0]).max(initial=0)))
-    longest = max(1, int(nodes[:, STEPS].max(initial=0)))
     blame, until = np.zeros((len(nodes), 5), np.int64), np.zeros(len(spans) - 1, np.int64)
-    edges = np.zeros((2 * max(1, int(np.diff(spans[:, 1]).max(initial=0))), 6), np.int64)
-    log = np.zeros((most, longest, 7), np.int64)
-    start_steps(spans, nodes, links, np.zeros((most, 17), np.int64), edges,
-                np.zeros((ports + 1, 6), np.int64), log, np.zeros(most, np.int64), blame, until)
+    state, edges, free, log, keys, order = make_room(spans, nodes, ports)
+    start_steps(spans, nodes, links, state, edges, free, log, keys, order, blame, until)
     return log, until, blame
 
 

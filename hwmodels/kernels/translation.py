@@ -76,9 +76,20 @@ class Unit:
     def __init__(self, parts: dict[Function, bool]) -> None:
         self.parts = parts
         self.externals: set[str] = set()
-        self.texts = ["declare i64 @llvm.cttz.i64(i64, i1)",
-                      '!0 = !{!"branch_weights", i32 1000, i32 1}']
+        self.texts = ["declare i64 @llvm.cttz.i64(i64, i1)", "declare void @llvm.sideeffect()",
+                      '!0 = !{!"branch_weights", i32 1000, i32 1}',
+                      '!1 = !{!"llvm.loop.vectorize.enable", i1 true}',
+                      '!2 = !{!"llvm.loop.interleave.count", i32 4}',
+                      '!3 = distinct !{}',
+                      '!4 = !{!"llvm.loop.parallel_accesses", !3}']
         self.known: dict[tuple[Function, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
+        self.loops = 4
+
+    def name_loop(self) -> str:
+        """Return a name for a loop whose turns are done several at once."""
+        self.loops += 1
+        self.texts.append(f"!{self.loops} = distinct !{{!{self.loops}, !1, !2, !4}}")
+        return f"!{self.loops}"
 
     def translate(self, function: Function, kinds: tuple[str, ...],
                   linkage: str = "internal ") -> tuple[str, tuple[str, ...]]:
@@ -176,9 +187,10 @@ class Body(Expressions):
         """Change a variable or a word in place."""
         if isinstance(node.target, ast.Subscript):
             place, kind = self.place(node.target)
-            old = Value(kind, self.emit(f"load i64, ptr {place}"))
+            old = Value(kind, self.emit(f"load i64, ptr {place}{self.group}"))
             new = self.operate(node, node.op, old, self.value(node.value))
-            self.lines.append(f"store i64 {self.whole(new, node).text}, ptr {place}")
+            self.lines.append(
+                f"store i64 {self.whole(new, node).text}, ptr {place}{self.group}")
         else:
             self.store(node.target, self.operate(node, node.op, self.value(node.target),
                                                  self.value(node.value)))
@@ -189,7 +201,8 @@ class Body(Expressions):
             self.assign_name(target.id, value, target)
         elif isinstance(target, ast.Subscript):
             place, _ = self.place(target)
-            self.lines.append(f"store i64 {self.whole(value, target).text}, ptr {place}")
+            self.lines.append(
+                f"store i64 {self.whole(value, target).text}, ptr {place}{self.group}")
         else:
             raise self.refuse(target, "cannot be assigned to")
 
@@ -269,7 +282,7 @@ class Body(Expressions):
         if isinstance(node.iter, ast.Tuple):
             return self.unroll(node, node.iter)
         call = node.iter
-        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "range"
+        if not (isinstance(call, ast.Call) and ast.unparse(call.func) in ("range", "abreast")
                 and isinstance(node.target, ast.Name) and not node.orelse):
             raise self.refuse(node.iter, "only ranges are looped over")
         limits = [self.value(one) for one in call.args]
@@ -291,14 +304,20 @@ class Body(Expressions):
         self.assign_name(node.target.id, Value(kind, now), node)
         inner = self.label()
         self.begin(inner)
+        together = ast.unparse(call.func) == "abreast"
         self.loops.append((again, end))
+        self.group = ", !llvm.access.group !3" if together else ""
         self.block(node.body)
+        self.group = ""
         self.loops.pop()
         self.begin(again)
         following = self.emit(f"add i64 {self.emit(f'load i64, ptr {counter}')}, {step}")
         self.lines.append(f"store i64 {following}, ptr {counter}")
-        self.go(f"br label %{head}")
+        named = f", !llvm.loop {self.unit.name_loop()}" if together else ""
+        self.go(f"br label %{head}{named}")
         self.lines.append(f"{end}:")
+        if together:  # else what is said of this loop may end up at the one around it
+            self.lines.append("call void @llvm.sideeffect()")
         self.ended = False
 
     def unroll(self, node: ast.For, values: ast.Tuple) -> None:

@@ -127,7 +127,8 @@ def list_events(asked: Asked, blame: Ints, machine: Machine) -> tuple[EventColum
         ("epoch_host_cycle", "post")))
     many, nought = blame.shape[:-2], np.zeros(1, np.int64)
     waited = _gather([(epochs, launch, nought, asked.start * TICKS),
-                      *_blame_nodes(asked, blame, engine_keys, unit_keys)], many)
+                      *map(_drop_noughts, _blame_nodes(asked, blame, engine_keys, unit_keys))],
+                     many)
     # Places among the lines of an epoch: waits, then units, engines, and what is of the whole.
     last = _COLUMNS * (len(engines.epoch) + len(units.epoch)) + 1
     unit_place = last + 2 * units.place
@@ -135,8 +136,27 @@ def list_events(asked: Asked, blame: Ints, machine: Machine) -> tuple[EventColum
         (units.epoch, macs, unit_place, units.macs), (units.epoch, ops, unit_place + 1, units.ops),
         (engines.epoch, moved, 2 * last + engines.place, asked.streams.pool_bytes),
         *((epochs, key, np.array([4 * last + later]), amount) for later, (key, amount) in enumerate(
-            zip(others, (asked.core, *asked.host), strict=True)))], many)
+            zip(others, (asked.core if not many else nought, *asked.host), strict=True)))], ())
+    if many:
+        worked = _spread_active(worked, asked.core, worked.key == others[0])
     return replace(waited, amounts=_round_cycles(waited, asked.core)), worked
+
+
+def _drop_noughts(part: _Parts) -> _Parts:
+    """Return a part without what is nought on all of many machines, in one dimension."""
+    *where, amounts = part
+    if amounts.ndim == where[2].ndim:
+        return part
+    some = amounts.any(axis=0)
+    epoch, key, place = (np.broadcast_to(one, some.shape)[some] for one in where)
+    return epoch, key, place, amounts[:, some]
+
+
+def _spread_active(worked: EventColumns, core: Ints, active: Flags) -> EventColumns:
+    """Return work on many machines, of which only an epoch's cycles in all are of each its own."""
+    amounts = np.repeat(worked.amounts[None], len(core), axis=0)
+    amounts[:, active] = core
+    return replace(worked, amounts=amounts)
 
 
 def count_epochs(asked: Asked, blame: Ints, machine: Machine) -> CountColumns:

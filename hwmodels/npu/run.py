@@ -6,7 +6,6 @@ what one of them did, part by part, is made when somebody asks.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -189,27 +188,23 @@ def _run_fresh(asked: Sequence[_Handed], npu: Npu) -> list[EpochRun]:
 
 def _ask(asked: Sequence[_Handed], machine: Machine) -> tuple[Asked, Ints]:
     """Run epochs on a machine, or on many that differ in clocks; also return blame by node."""
-    from hwmodels.kernels import npu_streams
+    from hwmodels.kernels import npu_lanes, npu_streams
 
     epochs, npu = [epoch for epoch, _, _ in asked], machine.npu
     engines = read_engines([epoch.engines for epoch in epochs], machine)
     units = read_units(epochs, machine)
     streams = stream_engines(engines, machine)
     plan = plan_epochs(epochs, engines, units, streams, machine)
-    many = plan.nodes.shape[:-2]
-    each = np.arange(math.prod(many))[:, None, None]
-    spans = np.append((plan.spans[:-1] + each * plan.spans[-1]).reshape(-1, 2),
-                      [len(each) * plan.spans[-1]], axis=0)
-    _, ticks, blame = npu_streams.run_epochs(
-        spans, plan.nodes.reshape(-1, plan.nodes.shape[-1]),
-        plan.links.reshape(-1, plan.links.shape[-1]), plan.ports)
+    if plan.nodes.ndim == 2:
+        _, ticks, blame = npu_streams.run_epochs(plan.spans, plan.nodes, plan.links, plan.ports)
+    else:
+        ticks, blame = npu_lanes.run_machines(plan.spans, plan.nodes, plan.links, plan.ports)
     start = _start_cycles([over for _, over, _ in asked], np.diff(engines.first), machine)
     start = np.where(np.diff(plan.spans[:, 0]) > 0, start, 0)
     host = np.array([_hand_over(*one, npu) for one in asked], np.int64).reshape(-1, 2).T
     return Asked(
         engines=engines, units=units, streams=streams, plan=plan, start=start, host=host,
-        core=start - -ticks.reshape(*many, len(epochs)) // TICKS), blame.reshape(
-            *many, int(plan.spans[-1, 0]), blame.shape[-1])
+        core=start - -ticks // TICKS), blame
 
 
 def count_many(epochs: Iterable[Epoch], npu: Npu) -> ManyColumns:

@@ -1,12 +1,18 @@
 """The compiled kernel, the kernel interpreted, and the SimPy specification agree tick by tick."""
 
 import random
+from dataclasses import replace
 
 import npu_cases
+import numpy as np
 import pytest
 
-from hwmodels.kernels import npu_streams
-from hwmodels.npu.timing import plan_epoch
+from hwmodels.kernels import npu_lanes, npu_streams
+from hwmodels.kernels.compiled import INTERPRETED
+from hwmodels.npu.machine import lay_out
+from hwmodels.npu.streams import stream_engines
+from hwmodels.npu.table import read_engines, read_units
+from hwmodels.npu.timing import plan_epoch, plan_epochs
 
 simpy = pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
 
@@ -40,3 +46,40 @@ def test_kernel_interpreted_equals_compiled(monkeypatch):
     plain_log, plain_ticks, plain_blame = npu_streams.run_streams(*arguments)
     assert plain_ticks == ticks
     assert (plain_log == log).all() and (plain_blame == blame).all()
+
+
+def plan_machines(seed, machines, spread):
+    """An epoch, an empty one and another on machines whose pools are of other clocks."""
+    rng = random.Random(seed)
+    npu = npu_cases.make_npu(rng)
+    one, other = npu_cases.make_epoch(rng), npu_cases.make_epoch(rng)
+    factors = np.array([1 + spread * rng.random() for _ in range(machines)])
+    many = lay_out(replace(npu, pools=tuple(
+        replace(pool, clock_ratio=pool.clock_ratio * factors) for pool in npu.pools)))
+    epochs = [one, replace(one, engines=(), units=(), links=()), other]
+    engines = read_engines([epoch.engines for epoch in epochs], many)
+    return plan_epochs(epochs, engines, read_units(epochs, many), stream_engines(engines, many),
+                       many)
+
+
+def equals_alone(plan):
+    """Whether machines abreast do what each does alone, to the tick."""
+    until, blame = npu_lanes.run_machines(plan.spans, plan.nodes, plan.links, plan.ports)
+    for place, nodes in enumerate(plan.nodes):
+        _, ticks, alone = npu_streams.run_epochs(
+            plan.spans, nodes, np.ascontiguousarray(plan.links[place]), plan.ports)
+        assert until[place].tolist() == ticks.tolist()
+        assert (blame[place] == alone).all()
+    return True
+
+
+@pytest.mark.parametrize("spread", [0, 1e-6, 1e-3, 0.1, 10])
+def test_machines_abreast_equal_each_alone(spread):
+    seeds, machines = (2, 3) if INTERPRETED else (40, 75)
+    for seed in range(seeds):
+        assert equals_alone(plan_machines(seed, machines, spread)), seed
+
+
+def test_machines_abreast_interpreted_equal_each_alone(monkeypatch):
+    monkeypatch.setattr(npu_lanes, "start_machines", npu_lanes.start_machines.py_func)
+    assert equals_alone(plan_machines(5, 4, 0.1))

@@ -136,6 +136,7 @@ class Offloaded:
         npu, offload = deployment.board.npu, deployment.runtime.offload
         assert npu is not None and offload is not None, "a deployment that offloads has both"
         self.deployment, self.layers = deployment, len(deployment.executed.layers)
+        self.clock = npu.clock
         self.steps: list[Step] = [step for step in whole if step.kind != "alias"]
         self.epochs = [_epoch_of(step) for step in self.steps]
         self.seen = [was_profiled(epoch, npu, offload.spread) for epoch in self.epochs]

@@ -16,7 +16,7 @@ from twin.prediction.accelerator.certainty import PARTS
 from twin.prediction.accelerator.columns import POWERED
 from twin.prediction.accelerator.energy import DEVIATIONS
 
-BOARDS, ROWS = 256, 2048
+BOARDS, ROWS = 1024, 2048
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
 
 FEW = 16
@@ -66,7 +66,9 @@ def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool)
     deployment = item.deployment
     batch.ram_bytes[asked.rows] = deployment.ram_bytes
     batch.flash_bytes[asked.rows] = deployment.flash_bytes
-    columns = [*asked.hertz.values(), *([] if asked.volts is None else [asked.volts])]
+    names = sorted(asked.hertz, key=lambda name: name != item.clock)  # neighbours run abreast
+    columns = [asked.hertz[name] for name in names]
+    columns += [] if asked.volts is None else [asked.volts]
     if columns:
         found, board = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     else:
@@ -75,7 +77,7 @@ def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool)
     board = board.ravel()[order]
     for begin in range(0, len(found), BOARDS):
         piece = found[begin:begin + BOARDS].T
-        lines = item.make_lines(dict(zip(asked.hertz, piece, strict=False)),
+        lines = item.make_lines(dict(zip(names, piece, strict=False)),
                                 None if asked.volts is None else piece[-1])
         sums = _Sums(item, lines, unsure=unsure)
         first, last = np.searchsorted(board, [begin, begin + BOARDS])
