@@ -121,9 +121,13 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
     issued = [_issue(kernel.blocks, kernel.useful_macs, timing) for kernel in kernels]
     if not cold:
         _warm(kernels, [one.core_cycles for one in issued], timing, code, data)
-    # Fetching comes first: code and data of a unified cache share its lines.
-    return tuple([_run_kernel(kernel, one, code.fetch(kernel, timing), data, loads)
-                  for kernel, one in zip(kernels, issued, strict=True)])
+    if loads or _share_lines(code, data):
+        return tuple([_run_kernel(kernel, one, code.fetch(kernel, timing), data, loads)
+                      for kernel, one in zip(kernels, issued, strict=True)])
+    fetched = code.run(kernels, timing)
+    met = data.run(kernels, [one.core_cycles for one in issued])
+    return tuple([replace(one, code=of_code, data=of_data)
+                  for one, of_code, of_data in zip(issued, fetched, met, strict=True)])
 
 
 def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -159,14 +163,20 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
 def _warm(kernels: Sequence[Kernel], core_cycles: Sequence[float], timing: CoreTiming,
           code: CodePath, data: DataPath) -> None:
     """Run kernels for what they leave in caches alone."""
-    if code.cache is not None and is_unified(data.board, code.cache):
+    if _share_lines(code, data):
+        # Fetching comes first.
         for kernel, cycles in zip(kernels, core_cycles, strict=True):
             code.fetch(kernel, timing)
             data.access(kernel, cycles)
         return
-    for kernel in kernels:
-        code.fetch(kernel, timing)
+    if code.cache is not None:
+        code.run(kernels, timing)
     data.warm(kernels, core_cycles)
+
+
+def _share_lines(code: CodePath, data: DataPath) -> bool:
+    """Whether code and data share the lines of a cache, and so come to it in turns."""
+    return code.cache is not None and is_unified(data.board, code.cache)
 
 
 def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:

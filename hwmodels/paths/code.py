@@ -9,9 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hwmodels.board.facts import Board, Memory
+from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import banks_of
-from hwmodels.cache.set_associative import CacheState, new_state, simulate_nests
+from hwmodels.cache.set_associative import (
+    CacheState,
+    new_state,
+    simulate_kernels,
+    simulate_nests,
+)
 from hwmodels.core.schedule import count_block
 from hwmodels.core.timing import CoreTiming
 from hwmodels.isa.instruction import parse_code
@@ -44,7 +49,7 @@ class CodePath:
         self.memory = board.memory(memory)
         self.cache = code_cache(board, self.memory)
         self.places: dict[str, Operand] = {}
-        self.walks: dict[str, tuple[tuple[Loop], tuple[Operand]] | None] = {}
+        self.walks: dict[str, Kernel | None] = {}
         line_bytes = self.cache.line_bytes if self.cache is not None else 32
         for kernel in kernels:
             if kernel.name not in self.places and kernel.code_bytes:
@@ -75,15 +80,44 @@ class CodePath:
         """
         if self.cache is None:
             return self._fetch_directly(kernel, timing)
-        if kernel.name not in self.walks:
-            walk = self.walk(kernel)
-            self.walks[kernel.name] = None if walk is None else ((walk[0],), (walk[1],))
-        known = self.walks[kernel.name]
-        if known is None:
+        walk = self._find_walk(kernel)
+        if walk is None:
             return CodeTraffic()
         counts, self.states[self.cache.name] = simulate_nests(
-            self.cache, *known, self.states.get(self.cache.name) or new_state(self.cache))
+            self.cache, walk.nests, walk.operands, self._state(self.cache))
         return CodeTraffic(misses=counts.total("read_misses"))
+
+    def run(self, kernels: Sequence[Kernel], timing: CoreTiming) -> tuple[CodeTraffic, ...]:
+        """Fetch kernels' code, one kernel behind the other.
+
+        Parameters
+        ----------
+        kernels, timing
+            As for `fetch`.
+
+        Returns
+        -------
+        tuple of CodeTraffic
+            Of each.
+        """
+        if self.cache is None:
+            return tuple([self._fetch_directly(kernel, timing) for kernel in kernels])
+        walks = [self._find_walk(kernel) for kernel in kernels]
+        counts, self.states[self.cache.name] = simulate_kernels(
+            self.cache, [walk for walk in walks if walk is not None], self._state(self.cache))
+        misses = iter([one.total("read_misses") for one in counts])
+        return tuple([CodeTraffic(misses=0 if walk is None else next(misses)) for walk in walks])
+
+    def _state(self, cache: Cache) -> CacheState:
+        return self.states.get(cache.name) or new_state(cache)
+
+    def _find_walk(self, kernel: Kernel) -> Kernel | None:
+        """Return the walk over a kernel's code as a kernel of its own."""
+        if kernel.name not in self.walks:
+            walk = self.walk(kernel)
+            self.walks[kernel.name] = None if walk is None else Kernel(
+                name=kernel.name, family="code", blocks=(), nests=walk[:1], operands=walk[1:])
+        return self.walks[kernel.name]
 
     def walk(self, kernel: Kernel) -> tuple[Loop, Operand] | None:
         """Return the walk over a kernel's code, line by line, and where it lies; None for none."""

@@ -5,13 +5,12 @@ What of it the core waits for is `hwmodels.paths.exposure`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.board.policies import POLICIES
 from hwmodels.cache.counters import count_uncached
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.counts import AccessCounts, OperandCounts
 from hwmodels.cache.set_associative import (
     CacheState,
     line_buffer_of,
@@ -63,22 +62,33 @@ class DataPath:
             What they met.
         """
         caches = self._serving(kernel)
-        rows: dict[int, OperandCounts] = {}
-        owners: list[OwnerCounts] = []
-        lower: dict[str, tuple[str, str, AccessCounts]] = {}
-        for cache in dict.fromkeys(caches):
-            chosen = tuple(one is cache for one in caches)
-            counts, below = self._look_up(cache, kernel, chosen, core_cycles)
-            owners += counts.owners
-            lower |= {under.name: (under.name, cache.name, of_it)
-                      for under, of_it in below.items() if cache}
-            rows |= {row: counts.operands[row] for row, mine in enumerate(chosen) if mine}
-        operands = tuple(rows[row] for row in sorted(rows))
-        return DataTraffic(
-            counts=AccessCounts(operands=operands, owners=tuple(owners)),
-            lower=tuple(lower.values()),
-            array_reads=tuple(self._array_reads(kernel, operand, cache)
-                              for operand, cache in zip(operands, caches, strict=True)))
+        return self._join(kernel, caches, {
+            cache: self._look_up(cache, kernel, tuple([one is cache for one in caches]),
+                                 core_cycles) for cache in dict.fromkeys(caches)})
+
+    def run(self, kernels: Sequence[Kernel],
+            core_cycles: Sequence[float]) -> tuple[DataTraffic, ...]:
+        """Run kernels' accesses, one kernel behind the other.
+
+        Parameters
+        ----------
+        kernels, core_cycles
+            As for `access`, of each.
+
+        Returns
+        -------
+        tuple of DataTraffic
+            What those of each met.
+        """
+        rows = [self._serving(kernel) for kernel in kernels]
+        if self._is_coupled(rows):
+            return tuple([self.access(kernel, cycles)
+                          for kernel, cycles in zip(kernels, core_cycles, strict=True)])
+        met = self._look_up_all(kernels, rows)
+        return tuple([self._join(kernel, row, {
+            cache: (met[cache][number] if cache else self._count_directly(kernel), {})
+            for cache in dict.fromkeys(row)})
+            for number, (kernel, row) in enumerate(zip(kernels, rows, strict=True))])
 
     def warm(self, kernels: Sequence[Kernel], core_cycles: Sequence[float]) -> None:
         """Run kernels' accesses, one kernel behind the other, for what they leave in caches.
@@ -89,18 +99,43 @@ class DataPath:
             As for `access`, of each.
         """
         rows = [self._serving(kernel) for kernel in kernels]
-        caches = dict.fromkeys(cache for row in rows for cache in row if cache is not None)
-        if any(cache.streaming_lines or cache.below or not POLICIES[cache.replacement].stack
-               for cache in caches) or any(
-                   memory.line_buffer and data_cache(self.board, memory) is None
-                   for memory in self.board.memories):
-            for kernel, cycles in zip(kernels, core_cycles, strict=True):
-                self.access(kernel, cycles)
-            return
-        for cache in caches:
+        if self._is_coupled(rows) or any(
+                memory.line_buffer and data_cache(self.board, memory) is None
+                for memory in self.board.memories):
+            self.run(kernels, core_cycles)
+        else:
+            self._look_up_all(kernels, rows)
+
+    def _is_coupled(self, rows: Sequence[Sequence[Cache | None]]) -> bool:
+        """Whether what a cache does hangs on more than what looked it up before."""
+        return any(cache.streaming_lines or cache.below for row in rows for cache in row
+                   if cache is not None)
+
+    def _look_up_all(self, kernels: Sequence[Kernel], rows: Sequence[Sequence[Cache | None]],
+                     ) -> dict[Cache | None, tuple[AccessCounts, ...]]:
+        """Run all kernels through each cache that is looked up."""
+        met: dict[Cache | None, tuple[AccessCounts, ...]] = {}
+        for cache in dict.fromkeys([one for row in rows for one in row if one is not None]):
             flags = [tuple([one is cache for one in row]) for row in rows]
-            _, self.states[cache.name] = simulate_kernels(
+            met[cache], self.states[cache.name] = simulate_kernels(
                 cache, kernels, self.states.get(cache.name) or new_state(cache), flags)
+        return met
+
+    def _join(self, kernel: Kernel, caches: Sequence[Cache | None],
+              met: Mapping[Cache | None, tuple[AccessCounts, Mapping[Cache, AccessCounts]]],
+              ) -> DataTraffic:
+        """Put together what a kernel's operands met in the caches they look up."""
+        operands = tuple([met[cache][0].operands[row] for row, cache in enumerate(caches)])
+        lower = {under.name: (under.name, cache.name, counts)
+                 for cache, (_, below) in met.items() if cache
+                 for under, counts in below.items()}
+        return DataTraffic(
+            counts=AccessCounts(operands=operands, owners=tuple([
+                owner for counts, _ in met.values() for owner in counts.owners])),
+            lower=tuple(lower.values()),
+            array_reads=tuple([
+                operand.reads if cache else self._array_reads(kernel, operand)
+                for operand, cache in zip(operands, caches, strict=True)]))
 
     def _serving(self, kernel: Kernel) -> list[Cache | None]:
         """Return the cache each operand of a kernel looks up."""
@@ -114,7 +149,7 @@ class DataPath:
                  core_cycles: float) -> tuple[AccessCounts, dict[Cache, AccessCounts]]:
         """Run the operands that look one cache up through it, and its misses through the next."""
         if cache is None:
-            return count_uncached(kernel.nests, kernel.operands, self.line_bytes), {}
+            return self._count_directly(kernel), {}
         state = self.states.get(cache.name) or new_state(cache)
         if cache.streaming_lines and self._streams(cache, kernel, chosen, core_cycles):
             cache = replace(cache, allocate="read")
@@ -130,13 +165,17 @@ class DataPath:
                                                     chosen)
         return counts, {below: lower}
 
+    def _count_directly(self, kernel: Kernel) -> AccessCounts:
+        """Count accesses that look no cache up."""
+        return count_uncached(kernel.nests, kernel.operands, self.line_bytes)
+
     def _streams(self, cache: Cache, kernel: Kernel, chosen: Sequence[bool],
                  core_cycles: float) -> bool:
         """Whether whole lines are stored in less time than one is filled.
 
         Judged by the kernel's mean pace: (core cycles) / (lines written) < refill.
         """
-        counts = count_uncached(kernel.nests, kernel.operands, self.line_bytes)
+        counts = self._count_directly(kernel)
         for operand, mine in zip(counts.operands, chosen, strict=True):
             if not mine or not operand.writes:
                 continue
@@ -147,10 +186,10 @@ class DataPath:
                 return True
         return False
 
-    def _array_reads(self, kernel: Kernel, operand: OperandCounts, cache: Cache | None) -> int:
-        """Array reads of one operand through its memory's one-line buffer."""
+    def _array_reads(self, kernel: Kernel, operand: OperandCounts) -> int:
+        """Array reads, through its memory's one-line buffer, of an operand no cache holds."""
         memory = self.board.memory(operand.memory)
-        if (cache is not None or memory.role != "flash" or not memory.line_buffer
+        if (memory.role != "flash" or not memory.line_buffer
                 or not (operand.reads or operand.writes)):
             return operand.reads
         buffer = line_buffer_of(memory)
