@@ -79,29 +79,57 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     Plan
         Shared between calls: nobody writes to its arrays.
     """
-    traffic = measure_traffic(nests, operands, cache.line_bytes)
-    allocates = cache.allocate == "read_write" or not any(
-        operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
-        if chosen)
     policy, line_bytes = POLICIES[cache.replacement], cache.line_bytes
-    bases = [find_base(operand, line_bytes) for operand in operands]
-    own = tuple([Operand(name=operand.name, role=operand.role, memory=operand.memory,
-                         address=operand.address - base, size_bytes=operand.size_bytes)
-                 for operand, base in zip(operands, bases, strict=True)])
+    met = _read_nests(nests, operands, looked_up, line_bytes)
+    allocates, own = cache.allocate == "read_write" or not met.stores, met.own
     if method == "accesses":
         tree = make_tree(nests, own, looked_up, line_bytes)
     else:
         tree = _make_compact(nests, own, looked_up, line_bytes, allocates)
     if method == "phases" and policy.sets_apart and allocates:
-        tree = _mark_tree(tree, replace(ANY_CACHE, size_bytes=line_bytes * cache.sets,
-                                        line_bytes=line_bytes))
+        tree = _mark_tree(tree, line_bytes, cache.sets)
     cut = tree
     if method == "phases" and policy.stack and allocates:
         cut = cut_tree(tree, cache, operands)
     flatten = _flatten_tree if cut is tree else flatten_tree
     program = flatten(cut, cache, own, allocates=allocates, grouped=method != "accesses")
-    return Plan(program=program.move([base // line_bytes for base in bases], line_bytes),
-                traffic=traffic)
+    return Plan(program=program.move(met.lines, line_bytes), traffic=met.traffic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Met:
+    """What of nests and operands is the same under every policy, and of every size.
+
+    Parameters
+    ----------
+    traffic : tuple of Traffic
+        Per operand.
+    stores : bool
+        Whether there are any to operands that are looked up.
+    lines : tuple of int
+        Lines each operand is from where plans have it.
+    own : tuple of Operand
+        Operands there, whatever they are for and whichever memory holds them.
+    """
+
+    traffic: tuple[Traffic, ...]
+    stores: bool
+    lines: tuple[int, ...]
+    own: tuple[Operand, ...]
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def _read_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+                looked_up: tuple[bool, ...], line_bytes: int) -> _Met:
+    traffic = measure_traffic(nests, operands, line_bytes)
+    bases = [find_base(operand, line_bytes) for operand in operands]
+    return _Met(
+        traffic=traffic, lines=tuple([base // line_bytes for base in bases]),
+        stores=any([operand.write_touches and chosen
+                    for operand, chosen in zip(traffic, looked_up, strict=True)]),
+        own=tuple([Operand(name=operand.name, role="", memory="", size_bytes=operand.size_bytes,
+                           address=operand.address - base)
+                   for operand, base in zip(operands, bases, strict=True)]))
 
 
 @lru_cache(maxsize=MOST_TREES)
@@ -112,7 +140,11 @@ def _make_compact(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     return compact_tree(split_guards(tree), line_bytes, allocates)
 
 
-_mark_tree = lru_cache(maxsize=MOST_TREES)(mark_passes)
+@lru_cache(maxsize=MOST_TREES)
+def _mark_tree(tree: Tree, line_bytes: int, sets: int) -> Tree:
+    return mark_passes(tree, replace(ANY_CACHE, size_bytes=line_bytes * sets,
+                                     line_bytes=line_bytes))
+
 
 _flatten_tree = lru_cache(maxsize=MOST_TREES)(flatten_tree)
 """`flatten_tree` of what is kept: most layers of a network come again, with other addresses."""
