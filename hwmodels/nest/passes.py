@@ -8,12 +8,14 @@ whose address the loop steps, and of those only the ones that come into another 
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hwmodels.board.facts import Cache
 from hwmodels.nest.blocks import walk_extents
 from hwmodels.nest.rewrite import estimate_cost, line_unit
-from hwmodels.nest.stream import Repeat, Stream, Tree
+from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree
 
 MIN_EXTENT = 4
 """Iterations below which nothing repeats often enough."""
@@ -81,11 +83,17 @@ def mark_passes(tree: Tree, cache: Cache, depth: int = 0) -> Tree:
     for part in tree:
         if isinstance(part, Repeat):
             if _pays(part, cache, depth):
-                part = replace(part, passes=True)
-            else:
-                part = replace(part, body=mark_passes(part.body, cache, depth + 1))
+                part = _as_passes(part)
+            elif (body := mark_passes(part.body, cache, depth + 1)) is not part.body:
+                part = replace(part, body=body)
         parts.append(part)
-    return tuple(parts)
+    return tree if all(map(operator.is_, parts, tree)) else tuple(parts)
+
+
+@lru_cache(maxsize=MOST_LOOPS)
+def _as_passes(loop: Repeat) -> Repeat:
+    """Return a loop marked, the same one each time: what is known of it is found by that."""
+    return replace(loop, passes=True)
 
 
 def find_movers(body: Tree, depth: int, line_bytes: int) -> list[Mover] | None:

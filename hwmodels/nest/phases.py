@@ -9,11 +9,11 @@ leaves them out of the loop that is cut into phases and of every loop inside it.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Operand
@@ -23,15 +23,12 @@ from hwmodels.nest.rewrite import (
     compact_tree,
     estimate_cost,
     fix_index,
-    map_streams,
     start_at,
     walk_streams,
 )
 from hwmodels.nest.skipping import Skipped, find_streaming, join_phases, skip_rows
-from hwmodels.nest.stream import Repeat, Stream, Tree, find_base
-
-MAX_SPANS = 256
-"""Pieces of address range kept apart per loop; beyond, they are covered by fewer, larger ones."""
+from hwmodels.nest.spans import cut_phases, find_spans
+from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree
 
 ROUND_STREAMS = 24
 """Streams a leaf may become when it is written out round by round."""
@@ -45,8 +42,24 @@ PAYS = 0.5
 MOST_ROWS = 1 << 20
 """Rows of a table that phases may be left out of."""
 
-Span = tuple[int, int, int, tuple[int, ...]]
-"""First and last byte with the outer indices zero, operand, step per loop from the outermost."""
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Peeled:
+    """What a loop is in phases, whatever the cache and wherever the operands are.
+
+    Parameters
+    ----------
+    full, middle : tuple of Repeat or Stream
+        Body of the first and the last iteration of a phase, and of those between.
+    plain_ns, full_ns, middle_ns : float
+        Estimated cost of the body as it is, and of these.
+    """
+
+    full: Tree
+    middle: Tree
+    plain_ns: float
+    full_ns: float
+    middle_ns: float
 
 
 def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
@@ -91,7 +104,7 @@ def _cut_body(part: Repeat, cache: Cache, operands: Sequence[Operand],
     if not part.passes:
         body = cut_tree(part.body, cache, operands, inside, skips)
         return part if body is part.body else replace(part, body=body)
-    entries = int(np.prod(inside))
+    entries = math.prod(inside)
     body = cut_tree(part.body, cache, operands, inside, skips)
     if _leaves_most_out(body, entries):
         return replace(part, body=body, passes=False)
@@ -110,25 +123,19 @@ def _cut_body(part: Repeat, cache: Cache, operands: Sequence[Operand],
 def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
               around: tuple[int, ...], skips: bool) -> Repeat | None:
     """Cut one loop into phases; None where it does not fit or does not pay."""
-    depth = len(around)
-    spans = find_spans(repeat.body, depth, cache.line_bytes)
-    lines = sum((last - first) // cache.line_bytes for first, last, _, _ in spans)
-    if lines > cache.sets * cache.ways:
+    spans = find_spans(repeat, len(around), cache.line_bytes)
+    if spans.lines > cache.sets * cache.ways:
         return None
-    full = _peel(repeat.body, depth + 1, cache.line_bytes)
-    middle = _peel(_drop_still(repeat.body, depth), depth + 1, cache.line_bytes)
-    plain_cost = estimate_cost(repeat.body, cache.line_bytes)
-    full_cost = estimate_cost(full, cache.line_bytes)
-    middle_cost = estimate_cost(middle, cache.line_bytes)
+    peeled = peel_loop(repeat, len(around), cache.line_bytes)
     extents = (*around, repeat.extent)
-    iterations = int(np.prod(extents))
+    iterations = math.prod(extents)
     # Rows of the table beyond which cutting costs more than it saves, if none is left out.
-    room = int(min((plain_cost - middle_cost) * iterations / (full_cost - middle_cost + 8),
-                   2 * iterations))
-    streaming = find_streaming(repeat.body, cache, operands, extents) if skips else None
+    room = int(min((peeled.plain_ns - peeled.middle_ns) * iterations
+                   / (peeled.full_ns - peeled.middle_ns + 8), 2 * iterations))
+    streaming = find_streaming(repeat, cache, operands, extents) if skips else None
     if streaming:
         room = min(2 * iterations, MOST_ROWS)
-    rows = _cut(spans, cache, operands, extents, room) if room >= 1 else None
+    rows = cut_phases(spans, cache, operands, extents, room) if room >= 1 else None
     skipped: Skipped = ()
     if rows is None:
         return None
@@ -136,12 +143,13 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
     if streaming and not plain.any():
         rows, skipped = skip_rows(rows, streaming, cache, extents)
         plain = plain[:len(rows)]
-    cost = ((len(rows) - plain.sum()) * (full_cost + 8) + rows[~plain, 2].sum() * middle_cost
-            + rows[plain, 2].sum() * (plain_cost + 8))
-    if cost > plain_cost * iterations * (PAYS if plain.any() else 1):
+    cost = ((len(rows) - plain.sum()) * (peeled.full_ns + 8)
+            + rows[~plain, 2].sum() * peeled.middle_ns
+            + rows[plain, 2].sum() * (peeled.plain_ns + 8))
+    if cost > peeled.plain_ns * iterations * (PAYS if plain.any() else 1):
         return None
-    return Repeat(extent=repeat.extent, body=full, middle=middle, rows=rows, skipped=skipped,
-                  plain=repeat.body if plain.any() else ())
+    return Repeat(extent=repeat.extent, body=peeled.full, middle=peeled.middle, rows=rows,
+                  skipped=skipped, plain=repeat.body if plain.any() else ())
 
 
 def _leaves_most_out(body: Tree, entries: int) -> bool:
@@ -155,12 +163,12 @@ def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],
                around: tuple[int, ...]) -> Repeat:
     """Leave iterations of a leaf out where what they miss is known, a quarter of them at least."""
     extents = (*around, leaf.extent)
-    streaming = find_streaming(leaf.body, cache, operands, extents)
+    streaming = find_streaming(leaf, cache, operands, extents)
     if streaming is None:
         return leaf
-    iterations = int(np.prod(extents))
-    spans = find_spans(leaf.body, len(around), cache.line_bytes)
-    rows = _cut(spans, cache, operands, extents, min(2 * iterations, MOST_ROWS))
+    iterations = math.prod(extents)
+    spans = find_spans(leaf, len(around), cache.line_bytes)
+    rows = cut_phases(spans, cache, operands, extents, min(2 * iterations, MOST_ROWS))
     if rows is None or (rows[:, 3] & PLAIN).any():
         return leaf
     rows, skipped = skip_rows(rows, streaming, cache, extents)
@@ -171,12 +179,53 @@ def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],
 
 
 def _drop_still(tree: Tree, depth: int) -> Tree:
-    """Drop the streams that the loop at a depth does not move."""
-    return map_streams(tree, lambda stream: stream if _moves(stream, depth) else None)
+    """Drop the streams that the loop at a depth does not move; what has none stays as it is."""
+    parts: list[Repeat | Stream] = []
+    for part in tree:
+        if isinstance(part, Stream):
+            if _moves(part, depth):
+                parts.append(part)
+        elif (body := _drop_still(part.body, depth)) is part.body:
+            parts.append(part)
+        elif body:
+            parts.append(Repeat(extent=part.extent, body=body))
+    return tree if len(parts) == len(tree) and all(map(operator.is_, parts, tree)) else tuple(parts)
 
 
 def _moves(stream: Stream, depth: int) -> bool:
     return bool(stream.steps_bytes[depth]) or any(guard.steps[depth] for guard in stream.guards)
+
+
+@lru_cache(maxsize=MOST_LOOPS)
+def peel_loop(loop: Repeat, depth: int, line_bytes: int) -> Peeled:
+    """Leave out of the iterations of a loop what touches neither first nor last in a phase.
+
+    Parameters
+    ----------
+    loop : Repeat
+        Compact.
+    depth : int
+        Loops around it.
+    line_bytes : int
+        Of the cache.
+
+    Returns
+    -------
+    Peeled
+        Kept.
+    """
+    full = _peel_body(loop, depth + 1, line_bytes)
+    moved = _drop_still(loop.body, depth)
+    middle = full if moved is loop.body else _peel(moved, depth + 1, line_bytes)
+    return Peeled(full=full, middle=middle, plain_ns=estimate_cost(loop.body, line_bytes),
+                  full_ns=estimate_cost(full, line_bytes),
+                  middle_ns=estimate_cost(middle, line_bytes))
+
+
+@lru_cache(maxsize=MOST_LOOPS)
+def _peel_body(loop: Repeat, depth: int, line_bytes: int) -> Tree:
+    """Return the body of a loop, peeled: loops inside are asked for again by those around."""
+    return _peel(loop.body, depth, line_bytes)
 
 
 def _peel(tree: Tree, depth: int, line_bytes: int) -> Tree:
@@ -188,7 +237,7 @@ def _peel(tree: Tree, depth: int, line_bytes: int) -> Tree:
             continue
         still = any(not _moves(stream, depth) for stream in walk_streams(part.body))
         if part.extent > 3 and still:
-            body = _peel(part.body, depth + 1, line_bytes)
+            body = _peel_body(part, depth + 1, line_bytes)
             parts += fix_index(body, depth, 0)
             middle = _drop_still(start_at(part.body, depth, 1), depth)
             if middle:
@@ -196,7 +245,7 @@ def _peel(tree: Tree, depth: int, line_bytes: int) -> Tree:
                                     body=_peel(middle, depth + 1, line_bytes)))
             parts += fix_index(body, depth, part.extent - 1)
         else:
-            parts.append(Repeat(extent=part.extent, body=_peel(part.body, depth + 1, line_bytes)))
+            parts.append(Repeat(extent=part.extent, body=_peel_body(part, depth + 1, line_bytes)))
     return compact_tree(_thin(tuple(parts), depth, line_bytes), line_bytes, True, depth)
 
 
@@ -241,82 +290,3 @@ def _line_rounds(repeat: Repeat, depth: int, line_bytes: int) -> Tree | None:
         return None
     return tuple(part for turn in sorted(turns)
                  for part in fix_index(repeat.body, depth, turn))
-
-
-def find_spans(tree: Tree, depth: int, line_bytes: int) -> list[Span]:
-    """Find the byte ranges one iteration of the loop at `depth` may touch.
-
-    Parameters
-    ----------
-    tree : tuple of Repeat or Stream
-        The loop's body.
-    depth : int
-        Of the loop; its index and those of the loops around are left open.
-    line_bytes : int
-        Gaps shorter than a line are covered.
-
-    Returns
-    -------
-    list of Span
-        Together they cover every touch.
-    """
-    spans: set[Span] = set()
-
-    def visit(tree: Tree, extents: tuple[int, ...]) -> None:
-        for part in tree:
-            if isinstance(part, Repeat):
-                visit(part.body, (*extents, part.extent))
-            elif isinstance(part, Stream):
-                spans.update(_spans_of(part, depth, extents, line_bytes))
-
-    visit(tree, ())
-    merged: list[Span] = []
-    for first, last, operand, steps in sorted(spans, key=lambda span: (span[2], span[3], span)):
-        before = merged[-1] if merged else None
-        if before and before[2:] == (operand, steps) and first <= before[1] + line_bytes:
-            merged[-1] = (before[0], max(last, before[1]), operand, steps)
-        else:
-            merged.append((first, last, operand, steps))
-    return merged
-
-
-def _spans_of(stream: Stream, depth: int, extents: tuple[int, ...],
-              line_bytes: int) -> list[Span]:
-    """Ranges one stream covers over the loops inside, shortest steps first."""
-    starts, length = [stream.address], 1
-    inner = sorted(zip(map(abs, stream.steps_bytes[depth + 1:]), stream.steps_bytes[depth + 1:],
-                       extents, strict=True))
-    for size, step, extent in inner:
-        if step < 0:
-            starts = [start + step * (extent - 1) for start in starts]
-        if size <= length + line_bytes or len(starts) * extent > MAX_SPANS:
-            length += size * (extent - 1)
-        else:
-            starts = [start + size * turn for start in starts for turn in range(extent)]
-    steps = stream.steps_bytes[:depth + 1]
-    return [(start, start + length - 1, stream.operand, steps) for start in starts]
-
-
-def _cut(spans: list[Span], cache: Cache, operands: Sequence[Operand],
-         extents: tuple[int, ...], room: int) -> np.ndarray | None:
-    from hwmodels.kernels.compiled import CUT_PHASES
-
-    shift = cache.line_bytes.bit_length() - 1
-    used = sorted({operand for _, _, operand, _ in spans})
-    windows = np.zeros((len(used) + 1, 3), dtype=np.int64)
-    for place, number in enumerate(used):
-        operand = operands[number]
-        first = operand.address >> shift
-        last = (operand.address + max(1, operand.size_bytes) - 1) >> shift
-        windows[place, :2] = first, last
-        windows[place + 1, 2] = windows[place, 2] + last - first + 1
-    starts = {number: find_base(operands[number], cache.line_bytes) for number in used}
-    table = np.array([(first + starts[operand], last + starts[operand], used.index(operand))
-                      for first, last, operand, _ in spans], dtype=np.int64)
-    steps = np.array([steps for *_, steps in spans], dtype=np.int64)
-    rows = np.zeros((room + 2, 4), dtype=np.int64)
-    zeros = [np.zeros(size, dtype=np.int64) for size in (
-        len(extents), len(spans), cache.sets, int(windows[-1, 2]) + 1)]
-    filled = CUT_PHASES(table, steps, windows, np.array(extents, dtype=np.int64), shift,
-                        cache.sets, cache.ways, rows, *zeros)
-    return rows[:filled].copy() if filled > 0 else None

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Operand
 from hwmodels.nest.blocks import Block, join_runs, make_blocks, moving_lines, walk_extents
-from hwmodels.nest.stream import Tree, find_base
+from hwmodels.nest.stream import MOST_LOOPS, Repeat, find_base
 
 MOST_BLOCKS = 48
 """Blocks beyond which comparing them costs more than it saves."""
@@ -29,14 +30,14 @@ Streaming = tuple[list[Block], list[Block]]
 """What an iteration of a loop touches: moved by the loop, and not."""
 
 
-def find_streaming(body: Tree, cache: Cache, operands: Sequence[Operand],
+def find_streaming(loop: Repeat, cache: Cache, operands: Sequence[Operand],
                    extents: tuple[int, ...]) -> Streaming | None:
     """Find what an iteration of a loop touches, if all of them may stream through a cache.
 
     Parameters
     ----------
-    body : tuple of Repeat or Stream
-        Of the loop.
+    loop : Repeat
+        Compact.
     cache : Cache
         LRU; stores allocate, or there are none.
     operands : sequence of Operand
@@ -50,20 +51,26 @@ def find_streaming(body: Tree, cache: Cache, operands: Sequence[Operand],
         Moved and not, every line of each touched; None where the loop touches too few lines, or
         not known ones.
     """
-    runs = join_runs(((stream, 0, inner) for stream, inner in walk_extents(body, ())),
-                     len(extents) - 1, cache.line_bytes, 16 * MOST_BLOCKS)
-    if not runs or sum(map(len, runs.values())) > MOST_BLOCKS:
+    blocks, lines = _find_touched(loop, len(extents) - 1, cache.line_bytes)
+    if lines * extents[-1] < 2 * cache.sets * cache.ways:
         return None
     merged = sorted([
         replace(block, address=block.address + find_base(operands[block.operand],
                                                          cache.line_bytes))
-        for block in make_blocks(runs)], key=lambda block: block.address)
-    moving = [block for block in merged if block.steps_bytes[-1]]
-    if any(block.steps_bytes[-1] < 0 for block in moving):
-        return None
-    if moving_lines(moving, cache.line_bytes) * extents[-1] < 2 * cache.sets * cache.ways:
-        return None
-    return moving, [block for block in merged if not block.steps_bytes[-1]]
+        for block in blocks], key=lambda block: block.address)
+    return ([block for block in merged if block.steps_bytes[-1]],
+            [block for block in merged if not block.steps_bytes[-1]])
+
+
+@lru_cache(maxsize=MOST_LOOPS)
+def _find_touched(loop: Repeat, depth: int, line_bytes: int) -> tuple[list[Block], float]:
+    """Blocks an iteration touches, and lines of them it enters; none where a loop goes down."""
+    runs = join_runs(((stream, 0, inner) for stream, inner in walk_extents(loop.body, ())),
+                     depth, line_bytes, 16 * MOST_BLOCKS)
+    blocks = make_blocks(runs) if sum(map(len, runs.values())) <= MOST_BLOCKS else []
+    if any(block.steps_bytes[-1] < 0 for block in blocks):
+        return [], 0.0
+    return blocks, moving_lines(blocks, line_bytes)
 
 
 def skip_rows(rows: np.ndarray, streaming: Streaming, cache: Cache,

@@ -18,6 +18,9 @@ from hwmodels.kernel import Access, Guard, Nest, Operand, walk_accesses
 WIDTHS_BYTES = (1, 2, 4, 8, 16)
 """Bytes one load or store can move."""
 
+MOST_LOOPS = 1 << 13
+"""Loops of which is kept what hangs on no size of a cache and no place of an operand."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:

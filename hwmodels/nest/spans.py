@@ -1,0 +1,143 @@
+"""Spans: byte ranges an iteration of a loop may touch, by which loops are cut into phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from hwmodels.board.facts import Cache
+from hwmodels.kernel import Operand
+from hwmodels.nest.blocks import walk_extents
+from hwmodels.nest.stream import MOST_LOOPS, Repeat, find_base
+
+MAX_SPANS = 256
+"""Pieces of address range kept apart per loop; beyond, they are covered by fewer, larger ones."""
+
+MOST_SPREAD = 1 << 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spans:
+    """Byte ranges that together cover every touch of an iteration.
+
+    Parameters
+    ----------
+    table : ndarray of int64, (spans, 3)
+        First and last byte with the outer indices zero, from where their operand begins, and the
+        place of that among those used.
+    steps : ndarray of int64, (spans, loops)
+        Step per loop from the outermost.
+    used : tuple of int
+        Operands.
+    lines : int
+        Lines between the first and the last byte of each, all together.
+    """
+
+    table: np.ndarray
+    steps: np.ndarray
+    used: tuple[int, ...]
+    lines: int
+
+
+@lru_cache(maxsize=MOST_LOOPS)
+def find_spans(loop: Repeat, depth: int, line_bytes: int) -> Spans:
+    """Find the byte ranges one iteration of a loop may touch.
+
+    Parameters
+    ----------
+    loop : Repeat
+        Its index and those of the loops around are left open.
+    depth : int
+        Loops around it.
+    line_bytes : int
+        Gaps shorter than a line are covered.
+
+    Returns
+    -------
+    Spans
+        Kept: nobody writes to its arrays.
+    """
+    found: dict[tuple[int, tuple[int, ...]], set[tuple[int, int]]] = {}
+    for stream, extents in walk_extents(loop.body, ()):
+        starts, length = _spread(stream.steps_bytes[depth + 1:], extents, line_bytes)
+        first = stream.address
+        found.setdefault((stream.operand, stream.steps_bytes[:depth + 1]), set()).update(
+            [(first + start, first + start + length - 1) for start in starts])
+    used = tuple(sorted({operand for operand, _ in found}))
+    table: list[tuple[int, int, int]] = []
+    steps: list[tuple[int, ...]] = []
+    for (operand, moves), spans in sorted(found.items()):
+        merged: list[list[int]] = []
+        for first, last in sorted(spans):
+            if merged and first <= merged[-1][1] + line_bytes:
+                merged[-1][1] = max(last, merged[-1][1])
+            else:
+                merged.append([first, last])
+        table += [(first, last, used.index(operand)) for first, last in merged]
+        steps += [moves] * len(merged)
+    return Spans(table=np.array(table, dtype=np.int64), steps=np.array(steps, dtype=np.int64),
+                 used=used, lines=sum([(last - first) // line_bytes for first, last, _ in table]))
+
+
+@lru_cache(maxsize=MOST_SPREAD)
+def _spread(steps_bytes: tuple[int, ...], extents: tuple[int, ...],
+            line_bytes: int) -> tuple[tuple[int, ...], int]:
+    """Where ranges over inner loops begin and their length, shortest steps first."""
+    starts, length = [0], 1
+    for size, step, extent in sorted(zip(map(abs, steps_bytes), steps_bytes, extents,
+                                         strict=True)):
+        if step < 0:
+            starts = [start + step * (extent - 1) for start in starts]
+        if size <= length + line_bytes or len(starts) * extent > MAX_SPANS:
+            length += size * (extent - 1)
+        else:
+            starts = [start + size * turn for start in starts for turn in range(extent)]
+    return tuple(starts), length
+
+
+def cut_phases(spans: Spans, cache: Cache, operands: Sequence[Operand],
+               extents: tuple[int, ...], room: int) -> np.ndarray | None:
+    """Cut a loop into phases.
+
+    Parameters
+    ----------
+    spans : Spans
+        Of an iteration.
+    cache : Cache
+        Geometry.
+    operands : sequence of Operand
+        What is touched, where it is.
+    extents : tuple of int
+        Of the loops around and the loop itself.
+    room : int
+        Rows the table may have.
+
+    Returns
+    -------
+    ndarray of int64, (rows, 4), or None
+        Of `hwmodels.kernels.cache_phases`; None where that does not fit.
+    """
+    from hwmodels.kernels.compiled import CUT_PHASES
+
+    shift = cache.line_bytes.bit_length() - 1
+    windows, lines = [], 0
+    for number in spans.used:
+        operand = operands[number]
+        first = operand.address >> shift
+        last = (operand.address + max(1, operand.size_bytes) - 1) >> shift
+        windows.append((first, last, lines))
+        lines += last - first + 1
+    bases = np.array([find_base(operands[number], cache.line_bytes) for number in spans.used],
+                     dtype=np.int64)
+    table = spans.table.copy()
+    table[:, :2] += bases[table[:, 2], None]
+    rows = np.zeros((room + 2, 4), dtype=np.int64)
+    zeros = [np.zeros(size, dtype=np.int64) for size in (
+        len(extents), len(table), cache.sets, lines + 1)]
+    filled = CUT_PHASES(table, spans.steps, np.array(windows, dtype=np.int64),
+                        np.array(extents, dtype=np.int64), shift, cache.sets, cache.ways, rows,
+                        *zeros)
+    return rows[:filled].copy() if filled > 0 else None
