@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
-from hwmodels.kernel import Guard
 from hwmodels.nest.rewrite import class_of_lines
 from hwmodels.nest.stream import Stream, Tree
 
@@ -20,12 +19,12 @@ MAX_BLOCKS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Geometry:
-    """What of a cache blocks depend on.
+class Manner:
+    """What of a cache and its use the flattened form of a loop hangs on, whatever its size.
 
     Parameters
     ----------
-    line_bytes, sets, ways : int
+    line_bytes : int
         Of the cache.
     allocates : bool
         Stores do, or there are none.
@@ -33,14 +32,44 @@ class Geometry:
         Whether a touch that finds its line changes what leaves next.
     sets_apart : bool
         Whether what one set evicts hangs on nothing outside it.
+    grouped : bool
+        Whether loops may be run line by line; if not, every access is looked up.
     """
 
     line_bytes: int
-    sets: int
-    ways: int
     allocates: bool
     hits_change: bool
     sets_apart: bool
+    grouped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """From how many sets on iterations of a loop are tried at once, and how many.
+
+    Parameters
+    ----------
+    lines : int
+        That an iteration touches; more than half as many again as there are sets are not tried.
+    apart : float
+        Those of them that are told apart.
+    entered : float
+        That it enters.
+    share : float
+        Of the sets that the iterations tried may touch.
+    more : int
+        Iterations tried beyond.
+    """
+
+    lines: int = 0
+    apart: float = 0
+    entered: float = 0
+    share: float = 0
+    more: int = 0
+
+
+UNPACED = Pace()
+"""Of an operation that says itself how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +90,6 @@ class Block:
         Lowest one at index zero of every loop.
     reach_bytes : int
         From there to the highest one.
-    guards : tuple of Guard
-        Of a stream; a block of several has none.
     """
 
     part: int
@@ -71,29 +98,11 @@ class Block:
     steps_bytes: tuple[int, ...]
     address: int
     reach_bytes: int
-    guards: tuple[Guard, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """Streams of a leaf that are always in one line, or in lines with none between left out.
-
-    Parameters
-    ----------
-    operand, write, steps_bytes, address, reach_bytes, guards
-        As of a block.
-    first_place, last_place : int
-        Of the first and the last such stream in the leaf.
-    """
-
-    operand: int
-    write: bool
-    steps_bytes: tuple[int, ...]
-    address: int
-    first_place: int
-    last_place: int
-    reach_bytes: int = 0
-    guards: tuple[Guard, ...] = ()
+Piece = tuple[Stream, int, int, int]
+"""Streams of a leaf that are always in one line, or in lines with none between left out: the one
+at the lowest address, how far they reach from there, places of the first and the last of them."""
 
 
 def find_pieces(leaf: Sequence[Stream], line_bytes: int) -> list[Piece]:
@@ -101,63 +110,75 @@ def find_pieces(leaf: Sequence[Stream], line_bytes: int) -> list[Piece]:
     places: dict[object, list[int]] = {}
     for place, stream in enumerate(leaf):
         places.setdefault(class_of_lines(stream, line_bytes, place), []).append(place)
-    return [Piece(operand=leaf[first].operand, write=leaf[first].write,
-                  steps_bytes=leaf[first].steps_bytes, address=leaf[first].address,
-                  guards=leaf[first].guards, first_place=first, last_place=last)
-            for first, *_, last in ((*members, members[-1]) for members in places.values())]
+    return [(leaf[members[0]], 0, members[0], members[-1]) for members in places.values()]
 
 
-def join_pieces(pieces: Sequence[Piece], geometry: Geometry) -> list[Piece]:
+def join_pieces(pieces: Sequence[Piece], line_bytes: int, sets: int) -> tuple[list[Piece], int]:
     """Join pieces of one manner with no line between them, and no other piece in their order.
 
     Where lines of one iteration are in sets of their own, which of them comes first tells nothing;
     places of a joined piece stand to those of others as those of each of its pieces do.
+
+    Parameters
+    ----------
+    pieces : sequence of (Stream, int, int, int)
+        Of `find_pieces`.
+    line_bytes, sets : int
+        Of the cache.
+
+    Returns
+    -------
+    list of (Stream, int, int, int)
+        Joined, in the order of first places.
+    int
+        Sets from which on the outcome is the same.
     """
     alike: dict[object, list[Piece]] = {}
     for piece in pieces:
-        alike.setdefault((piece.operand, piece.write, piece.steps_bytes, piece.guards), []).append(
-            piece)
+        lead = piece[0]
+        manner = lead.operand, lead.write, lead.steps_bytes, lead.guards
+        alike.setdefault(manner, []).append(piece)
+    firsts = {piece[2]: number for number, piece in enumerate(pieces)}
+    lasts = {last: number for number, last in enumerate(sorted([piece[3] for piece in pieces]))}
     joined: list[Piece] = []
+    enough = 0
     for members in alike.values():
-        members.sort(key=lambda piece: piece.address)
+        members.sort(key=lambda piece: piece[0].address)
         spans = [[members[0]]]
         for piece in members[1:]:
-            near = piece.address - spans[-1][-1].address <= geometry.line_bytes
-            short = piece.address - spans[-1][0].address < geometry.line_bytes * (geometry.sets - 1)
-            if near and short:
+            reach = piece[0].address - spans[-1][0][0].address
+            near = piece[0].address - spans[-1][-1][0].address <= line_bytes
+            enough = max(enough, near * (reach // line_bytes + 2))
+            if near and reach < line_bytes * (sets - 1):
                 spans[-1].append(piece)
             else:
                 spans.append([piece])
-        joined += [one for span in spans for one in _join_span(span, pieces)]
-    return sorted(joined, key=lambda piece: piece.first_place)
+        joined += [one for span in spans for one in _join_span(span, firsts, lasts)]
+    return sorted(joined, key=lambda piece: piece[2]), enough
 
 
-def _join_span(span: Sequence[Piece], pieces: Sequence[Piece]) -> Sequence[Piece]:
+def _join_span(span: list[Piece], firsts: dict[int, int], lasts: dict[int, int]) -> list[Piece]:
     """Join pieces, unless another one comes between the first or the last touches of them."""
-    firsts = sorted(piece.first_place for piece in span)
-    lasts = sorted(piece.last_place for piece in span)
-    own = set(map(id, span))
-    if len(span) == 1 or any(
-            firsts[0] < piece.first_place < firsts[-1] or lasts[0] < piece.last_place < lasts[-1]
-            for piece in pieces if id(piece) not in own):
+    if len(span) == 1:
         return span
-    return [replace(span[0], reach_bytes=span[-1].address - span[0].address,
-                    first_place=firsts[0], last_place=lasts[-1])]
+    begun, ended = sorted([piece[2] for piece in span]), sorted([piece[3] for piece in span])
+    if (firsts[begun[-1]] - firsts[begun[0]] >= len(span)
+            or lasts[ended[-1]] - lasts[ended[0]] >= len(span)):
+        return span
+    return [(span[0][0], span[-1][0].address - span[0][0].address, begun[0], ended[-1])]
 
 
-def count_iterations(pieces: Sequence[Piece], depth: int, geometry: Geometry) -> int:
-    """Return the iterations of a leaf that touch about six lines in ten sets, at least one."""
-    lines = moving = 0.0
-    for piece in pieces:
-        step = abs(piece.steps_bytes[depth]) if len(piece.steps_bytes) > depth else 0
-        lines += 1 + piece.reach_bytes / geometry.line_bytes
-        moving += min(step / geometry.line_bytes, 1 + piece.reach_bytes / geometry.line_bytes)
-    if not moving:
-        return EVER
-    return max(1, int((0.6 * geometry.sets - lines) / moving))
+def pace_pieces(pieces: Sequence[Piece], depth: int, line_bytes: int) -> Pace:
+    """Return as many iterations of a leaf as touch about six lines in ten sets, at least one."""
+    lines = entered = 0.0
+    for lead, reach, _, _ in pieces:
+        step = abs(lead.steps_bytes[depth]) if len(lead.steps_bytes) > depth else 0
+        lines += 1 + reach / line_bytes
+        entered += min(step / line_bytes, 1 + reach / line_bytes)
+    return Pace(apart=lines, entered=entered, share=0.6)
 
 
-def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:
+def find_blocks(body: Tree, depth: int, manner: Manner) -> tuple[Runs, Pace]:
     """Find what one iteration of a loop touches, as blocks.
 
     Parameters
@@ -166,32 +187,38 @@ def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:
         The loop's body.
     depth : int
         Of the loop's index.
-    geometry : Geometry
+    manner : Manner
         Of the cache.
 
     Returns
     -------
-    list of Block
-        By part and address; empty when a guard or a store that does not allocate makes the
-        outcome uncertain, or when sets would see more than a line or two anyway.
+    dict of tuple to list of (int, int)
+        Empty when a guard or a store that does not allocate makes the outcome uncertain, or there
+        are too many.
+    Pace
+        As many iterations as touch about half as many lines as there are sets, at least one;
+        where sets would see more than a line or two anyway, none is tried.
     """
-    parts = [list(walk_extents((inner,), ())) for inner in body]
+    parts = [walk_extents((inner,), ()) for inner in body]
     stored = {stream.operand for part in parts for stream, _ in part if stream.write}
-    if stored and not geometry.allocates:
-        return []
+    if stored and not manner.allocates:
+        return {}, UNPACED
     loaded = {stream.operand for part in parts for stream, _ in part if not stream.write}
     # Order between parts matters where loads and stores mix, or between sets.
-    mixed = stored & loaded if geometry.sets_apart else stored | loaded
-    runs = join_runs(((stream, number if stream.operand in mixed else ANY_PART, extents)
-                      for number, part in enumerate(parts) for stream, extents in part),
-                     depth, geometry.line_bytes, 16 * MAX_BLOCKS)
+    mixed = stored & loaded if manner.sets_apart else stored | loaded
+    line_bytes = manner.line_bytes
+    runs = join_runs([(stream, number if stream.operand in mixed else ANY_PART, extents)
+                      for number, part in enumerate(parts) for stream, extents in part],
+                     depth, line_bytes, 16 * MAX_BLOCKS)
     if not runs or sum(map(len, runs.values())) > MAX_BLOCKS:
-        return []
+        return {}, UNPACED
+    apart = _count_lines(runs, line_bytes)
     # Where parts are told apart, each has room for its lines.
-    lines = _count_lines(runs, geometry.line_bytes) if geometry.sets_apart else sum(
-        [high // geometry.line_bytes - low // geometry.line_bytes + 1
+    lines = apart if manner.sets_apart else sum(
+        [high // line_bytes - low // line_bytes + 1
          for spans in runs.values() for low, high in spans])
-    return make_blocks(runs) if lines <= 3 * geometry.sets // 2 else []
+    return runs, Pace(lines=lines, apart=apart, entered=moving_lines(runs, line_bytes), share=0.5,
+                      more=1)
 
 
 Runs = dict[tuple[int, int, bool, tuple[int, ...]], list[tuple[int, int]]]
@@ -264,26 +291,16 @@ def _count_lines(runs: Runs, line_bytes: int) -> int:
                 for first, last in _join_spans(spans, 0)])
 
 
-def choose_chunk(blocks: Sequence[Block], geometry: Geometry) -> int:
-    """Return the iterations that touch about half as many lines as there are sets, at least one."""
-    moving = moving_lines(blocks, geometry.line_bytes)
-    if not moving:
-        return EVER
-    runs: Runs = {}
-    for block in blocks:
-        runs.setdefault((0, block.operand, False, ()), []).append(
-            (block.address, block.address + block.reach_bytes))
-    return max(1, int((geometry.sets / 2 - _count_lines(runs, geometry.line_bytes)) / moving) + 1)
-
-
-def walk_extents(tree: Tree,
-                 extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
-    """Yield the streams of a tree, each with the extents of the loops inside around it."""
+def walk_extents(tree: Tree, extents: tuple[int, ...],
+                 ) -> list[tuple[Stream, tuple[int, ...]]]:
+    """Return the streams of a tree, each with the extents of the loops inside around it."""
+    found: list[tuple[Stream, tuple[int, ...]]] = []
     for part in tree:
         if isinstance(part, Stream):
-            yield part, extents
+            found.append((part, extents))
         else:
-            yield from walk_extents(part.body, (*extents, part.extent))
+            found += walk_extents(part.body, (*extents, part.extent))
+    return found
 
 
 @lru_cache(maxsize=MOST_SPREAD)
@@ -308,7 +325,7 @@ def spread_steps(steps_bytes: tuple[int, ...], extents: tuple[int, ...],
     return starts, reach
 
 
-def moving_lines(blocks: Iterable[Block], line_bytes: int) -> float:
-    """Lines that blocks enter in an iteration of their loop."""
-    return sum(min(abs(block.steps_bytes[-1]), block.reach_bytes + line_bytes)
-               for block in blocks) / line_bytes
+def moving_lines(runs: Runs, line_bytes: int) -> float:
+    """Lines that an iteration of a loop enters."""
+    return sum([min(abs(steps[-1]), high - low + line_bytes)
+                for (*_, steps), spans in runs.items() for low, high in spans]) / line_bytes

@@ -1,7 +1,8 @@
 """How the nests of a kernel are simulated.
 
-Trees of address streams are flattened once to the integer arrays the cache kernel interprets, then
-reused.
+Trees of address streams are flattened to the integer arrays the cache kernel interprets. What a
+loop becomes hangs on its size in lines, not on where its operands are nor on the size of the cache:
+it is sketched once, and sketches are put together to programs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,47 +19,71 @@ from hwmodels.board.policies import POLICIES
 from hwmodels.kernel import Guard, Operand
 from hwmodels.nest.blocks import (
     EVER,
-    Block,
-    Geometry,
-    Piece,
-    choose_chunk,
-    count_iterations,
+    UNPACED,
+    Manner,
+    Pace,
     find_blocks,
     find_pieces,
     join_pieces,
+    pace_pieces,
 )
-from hwmodels.nest.passes import MAX_DIMENSIONS, Mover, find_movers
+from hwmodels.nest.passes import MAX_DIMENSIONS, find_movers
 from hwmodels.nest.program import (
     MAX_OWNERS,
     MOST_SHARERS,
     OWNER_ROOM,
+    RECORD_WORDS,
     Parts,
     Program,
     lay_out,
 )
-from hwmodels.nest.rewrite import walk_streams
-from hwmodels.nest.stream import Repeat, Stream, Tree
+from hwmodels.nest.sketch import (
+    LEAF,
+    MOVER,
+    STREAM,
+    TOLD,
+    Numbers,
+    Sketch,
+    insert_sketches,
+    settle_sketch,
+)
+from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree
 from hwmodels.nest.windows import count_words, find_windows
 
-LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
-"""Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next
-row of a phase table, go on to another row unless the entry ends; enter a loop run as passes,
+LOOP, END, _, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
+"""Operations: enter a loop, close it, run a loop that holds nothing but streams (`LEAF`), take the
+next row of a phase table, go on to another row unless the entry ends; enter a loop run as passes,
 close it."""
 
 FULL, MIDDLE, PLAIN = -1, -2, -3
 """Extents that the row of the phase table in force gives."""
 
+UNBOUNDED = 1 << 40
+"""Sets of a cache in which no piece of a leaf is too long."""
+
+_SKETCHES: dict[tuple[object, ...], tuple[Tree, Sketch]] = {}
+"""By the identity of a body, which stays alive, so that nothing else takes it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Flat:
     """What flattening has made so far."""
 
-    geometry: Geometry
-    grouped: bool
-    code: list[list[int]] = field(default_factory=list)
-    places: list[tuple[Stream | Block | Piece | Mover, int]] = field(default_factory=list)
+    manner: Manner
+    sets: int
+    sketched: bool
+    code: list[Sequence[int]] = field(default_factory=list)
+    paces: list[Pace] = field(default_factory=list)
+    records: list[Sequence[int]] = field(default_factory=list)
+    kinds: list[int] = field(default_factory=list)
+    steps: list[tuple[int, ...]] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
+    inner: list[tuple[int, int]] = field(default_factory=list)
     phases: list[np.ndarray] = field(default_factory=list)
-    passes: bool = False
     skipped: list[tuple[int, bool, int]] = field(default_factory=list)
+    others: list[tuple[Sketch, Numbers, Numbers]] = field(default_factory=list)
+    before: Numbers = (0, 0, 0, 0)
+    enough_sets: int = 0
 
 
 def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
@@ -82,61 +108,62 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
     Program
         Neighbouring streams outside a loop become a leaf of one iteration.
     """
-    flat = _Flat(grouped=grouped, geometry=Geometry(
-        line_bytes=cache.line_bytes, sets=cache.sets, ways=cache.ways, allocates=allocates,
-        hits_change=POLICIES[cache.replacement].hits_change,
-        sets_apart=POLICIES[cache.replacement].sets_apart))
-    _flatten_body(tree, 0, flat)
-    depths = max([len(place.steps_bytes) for place, _ in flat.places], default=0) + 1
-    front = _fill_front(flat, cache, operands, depths)
-    rooms, passes = _make_rooms(flat, cache, len(operands), depths)
-    rooms["settled"] = sum([2 * count_words(lines) for _, lines, *_ in front["windows"]])
-    parts = Parts(rooms=rooms, depths=depths, allocates=allocates, passes=passes, filled={
-        name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()})
-    settled = bool(front["windows"])
-    return lay_out(
-        cache, parts, (np.array([place.operand for place, _ in flat.places], dtype=np.int64),
-                       np.array([settled and isinstance(place, (Block, Piece))
-                                 for place, _ in flat.places], dtype=bool)),
-        tuple(sorted({stream.operand for stream in walk_streams(tree) if stream.write})),
-        flat.skipped)
+    policy = POLICIES[cache.replacement]
+    flat = _Flat(sets=cache.sets, sketched=True, manner=Manner(
+        line_bytes=cache.line_bytes, allocates=allocates, grouped=grouped,
+        hits_change=policy.hits_change, sets_apart=policy.sets_apart))
+    if _has_phases(tree):
+        _flatten_body(tree, 0, flat)
+    else:
+        _insert_sketch(flat, tree)
+    sketch = settle_sketch(insert_sketches(_make_sketch(flat), flat.others), cache.sets)
+    windows = find_windows(operands, cache.line_bytes) if (
+        grouped and not policy.hits_change) else []
+    rooms, passes = _make_rooms(sketch, cache, len(operands), allocates)
+    rooms["settled"] = sum([2 * count_words(lines) for _, lines, *_ in windows])
+    parts = Parts(rooms=rooms, depths=_count_depths(sketch), allocates=allocates, passes=passes,
+                  filled=_fill_front(flat, sketch, cache, windows, len(operands)))
+    return lay_out(cache, parts, (sketch.kinds == TOLD) & bool(windows), flat.skipped)
 
 
-def _fill_front(flat: _Flat, cache: Cache, operands: Sequence[Operand],
-                depths: int) -> dict[str, list[list[int]]]:
+def _count_depths(sketch: Sketch) -> int:
+    """Loops around the innermost stream, and one."""
+    return int(sketch.steps.shape[1]) + 1
+
+
+def _fill_front(flat: _Flat, sketch: Sketch, cache: Cache, windows: list[list[int]],
+                operands: int) -> dict[str, np.ndarray]:
     """Return what a program's front holds, in order."""
-    records: list[list[int]] = []
-    guards: list[Guard] = []
-    inner: list[list[int]] = []
-    windows = find_windows(operands, cache.line_bytes) if flat.grouped and not (
-        flat.geometry.hits_change) else []
-    for place, depth in flat.places:
-        step = place.steps_bytes[depth] if depth < len(place.steps_bytes) else 0
-        if isinstance(place, Mover):
-            records.append(_record_mover(place, step, len(guards), len(inner)))
-            inner += [[*one] for one in place.inner]
-            inner += [[1, 0]] * (MAX_DIMENSIONS - len(place.inner))
-        else:
-            records.append(_record(place, step, len(guards), bool(windows)))
-            guards += place.guards
+    depths = _count_depths(sketch)
+    steps = np.zeros((len(sketch.steps), depths), dtype=np.int64)
+    steps[:, :-1] = sketch.steps
+    guards = np.zeros((len(sketch.guards), 2 + depths), dtype=np.int64)
+    guards[:, :sketch.guards.shape[1]] = sketch.guards
     return {
-        "code": flat.code,
-        "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
-        "loops": [[0] * 9] * (depths + 1),
-        "misses": [[0] * 3] * len(operands), "leaving": [[0] * 2] * (MAX_OWNERS + 1),
+        "code": sketch.code.ravel(),
+        "cursors": np.array([*itertools.accumulate(map(len, flat.phases), initial=0)],
+                            dtype=np.int64),
+        "loops": np.zeros(9 * (depths + 1), dtype=np.int64),
+        "misses": np.zeros(3 * operands, dtype=np.int64),
+        "leaving": np.zeros(2 * (MAX_OWNERS + 1), dtype=np.int64),
         # From here on a run leaves all as it was, or stamped, or filled in before it is used.
-        "work": records,
-        "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
-        "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
-        "rows": [row for rows in flat.phases for row in rows.tolist()],
-        "inner": inner, "windows": windows,
+        "work": sketch.records.ravel(),
+        "guards": guards.ravel(),
+        "steps": steps.ravel(),
+        "rows": np.concatenate([*flat.phases, _NO_ROWS]).ravel(),
+        "inner": sketch.inner.ravel(),
+        "windows": np.array(windows, dtype=np.int64).ravel(),
     }
 
 
-def _make_rooms(flat: _Flat, cache: Cache, operands: int,
-                depths: int) -> tuple[dict[str, int], tuple[int, int, int]]:
+_NO_ROWS = np.zeros((0, 4), dtype=np.int64)
+
+
+def _make_rooms(sketch: Sketch, cache: Cache, operands: int,
+                allocates: bool) -> tuple[dict[str, int], tuple[int, int, int]]:
     """Return what room a program takes behind its front, and what of passes its header says."""
-    records, policy = len(flat.places), POLICIES[cache.replacement]
+    policy = POLICIES[cache.replacement]
+    records, depths = len(sketch.records), _count_depths(sketch)
     rooms = {
         "lists": (cache.sets + 1) * depths, "active": records, "nexts": records,
         "clashes": cache.sets * (depths + 1), "known": 5 * depths * cache.sets,
@@ -145,11 +172,27 @@ def _make_rooms(flat: _Flat, cache: Cache, operands: int,
     tally = 3 * operands + 2 * OWNER_ROOM
     snapshots = 2 if policy.stack else min(cache.ways, 8) + 1
     pass_words = 3 + tally + snapshots * (cache.ways + 1 + tally)
-    if flat.passes:
+    if (sketch.code[:, 0] == PASSES).any():
         rooms["passes"] = cache.sets * pass_words
-    rooms["firsts"] = cache.sets * (1 + 2 * cache.ways) * (
-        flat.geometry.allocates and policy.stack)
+    rooms["firsts"] = cache.sets * (1 + 2 * cache.ways) * (allocates and policy.stack)
     return rooms, (pass_words, tally, snapshots)
+
+
+def _make_sketch(flat: _Flat) -> Sketch:
+    """Make arrays of what flattening has made."""
+    depths = max(map(len, flat.steps), default=0)
+    return Sketch(
+        code=np.array(flat.code, dtype=np.int64).reshape(-1, 9),
+        paces=np.array([(pace.lines, pace.apart, pace.entered, pace.share, pace.more)
+                        for pace in flat.paces], dtype=np.float64).reshape(-1, 5),
+        records=np.array(flat.records, dtype=np.int64).reshape(-1, RECORD_WORDS),
+        kinds=np.array(flat.kinds, dtype=np.int64),
+        steps=np.array([steps + (0,) * (depths - len(steps)) for steps in flat.steps],
+                       dtype=np.int64).reshape(len(flat.steps), depths),
+        guards=np.array([(guard.offset, guard.limit, *guard.steps, *(0,) * (
+            depths - len(guard.steps))) for guard in flat.guards],
+            dtype=np.int64).reshape(len(flat.guards), 2 + depths),
+        inner=np.array(flat.inner, dtype=np.int64).reshape(-1, 2), enough_sets=flat.enough_sets)
 
 
 def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
@@ -162,112 +205,170 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
         run = []
         flat.skipped += part.skipped
         if part.rows is None:
-            _flatten_loop(part.body, part.extent, depth, flat, part.passes)
+            _flatten_loop(part.body, flat, part.extent, depth, part.passes)
             continue
-        start = len(flat.code)
-        flat.code.append([PHASE, 0, len(flat.phases), 0, 0, 0, 0, 0, 0])
+        start = _numbers(flat)[0]
+        _add_operation(flat, (PHASE, 0, len(flat.phases), 0, 0, 0, 0, 0, 0))
         flat.phases.append(part.rows)
-        _flatten_loop(part.body, FULL, depth, flat)
-        _flatten_loop(part.middle, MIDDLE, depth, flat)
-        _flatten_loop(part.plain, PLAIN, depth, flat)
-        flat.code.append([PHASE_END, 0, 0, 0, 0, start, 0, 0, 0])
+        _flatten_loop(part.body, flat, FULL, depth)
+        _flatten_loop(part.middle, flat, MIDDLE, depth)
+        _flatten_loop(part.plain, flat, PLAIN, depth)
+        _add_operation(flat, (PHASE_END, 0, 0, 0, 0, start, 0, 0, 0))
     _flatten_leaf(run, 1, depth, flat)
 
 
-def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat,
+def _flatten_loop(body: Tree, flat: _Flat, extent: int, depth: int,
                   passes: bool = False) -> None:
+    phases = _has_phases(body)
+    if flat.sketched and body and not phases:
+        _insert_sketch(flat, body, extent, depth, passes)
+        return
     leaf = [inner for inner in body if isinstance(inner, Stream)]
     if len(leaf) == len(body):
         _flatten_leaf(leaf, extent, depth, flat)
         return
     # Lines that phases left out fill are counted for all sets: a loop around them leaves none out.
-    blocks = find_blocks(body, depth, flat.geometry) if flat.grouped and not (
-        passes or _leaves_out(body)) else []
-    chunk = _has_phases(body) if passes else choose_chunk(blocks, flat.geometry)
-    places = _place_movers(body, depth, flat) if passes else _place_blocks(blocks, depth, flat)
-    start, first = len(flat.code), len(flat.places)
-    flat.code.append([])
-    _flatten_body(body, depth + 1, flat)
-    last, end = len(flat.places), len(flat.code)
+    pace, chunk = UNPACED, EVER
+    first, moving = _numbers(flat)[1], 0
+    if passes:
+        chunk, moving = phases, _place_movers(body, depth, flat)
+    elif flat.manner.grouped and not _leaves_out(body):
+        pace, moving = _place_blocks(body, depth, flat)
+    start, place = _numbers(flat)[:2]
+    operation = len(flat.code)
     enter, close = (PASSES, PASSES_END) if passes else (LOOP, END)
-    flat.code[start] = [enter, extent, depth, first, last, end, *places, chunk]
-    flat.code.append([close, extent, depth, first, last, start, *places, chunk])
+    _add_operation(flat, (), pace)
+    _flatten_body(body, depth + 1, flat)
+    end, last, *_ = _numbers(flat)
+    words = first, first + moving, chunk
+    flat.code[operation] = (enter, extent, depth, place, last, end, *words)
+    _add_operation(flat, (close, extent, depth, place, last, start, *words), pace)
+
+
+def _insert_sketch(flat: _Flat, body: Tree, *loop: Any) -> None:
+    """Insert the sketch of a tree or of a loop, which is made once."""
+    sketch = _find_sketch(flat.manner, UNBOUNDED, body, *loop)
+    if sketch.enough_sets > flat.sets:
+        sketch = _find_sketch(flat.manner, flat.sets, body, *loop)
+    flat.others.append((sketch, _own_numbers(flat), _numbers(flat)))
+    operations, records, guards, inner = sketch.numbers
+    flat.before = (flat.before[0] + operations, flat.before[1] + records,
+                   flat.before[2] + guards, flat.before[3] + inner)
+
+
+def _find_sketch(manner: Manner, sets: int, body: Tree, *loop: Any) -> Sketch:
+    """Return the sketch of a tree, or of a loop (extent, depth, passes), for a number of sets."""
+    key = id(body), manner, sets, *loop
+    known = _SKETCHES.get(key)
+    if known is None:
+        flat = _Flat(manner=manner, sets=sets, sketched=False)
+        if loop:
+            _flatten_loop(body, flat, *loop)
+        else:
+            _flatten_body(body, 0, flat)
+        if len(_SKETCHES) >= MOST_LOOPS:
+            _SKETCHES.clear()
+        known = _SKETCHES[key] = body, _make_sketch(flat)
+    return known[1]
+
+
+def _own_numbers(flat: _Flat) -> Numbers:
+    return len(flat.code), len(flat.records), len(flat.guards), len(flat.inner)
+
+
+def _numbers(flat: _Flat) -> Numbers:
+    """Count what has been made, sketches that go in between included."""
+    operations, records, guards, inner = flat.before
+    return (operations + len(flat.code), records + len(flat.records), guards + len(flat.guards),
+            inner + len(flat.inner))
+
+
+def _add_operation(flat: _Flat, words: Sequence[int], pace: Pace = UNPACED) -> None:
+    flat.code.append(words)
+    flat.paces.append(pace)
 
 
 def _has_phases(body: Tree) -> int:
     """One where a loop's body takes rows of a table, and none of it may be left out; else zero."""
-    return int(any(part.rows is not None or _has_phases(part.body)
-                   for part in body if isinstance(part, Repeat)))
+    return int(any([part.rows is not None or _has_phases(part.body)
+                    for part in body if isinstance(part, Repeat)]))
 
 
 def _leaves_out(body: Tree) -> bool:
     """Whether phases are left out of a loop."""
-    return any(bool(part.skipped) or _leaves_out(part.body)
-               for part in body if isinstance(part, Repeat))
+    return any([bool(part.skipped) or _leaves_out(part.body)
+                for part in body if isinstance(part, Repeat)])
 
 
-def _place_movers(body: Tree, depth: int, flat: _Flat) -> tuple[int, int]:
-    """Place what a loop run as passes moves; return where it begins and ends."""
-    first = len(flat.places)
-    movers = find_movers(body, depth, flat.geometry.line_bytes)
-    assert movers is not None, "only loops whose movers are known are marked"
-    flat.places.extend((mover, depth) for mover in movers)
-    flat.passes = True
-    return first, len(flat.places)
-
-
-def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> None:
+def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, flat: _Flat) -> None:
     if not leaf:
         return
-    line_bytes = flat.geometry.line_bytes
-    settled = flat.grouped and (flat.geometry.allocates or not any(stream.write for stream in leaf))
-    pieces: list[Piece] = []
-    chunk = 1
+    line_bytes, pace, chunk = flat.manner.line_bytes, UNPACED, 1
+    settled = flat.manner.grouped and (
+        flat.manner.allocates or not any([stream.write for stream in leaf]))
+    first = last = _numbers(flat)[1]
     if settled and len(leaf) == 1 and (
             len(leaf[0].steps_bytes) <= depth or leaf[0].steps_bytes[depth] >= 0):
         chunk = EVER
     elif settled and extent != 1:
         pieces = find_pieces(leaf, line_bytes)
-        if flat.geometry.hits_change:
-            pieces = join_pieces(pieces, flat.geometry)
-        chunk = count_iterations(pieces, depth, flat.geometry)
-    places = len(flat.places), len(flat.places) + len(pieces)
-    flat.places.extend((piece, depth) for piece in pieces)
-    first = len(flat.places)
-    flat.places.extend((stream, depth) for stream in leaf)
-    guarded = any(stream.guards for stream in leaf)
-    flat.code.append([LEAF, extent, depth, first, len(flat.places), guarded, *places, chunk])
+        if flat.manner.hits_change:
+            pieces, enough = join_pieces(pieces, line_bytes, flat.sets)
+            flat.enough_sets = max(flat.enough_sets, enough)
+        pace, chunk = pace_pieces(pieces, depth, line_bytes), EVER
+        for lead, reach, first_place, last_place in pieces:
+            _add_record(flat, TOLD, lead, depth, reach, (0, first_place, last_place))
+        last += len(pieces)
+    for stream in leaf:
+        _add_record(flat, STREAM, stream, depth, 0,
+                    (int(stream.follows), 2 * stream.operand + stream.write, 0))
+    end = _numbers(flat)[1]
+    guarded = any([bool(stream.guards) for stream in leaf])
+    _add_operation(flat, (LEAF, extent, depth, last, end, guarded, first, last, chunk), pace)
 
 
-def _place_blocks(blocks: list[Block], depth: int, flat: _Flat) -> tuple[int, int]:
-    """Place the blocks a loop moves, then the others; return where each of the two begin."""
-    still = [block for block in blocks if not block.steps_bytes[-1] and not block.guards]
-    moving = [block for block in blocks if block.steps_bytes[-1] or block.guards]
-    first = len(flat.places)
-    flat.places.extend((block, depth) for block in (*moving, *still))
-    return first, first + len(moving)
+def _add_record(flat: _Flat, kind: int, stream: Stream, depth: int, reach: int,
+                words: tuple[int, int, int]) -> None:
+    """Add the record of a stream, or of the pieces it leads."""
+    guards = flat.before[2] + len(flat.guards)
+    flat.guards += stream.guards
+    _append(flat, kind, stream.address, stream.steps_bytes, depth, reach,
+            (stream.write, 0, stream.operand, *words), (guards, guards + len(stream.guards), 0))
 
 
-def _pad(steps: tuple[int, ...], depths: int) -> list[int]:
-    return [*steps, *[0] * (depths - len(steps))]
-def _record(place: Stream | Block | Piece, step: int, first_guard: int,
-            told: bool) -> list[int]:
-    log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
-    part = bits = 0
-    reach = 0 if isinstance(place, Stream) else place.reach_bytes
-    kind = 2 * place.operand + place.write
-    if isinstance(place, Stream):
-        bits = int(place.follows)
-    elif isinstance(place, Piece):
-        kind, part = place.first_place, place.last_place
-    else:
-        part = place.part
-        kind = part if told else kind
-    return [place.address, step, log_step, reach, place.write, 0, place.operand, bits,
-            kind, part, 0, EVER, 0, first_guard,
-            first_guard + len(place.guards), 0]
+def _append(flat: _Flat, kind: int, address: int, steps: tuple[int, ...], depth: int, reach: int,
+            words: tuple[int, ...], ends: tuple[int, int, int]) -> None:
+    step = steps[depth] if depth < len(steps) else 0
+    log_step = step.bit_length() - 1 if (
+        step > 0 and step & (step - 1) == 0 and kind != MOVER) else -1
+    flat.records.append((address, step, log_step, reach, *words, 0, EVER, 0, *ends))
+    flat.kinds.append(kind)
+    flat.steps.append(steps)
 
 
-def _record_mover(mover: Mover, step: int, first_guard: int, first_inner: int) -> list[int]:
-    return [mover.address, step, -1, mover.reach_bytes, 0, 0, mover.operand, 0, 0,
-            mover.unit_bytes, 0, EVER, 0, first_guard, first_guard, first_inner]
+def _place_blocks(body: Tree, depth: int, flat: _Flat) -> tuple[Pace, int]:
+    """Place the blocks a loop moves, then the others; return how many it moves."""
+    runs, pace = find_blocks(body, depth, flat.manner)
+    guards, first, moving = flat.before[2] + len(flat.guards), len(flat.records), 0
+    ordered = sorted(runs.items(), key=lambda item: (not item[0][3][-1], item[0][0]))
+    for (part, operand, write, steps), spans in ordered:
+        kind = 2 * operand + write if flat.manner.hits_change else part
+        for low, high in spans:
+            _append(flat, TOLD, low, steps, depth, high - low,
+                    (write, 0, operand, 0, kind, part), (guards, guards, 0))
+        if steps[-1]:
+            moving = len(flat.records) - first
+    return pace, moving
+
+
+def _place_movers(body: Tree, depth: int, flat: _Flat) -> int:
+    """Place what a loop run as passes moves; return how many."""
+    movers = find_movers(body, depth, flat.manner.line_bytes)
+    assert movers is not None, "only loops whose movers are known are marked"
+    guards = flat.before[2] + len(flat.guards)
+    for mover in movers:
+        inner = flat.before[3] + len(flat.inner)
+        _append(flat, MOVER, mover.address, mover.steps_bytes, depth, mover.reach_bytes,
+                (0, 0, mover.operand, 0, 0, mover.unit_bytes), (guards, guards, inner))
+        flat.inner += [*mover.inner, *[(1, 0)] * (MAX_DIMENSIONS - len(mover.inner))]
+    return len(movers)

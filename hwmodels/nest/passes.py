@@ -96,6 +96,12 @@ def _as_passes(loop: Repeat) -> Repeat:
     return replace(loop, passes=True)
 
 
+@lru_cache(maxsize=MOST_LOOPS)
+def _find_loop_movers(loop: Repeat, depth: int, line_bytes: int) -> list[Mover] | None:
+    """Return what a loop moves: it is asked for again under other sizes of cache."""
+    return find_movers(loop.body, depth, line_bytes)
+
+
 def find_movers(body: Tree, depth: int, line_bytes: int) -> list[Mover] | None:
     """Find what a loop moves.
 
@@ -147,8 +153,7 @@ def _spread(stream: Stream, depth: int, extents: tuple[int, ...], line_bytes: in
             reach += size * (extent - 1)
         else:
             inner.append((extent, size))
-    unit = 0 if reach or far else line_unit(
-        replace(stream, steps_bytes=tuple(step for _, step in inner)), line_bytes)
+    unit = 0 if reach or far else line_unit(tuple([step for _, step in inner]), line_bytes)
     return low, reach, unit, tuple(inner)
 
 
@@ -168,12 +173,18 @@ def _pays(repeat: Repeat, cache: Cache, depth: int) -> bool:
     inner = [part for part in repeat.body if isinstance(part, Repeat)]
     if repeat.extent < MIN_EXTENT or not inner:
         return False
-    movers = find_movers(repeat.body, depth, cache.line_bytes)
+    movers = _find_loop_movers(repeat, depth, cache.line_bytes)
     if movers is None:
         return False
     live = 2 * sum(_share_changed(mover, cache) for mover in movers) + 2 / repeat.extent
-    cost = estimate_cost(repeat.body, cache.line_bytes)
-    return live <= MAX_LIVE and cost * (1 - live) > SET_NS * cache.sets
+    return live <= MAX_LIVE and (
+        _estimate_turn(repeat, cache.line_bytes) * (1 - live) > SET_NS * cache.sets)
+
+
+@lru_cache(maxsize=MOST_LOOPS)
+def _estimate_turn(loop: Repeat, line_bytes: int) -> float:
+    """Return what an iteration costs."""
+    return estimate_cost(loop.body, line_bytes)
 
 
 def _share_changed(mover: Mover, cache: Cache) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class Program:
     operands, told : ndarray
         Of each record, its operand, and whether bits tell if its lines are there.
     stored : tuple of int
-        Operands stored to.
+        Operands stored to, where windows tell of their lines.
     skipped : tuple of (int, bool, int)
         Operand, whether stores, and lines filled by phases that are not run: the counters begin
         with them.
@@ -122,8 +123,8 @@ class Parts:
     passes: tuple[int, int, int]
 
 
-def lay_out(cache: Cache, parts: Parts, records: tuple[np.ndarray, np.ndarray],
-            stored: tuple[int, ...], skipped: Sequence[tuple[int, bool, int]]) -> Program:
+def lay_out(cache: Cache, parts: Parts, told: np.ndarray,
+            skipped: Sequence[tuple[int, bool, int]]) -> Program:
     """Put the parts, then the rooms, behind a header that says where each begins.
 
     Parameters
@@ -132,12 +133,12 @@ def lay_out(cache: Cache, parts: Parts, records: tuple[np.ndarray, np.ndarray],
         Geometry and policy.
     parts : Parts
         Of the program.
-    records : tuple of ndarray
-        `operands` and `told` of the program.
-    stored, skipped : tuple
-        As of the program.
+    told : ndarray of bool
+        Of the program.
+    skipped : sequence of (int, bool, int)
+        Of the program.
     """
-    filled, policy = parts.filled, POLICIES[cache.replacement]
+    filled = parts.filled
     for operand, write, lines in skipped:
         filled["misses"][3 * operand + write] += lines
     places, end = {}, HEADER_WORDS + TREE_WORDS
@@ -147,12 +148,15 @@ def lay_out(cache: Cache, parts: Parts, records: tuple[np.ndarray, np.ndarray],
         end += size
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     filled["loops"][5] = places["clashes"].start
-    place_windows(filled["windows"], places["settled"].start)
-    work, (whose, told) = filled["work"].reshape(-1, RECORD_WORDS), records
-    work[told, BITS_WORD] = filled["windows"].reshape(-1, WINDOW_WORDS)[
-        whose[told], 2 + work[told, WRITE_WORD]]
+    work = filled["work"].reshape(-1, RECORD_WORDS)
+    whose, stored = work[:, OPERAND_WORD].copy(), ()
+    if len(filled["windows"]):
+        place_windows(filled["windows"], places["settled"].start)
+        work[told, BITS_WORD] = filled["windows"].reshape(-1, WINDOW_WORDS)[
+            whose[told], 2 + work[told, WRITE_WORD]]
+        stored = tuple(sorted({*whose[work[:, WRITE_WORD] > 0].tolist()}))
     header = _make_header(cache, parts, places, end)
-    header += _tree_masks(cache.ways if policy.tree else 1)
+    header += _tree_masks(cache.ways if POLICIES[cache.replacement].tree else 1)
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *filled.values()]),
                    words=end, changing=places["work"].start, records=places["work"],
                    misses=places["misses"], leaving=places["leaving"],
@@ -180,6 +184,7 @@ def _make_header(cache: Cache, parts: Parts, places: dict[str, slice], end: int)
         start["windows"], places["windows"].stop, start["settled"], places["settled"].stop, 0, end]
 
 
+@lru_cache
 def _tree_masks(ways: int) -> list[int]:
     """Per way, the bits of a pseudo-LRU tree its touch keeps and those it sets.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 from hwmodels.kernel import Guard
@@ -18,6 +19,8 @@ from hwmodels.nest.stream import Repeat, Stream, Tree
 
 CROWD = 6
 """Streams of a leaf beyond which they often meet in a set."""
+
+MOST_UNITS = 1 << 12
 
 UNROLL_STREAMS = 40
 """Streams a loop body may have after its inner loops are unrolled into it."""
@@ -203,32 +206,30 @@ def _drop_repeats(body: Tree, line_bytes: int, stores_settle: bool) -> Tree:
                 and (part.operand, part.write, part.steps_bytes, part.guards)
                 == (before.operand, before.write, before.steps_bytes, before.guards)
                 and (stores_settle or not part.write)):
-            unit = line_unit(part, line_bytes)
+            unit = line_unit(part.steps_bytes, line_bytes)
             if part.address // unit == before.address // unit:
                 continue
         kept.append(part)
     return tuple(kept)
 
 
-def line_unit(stream: Stream, line_bytes: int) -> int:
+@lru_cache(maxsize=MOST_UNITS)
+def line_unit(steps_bytes: tuple[int, ...], line_bytes: int) -> int:
     """Largest power of two, up to the line, that divides every step of a stream.
 
     Two streams with the same steps are always in the same line when their addresses agree
     above it.
     """
-    unit = line_bytes
-    for step in stream.steps_bytes:
-        unit = min(unit, step & -step) if step else unit
-    return unit
+    return min([line_bytes, *[step & -step for step in steps_bytes if step]])
 
 
 def class_of_lines(stream: Stream, line_bytes: int, place: int) -> object:
     """Equal for streams that are always in one line; a straddling access is its own."""
     if stream.follows:
         return place
-    unit = line_unit(stream, line_bytes)
-    return (stream.operand, stream.write, stream.steps_bytes, stream.guards,
-            stream.address // unit, unit)
+    steps = stream.steps_bytes
+    return (stream.operand, stream.write, steps, stream.guards,
+            stream.address // line_unit(steps, line_bytes))
 
 
 MAX_STREAMS = 600

@@ -65,12 +65,12 @@ def find_streaming(loop: Repeat, cache: Cache, operands: Sequence[Operand],
 @lru_cache(maxsize=MOST_LOOPS)
 def _find_touched(loop: Repeat, depth: int, line_bytes: int) -> tuple[list[Block], float]:
     """Blocks an iteration touches, and lines of them it enters; none where a loop goes down."""
-    runs = join_runs(((stream, 0, inner) for stream, inner in walk_extents(loop.body, ())),
+    runs = join_runs([(stream, 0, inner) for stream, inner in walk_extents(loop.body, ())],
                      depth, line_bytes, 16 * MOST_BLOCKS)
-    blocks = make_blocks(runs) if sum(map(len, runs.values())) <= MOST_BLOCKS else []
-    if any(block.steps_bytes[-1] < 0 for block in blocks):
+    if (sum(map(len, runs.values())) > MOST_BLOCKS
+            or any(steps[-1] < 0 for *_, steps in runs)):
         return [], 0.0
-    return blocks, moving_lines(blocks, line_bytes)
+    return make_blocks(runs), moving_lines(runs, line_bytes)
 
 
 def skip_rows(rows: np.ndarray, streaming: Streaming, cache: Cache,
