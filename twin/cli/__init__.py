@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from twin.cli.ending import Once, Verbs
-from twin.cli.summaries import summarise
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Predict": {"predict": "predict:predict", "whatif": "whatif:whatif",
@@ -72,6 +71,8 @@ class LateVerbs(Verbs):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the verbs in their groups."""
+        from twin.cli.summaries import summarise
+
         for group, verbs in GROUPS.items():
             told = {name: summarise(place) for name, place in verbs.items()}
             found = {name: self.get_command(ctx, name) if text is None

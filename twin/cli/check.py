@@ -36,8 +36,7 @@ from twin.cli.studying import show_several
 from twin.errors import DoesNotFitError, UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from twin.reports.tables.parts import Console
     from twin.verbs.check import Check
 
 Sure = Annotated[bool, typer.Option(

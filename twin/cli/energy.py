@@ -56,7 +56,7 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
     else:
         show(console, energy_table(found.measurement))
         accuracy = dict(found.measurement.header.environment)["accuracy"]
-        console.print(f"intervals rest on the meter: {accuracy}")
+        show(console, f"intervals rest on the meter: {accuracy}")
     warn([*([found.doubt] if found.doubt else []), *found.remarks])
     if found.steps is not None and not as_json:
         from twin.reports.tables.microbench import power_table

@@ -12,13 +12,19 @@ from hwmodels.errors import escape
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.console import Console as Drawing
+    from rich.console import ConsoleOptions, RenderableType
+
+    from twin.reports.tables.parts import Console, Content
 
 PIPED_COLUMNS = 1000
 """Width when no terminal limits it: no row is folded, so that grep and awk see whole lines."""
 
 LEAST_COLUMNS = 20
 """Width below which no table can be read."""
+
+STYLED = frozenset({"FORCE_COLOR", "TTY_COMPATIBLE"})
+"""Variables by which a user may ask for a terminal's styles where there is none."""
 
 
 def piped_columns() -> int:
@@ -31,6 +37,15 @@ def piped_columns() -> int:
 
 def open_console() -> Console:
     """Return stdout as a console: the terminal's width and colours, or wide and plain."""
+    from twin.reports.tables.parts import Page
+
+    if sys.stdout.isatty() or not STYLED.isdisjoint(os.environ):
+        return open_drawing()
+    return Page(width=piped_columns(), encoding=(sys.stdout.encoding or "utf-8").lower())
+
+
+def open_drawing() -> Drawing:
+    """Return stdout as a console of rich."""
     from rich.console import Console
     from rich.segment import Segment
 
@@ -51,14 +66,20 @@ def open_console() -> Console:
                         markup=False, emoji=False, soft_wrap=False)
 
 
-def show(console: Console, part: RenderableType) -> None:
+def show(console: Console, part: Content | RenderableType) -> None:
     """Print a part of the report; piped lines carry no blanks at their end."""
-    if console.is_terminal:
-        console.print(part)
-        return
-    with console.capture() as captured:
-        console.print(part)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    from twin.reports.tables.parts import Page, lines_of
+
+    lines = lines_of([part], console.width) if isinstance(console, Page) else None
+    if lines is None:
+        drawing: Any = open_drawing() if isinstance(console, Page) else console
+        if drawing.is_terminal:
+            drawing.print(part)
+            return
+        with drawing.capture() as captured:
+            drawing.print(part)
+        lines = captured.get().splitlines()
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def show_json(result: Any, **more: Any) -> None:

@@ -66,6 +66,5 @@ def test_counts_of_eight_bits_are_shown_modulo_256():
     samples = (*network.measurement.samples, count)
     table = metrics_table(replace(network, measurement=replace(
         network.measurement, samples=samples)))
-    units = {str(name): str(unit) for name, unit in zip(
-        table.columns[0].cells, table.columns[2].cells, strict=True)}
+    units = {cells[0]: cells[2] for cells, _ in table.rows}
     assert units["dwt_lsucnt"] == "events, modulo 256"

@@ -11,6 +11,11 @@ CHANGES = ({"clocks.cpu.frequency_hz": "80MHz"}, {"memories.flash.read_bytes": "
            {"placement.weights": "sram"})
 
 
+def cells_by_header(table):
+    headers = [column.header for column in table.columns]
+    return dict(zip(headers, zip(*(cells for cells, _ in table.rows), strict=True), strict=True))
+
+
 def whole(text: str) -> int:
     return int(str(text).replace(",", "").replace("+", "") or 0)
 
@@ -19,7 +24,7 @@ def whole(text: str) -> int:
 def test_columns_of_a_what_if_sum_to_their_totals(changes):
     deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0")
     table = _causes(twin.what_if(deployment, changes).difference)
-    by_name = {str(column.header): [str(cell) for cell in column.cells] for column in table.columns}
+    by_name = cells_by_header(table)
     for name in ("gap", "gap of energy, nJ"):
         *rows, total = (whole(cell) for cell in by_name[name])
         assert sum(rows) == total, name
@@ -28,9 +33,8 @@ def test_columns_of_a_what_if_sum_to_their_totals(changes):
 def test_ratios_are_headed_by_what_is_divided_by_what():
     deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0")
     changed = twin.what_if(deployment, {"clocks.cpu.frequency_hz": "60MHz"})
-    table = _totals(changed.difference)
-    column, = (one for one in table.columns if str(one.header) == "before /\nafter")
-    before, after = (next(str(cell) for cell in one.cells if str(cell).count(",") == 2)
-                     for one in table.columns if str(one.header) in ("before", "after"))
-    ratio = float(str(next(iter(column.cells))))
+    cells = cells_by_header(_totals(changed.difference))
+    before, after = (next(cell for cell in cells[name] if cell.count(",") == 2)
+                     for name in ("before", "after"))
+    ratio = float(cells["before /\nafter"][0])
     assert ratio == pytest.approx(whole(before) / whole(after), 0.01)

@@ -1,1 +1,1 @@
-"""Tables for people: what the command line prints, as rich renderables."""
+"""Tables for people: what the command line prints."""

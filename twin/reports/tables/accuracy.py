@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from twin.reports.tables.layout import add_row, new_table
+from twin.reports.tables.parts import Table
 
 if TYPE_CHECKING:
     from twin.network.accuracy import Accuracy

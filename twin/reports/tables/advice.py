@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_energy, format_frequency, format_size, format_time
 from twin.reports.tables.layout import add_row, new_table
 from twin.reports.tables.limits import format_chance
+from twin.reports.tables.parts import Content, Group, Text
 from twin.reports.tables.studies import WORDS, describe_limits, say_idle
 from twin.studies.advice import Advice
 from twin.studies.change import SURE, Change
@@ -19,9 +17,9 @@ SHOWN = 12
 """Changes shown."""
 
 
-def advice_report(advice: Advice) -> RenderableType:
+def advice_report(advice: Advice) -> Content:
     """Return the answer in a sentence, the changes as a table, and what they rest on."""
-    parts: list[RenderableType] = [Text(line) for line in summarise_advice(advice)]
+    parts: list[Content] = [Text(line) for line in summarise_advice(advice)]
     shown = advice.ranked[:SHOWN]
     if shown:
         parts += [Text(""), _change_table(shown)]
@@ -106,11 +104,11 @@ def _chance(change: Change) -> str:
     return "" if chance is None else f", met with {format_chance(chance)}"
 
 
-def _change_table(changes: Sequence[Change]) -> RenderableType:
+def _change_table(changes: Sequence[Change]) -> Content:
     headers = ("change", "effort", "time", "ratio", "energy", "ratio", "meets")
     table = new_table(headers, headers[2:])
-    table.caption, table.caption_justify = "ratio = before / after", "left"
-    table.padding = (0, 1, 0, 0)
+    table.caption = "ratio = before / after"
+    table.gap = 1
     for one in changes:
         row = one.row
         words = "\n".join(f"{path}={value}" for path, value in one.settings)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from hwmodels.quantities import format_energy, format_frequency, format_number, format_time
 from twin.prediction.ledger import (
     bill_time_us,
@@ -29,12 +25,13 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
+from twin.reports.tables.parts import Console, Content, Table, Text
 
 MOST_CAUSES, MOST_LAYERS = 5, 6
 """Rows of each table; the rest is summed in one."""
 
 
-def brief_report(prediction: Prediction, console: Console) -> RenderableType:
+def brief_report(prediction: Prediction, console: Console) -> Content:
     """Return what fits a screen of 40 lines; sums of both tables are the whole inference.
 
     Parameters
@@ -129,8 +126,8 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
                  "ms": f"{ms:,.3f}", "%": f"{share:.1f}", "uJ": format_number(energy, 1),
                  "largest cause": str(one.largest_cause) if alone else ""}
         add_row(table, [cells[header] for header in headers])
-    if natural_width(table, console) > console.width:
-        table.padding = (0, 1, 0, 0)
+    if natural_width(table) > console.width:
+        table.gap = 1
     return table
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from calibration.fitting.overlay import Entry, Learnt, Overlay
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Table, Text
 
 
-def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
+def overlay_table(overlay: Overlay, entry: Entry) -> Content:
     """Return one entry of an overlay: what it rests on, its factors, its residuals."""
     time = entry.time
     pairs = [
@@ -32,7 +29,7 @@ def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
     if time.tied:
         pairs.append(("fitted as one", ", ".join(time.tied)
                       + ": no row asks for prices of their own"))
-    parts: list[RenderableType] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
+    parts: list[Content] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
     if entry.energy is not None and entry.energy.rows and not entry.powers_of:
         parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
     worst = max(time.residuals.items(), key=lambda item: abs(item[1]), default=None)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs, graph_parameters
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Group, Table, Text
 from twin.studies.prices import describe_price
 
 if TYPE_CHECKING:
@@ -38,7 +35,7 @@ def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
     return table
 
 
-def board_report(board: Board, *, sources: bool) -> RenderableType:
+def board_report(board: Board, *, sources: bool) -> Content:
     """Return one board: its parts, and with `sources` every number with where it comes from."""
     cache_names = dict.fromkeys(name for name in (board.core.icache, board.core.dcache) if name)
     pairs = [
@@ -55,7 +52,7 @@ def board_report(board: Board, *, sources: bool) -> RenderableType:
         ("placement", ", ".join(f"{what} in {memory}" for what, memory in board.placement)),
         ("price", describe_price(board)),
     ]
-    parts: list[RenderableType] = [new_pairs(pairs), _memories_table(board.memories)]
+    parts: list[Content] = [new_pairs(pairs), _memories_table(board.memories)]
     if board.counters is not None:
         parts.append(new_pairs(_counter_pairs(board.counters)))
     if sources:
@@ -76,7 +73,7 @@ def runtimes_table(runtimes: Iterable[Runtime]) -> Table:
     return table
 
 
-def runtime_report(runtime: Runtime) -> RenderableType:
+def runtime_report(runtime: Runtime) -> Content:
     """Return one runtime with every number and its source."""
     return spaced([
         new_pairs([
@@ -97,7 +94,7 @@ def runtime_report(runtime: Runtime) -> RenderableType:
     ])
 
 
-def _list_learnt(runtime: Runtime) -> list[RenderableType]:
+def _list_learnt(runtime: Runtime) -> list[Content]:
     if runtime.learnt is None:
         return []
     from twin.reports.tables.learnt import NARROW, kernels_table
@@ -125,7 +122,7 @@ def facts_table(facts: Sequence[Fact]) -> Table:
     return table
 
 
-def entry_report(entry: Entry) -> RenderableType:
+def entry_report(entry: Entry) -> Content:
     """Return a glossary entry."""
     also = f" (also: {', '.join(entry.aliases)})" if entry.aliases else ""
     pairs = [(label, text) for label, text in (
@@ -133,8 +130,8 @@ def entry_report(entry: Entry) -> RenderableType:
         ("beware", entry.myth), ("source", entry.source),
         ("see", ", ".join(entry.see)),
     ) if text]
-    title = Text.assemble((entry.term, "bold"), (f"  {entry.kind}{also}", "dim"))
-    below: list[RenderableType] = [Text(""), new_pairs(pairs)] if pairs else []
+    title = Text(entry.term, style="bold", rest=f"  {entry.kind}{also}", rest_style="dim")
+    below: list[Content] = [Text(""), new_pairs(pairs)] if pairs else []
     return Group(title, Text(entry.text), *below)
 
 

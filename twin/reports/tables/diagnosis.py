@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from twin.attribution.diagnosis.error_model import STAND_IN
 from twin.attribution.diagnosis.faults import DECLARED, JOINED
 from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say_ratio
@@ -14,6 +11,7 @@ from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Group, Text
 
 MOST_FAULTS = 6
 FIT = "measured /\npredicted"
@@ -28,7 +26,7 @@ LEAST_SHOWN = 0.01
 """Of a cause, the least probability that is worth a row."""
 
 
-def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
+def diagnosis_report(diagnosis: Diagnosis) -> Content:
     """Return what is wrong, how sure that is and what would tell; then the faults, then on what."""
     return spaced([new_pairs(_answer(diagnosis)), *_weigh_faults(diagnosis),
                    new_pairs(_say_basis(diagnosis))])
@@ -63,7 +61,7 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     return lines
 
 
-def _weigh_faults(diagnosis: Diagnosis) -> list[RenderableType]:
+def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     """Return the likeliest faults, and under them what is evidence for each alike."""
     likeliest = diagnosis.findings[:MOST_FAULTS]
     shown = [one for one in diagnosis.by_kind if one in likeliest]
@@ -96,7 +94,7 @@ def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:
                               "any layer here")] if diagnosis.indistinct else [])]
 
 
-def possible_table(possible: Sequence[Possible], account: Account) -> RenderableType:
+def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     """Return which prices could explain what no counter tells, and what would say which."""
     columns = ("largest", "would account for", "5 to 95 %", "unsure by")
     table = new_table(("cause", *columns), columns, drops=("unsure by",), title=(
@@ -122,7 +120,7 @@ def _describe_counters(diagnosis: Diagnosis) -> str:
             f"{' and '.join(diagnosis.counters)}")
 
 
-def split_table(splits: Mapping[str, Split], difference: Difference) -> RenderableType:
+def split_table(splits: Mapping[str, Split], difference: Difference) -> Content:
     """Return the idealised split, for what was predicted and for what was diagnosed."""
     names = tuple(splits)
     table = new_table(("resource made ideal", *names), names)

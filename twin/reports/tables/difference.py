@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from hwmodels.quantities import format_frequency, format_number, significant
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import REPEATS_FLOOR, Diagnosis, explain_rows
@@ -21,6 +17,7 @@ from twin.prediction.ledger import explain_time
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 from twin.reports.tables.limits import format_chance
+from twin.reports.tables.parts import Content, Table, Text
 
 ABSENT = "-"
 """Where one side has no such line; `not known` would claim that it exists."""
@@ -52,18 +49,18 @@ def head_ratio(names: tuple[str, str]) -> str:
     return " /\n".join(names)
 
 
-def compare_report(view: View) -> RenderableType:
+def compare_report(view: View) -> Content:
     """Return layers, or an accelerator's report, with the ratio of every quantity."""
     if view.epochs is not None:
         return epochs_beside(view.epochs, name_sides(view.difference))
     return layers_beside(view.difference)
 
 
-def attribute_report(view: View) -> RenderableType:
+def attribute_report(view: View) -> Content:
     """Return both sides, the main account per part, its causes, totals, and the verdict."""
     difference, main = view.difference, view.difference.main
     verdicts = {} if view.diagnosis is None else _row_verdicts(main, view.diagnosis)
-    parts: list[RenderableType] = [
+    parts: list[Content] = [
         _sides(difference),
         _rows(difference, difference.first.part, (*main.rows, main.total),
               ("gap", "ratio", "told", "unexplained"), verdicts,
@@ -79,7 +76,7 @@ def attribute_report(view: View) -> RenderableType:
     return spaced(parts)
 
 
-def difference_report(difference: Difference, limit: float | None = None) -> RenderableType:
+def difference_report(difference: Difference, limit: float | None = None) -> Content:
     """Return set-ups, totals, parts and causes; `limit` marks what exceeds it."""
     parts = [_sides(difference), _totals(difference, limit)]
     if difference.main.parts:
@@ -90,7 +87,7 @@ def difference_report(difference: Difference, limit: float | None = None) -> Ren
     return spaced(parts)
 
 
-def what_if_report(changed: WhatIf) -> RenderableType:
+def what_if_report(changed: WhatIf) -> Content:
     """Return a what-if: what was set, totals before and after, and the causes that moved."""
     before, after = changed.before, changed.after
     deployment, difference = before.deployment, changed.difference
@@ -102,7 +99,7 @@ def what_if_report(changed: WhatIf) -> RenderableType:
     if idle_mw is not None and before.energy_uj is not None:
         pairs.append(("energy", f"above idle: the board's {idle_mw:,.0f} mW are not in it; advise "
                                 "and sweep count them"))
-    parts: list[RenderableType] = [new_pairs(pairs), _totals(difference)]
+    parts: list[Content] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)
     parts.append(_causes(difference) if moved else Text("no cause moved"))
     if changed.odds is not None and before.time_us != after.time_us:
@@ -115,7 +112,7 @@ def what_if_report(changed: WhatIf) -> RenderableType:
 
 # --- parts of every view -----------------------------------------------------------------------
 
-def _sides(difference: Difference) -> RenderableType:
+def _sides(difference: Difference) -> Content:
     def describe(side: Side) -> str:
         clocks = ", ".join(f"{name} {format_frequency(hertz)}"
                            for name, hertz in side.clocks_hz.items() if name != "timer")
@@ -239,7 +236,7 @@ def _row_verdicts(account: Account, diagnosis: Diagnosis) -> dict[int | None, st
 
 # --- beside: every quantity with its ratio -----------------------------------------------------
 
-def layers_beside(difference: Difference) -> RenderableType:
+def layers_beside(difference: Difference) -> Content:
     """Return layers and the inference, with the ratio first/second of every quantity."""
     names, accounts = name_sides(difference), difference.accounts
     headers = ["layer", "op"]
@@ -255,7 +252,7 @@ def layers_beside(difference: Difference) -> RenderableType:
                 cell for row in found for cell in _beside_cells(row))])
     add_row(table, ["total", "", *(cell for account in accounts
                                    for cell in _beside_cells(account.total))], "bold")
-    parts: list[RenderableType] = [table]
+    parts: list[Content] = [table]
     for account in accounts:
         ratios = sorted(row.ratio for row in account.parts if row.ratio is not None)
         if ratios:
@@ -276,14 +273,14 @@ def _beside_cells(row: Row | None) -> list[str]:
     return [f"{row.first:,}", f"{row.second:,}", COLUMNS["ratio"](row)]
 
 
-def epochs_beside(report: EpochReport, names: tuple[str, str]) -> RenderableType:
+def epochs_beside(report: EpochReport, names: tuple[str, str]) -> Content:
     """Return the whole model, a row per epoch, then every epoch line by line."""
     counts = [sum(one is not None for one in side) for side in (
         [pair.first for pair in report.pairs], [pair.second for pair in report.pairs])]
     count = str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} and {counts[1]}"
     title = f"whole model: sums over {count} epochs" if not report.gaps else \
         f"sums over the epochs both have whole, of {count}"
-    parts: list[RenderableType] = []
+    parts: list[Content] = []
     if report.whole:
         parts.append(_lines_table(title, report.whole, names))
     if report.gaps:

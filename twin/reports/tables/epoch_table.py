@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_time
 from twin.attribution.predicted import side_of_prediction
@@ -15,6 +11,7 @@ from twin.deployment.costs import EpochPrediction
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.epochs import model_lines
 from twin.reports.tables.layout import add_row, natural_width, new_table, spaced
+from twin.reports.tables.parts import Console, Content, Group, Table, Text
 
 _HEADERS = ("epoch", "type", "operations", "npu cycles", "compute", "pre", "post", "ms", "%",
             "90 % interval", "waits for")
@@ -24,13 +21,13 @@ _DROP_ORDER = ("compute", "post", "pre", "%", "type", "operations")
 """Columns given up, in this order, where the console has no room for all."""
 
 
-def epoch_table(prediction: Prediction, console: Console) -> RenderableType:
+def epoch_table(prediction: Prediction, console: Console) -> Content:
     """Return every epoch in a line and the whole model; `epochs_report` has all the lines."""
     rows = list(_rows(prediction))
     dropped: list[str] = []
     table = _lay_out(rows, dropped)
     for header in _DROP_ORDER:
-        if natural_width(table, console) <= console.width:
+        if natural_width(table) <= console.width:
             break
         dropped.append(header)
         table = _lay_out(rows, dropped)

@@ -6,27 +6,25 @@ import math
 import re
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from hwmodels.npu import BURST_BEATS
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, Side
 from twin.prediction.accelerator.report import Counters
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.layout import spaced
+from twin.reports.tables.parts import Content, Group, Text
 
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
 
 
-def epochs_report(prediction: Prediction) -> RenderableType:
+def epochs_report(prediction: Prediction) -> Content:
     """Return the epochs of a prediction with an accelerator."""
     return epochs_part(side_of_prediction(prediction))
 
 
-def epochs_part(side: Side) -> RenderableType:
+def epochs_part(side: Side) -> Content:
     """Return every epoch and the whole model, line by line as the profiler prints them."""
-    parts: list[RenderableType] = []
+    parts: list[Content] = []
     for epoch in side.parts:
         number = epoch.name.rpartition("_")[2]
         lines = [f"{epoch.name} (c_idx={epoch.index}, num={number}:{number}, c_type={epoch.op}, "

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-
 from twin.image.compile.build import Build
 from twin.image.compile.plan import FIRMWARE
 from twin.image.compile.verification import BoardRun
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Group, Table
 
 
-def build_report(build: Build) -> RenderableType:
+def build_report(build: Build) -> Content:
     """Return what was built, and its sizes beside the predicted ones."""
     sizes, placement = build.sizes, build.source.placement
     table = new_table(("bytes", "image", "predicted"), ("image", "predicted"))
@@ -39,7 +37,7 @@ def build_report(build: Build) -> RenderableType:
         *([f"by memory: {', '.join(lines)} bytes"] if lines else []))
 
 
-def run_report(run: BoardRun) -> RenderableType:
+def run_report(run: BoardRun) -> Content:
     """One row per layer: what was counted, and whether its output was right."""
     table = new_table(("layer", "op", run.counter, "output"), ("layer", run.counter))
     verdicts = {True: "equal", False: "DIFFERS", None: "float"}
@@ -56,7 +54,7 @@ def run_report(run: BoardRun) -> RenderableType:
                         "`twin measure`.")
 
 
-def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> RenderableType:
+def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> Content:
     """Several builds of one network side by side, each against the first."""
     headers = [build.compiler for build in builds]
     table: Table = new_table(("layer", "op", *headers), ("layer", *headers),

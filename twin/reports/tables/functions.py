@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
-
 from hwmodels.counts import Bill, merge_bills
 from hwmodels.quantities import apportion
 from twin.prediction.ledger import percentages
 from twin.prediction.prediction import Prediction
 from twin.reports.functions import list_costs
 from twin.reports.tables.layout import add_row, natural_width, new_table
+from twin.reports.tables.parts import Console, Table
 
 MOST_ROWS = 15
 NARROW = 28
@@ -50,7 +48,7 @@ def functions_table(prediction: Prediction, console: Console) -> Table:
                      f"{sum(cycles[name] for name in rest):,}",
                      f"{sum(shares[name] for name in rest):.1f}", ""))
     longest = max((len(row[0]) for row in rows), default=NARROW)
-    over = natural_width(_table(rows, longest), console) - console.width
+    over = natural_width(_table(rows, longest)) - console.width
     return _table(rows, longest if over <= 0 else max(NARROW, longest - over))
 
 

@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
+from twin.reports.tables.parts import Column, Console, Content, Group, Table, Text
 
 BAR_CELLS = 24
 """Characters of the longest bar of a table."""
-
-
-class NarrowingTable(Table):
-    """A table that gives up columns, in the order of `drops`, where there is no room for all."""
-
-    drops: Sequence[str] = ()
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render without the columns there is no room for, and name those."""
-        fitted, gone = self, list[str]()
-        for header in self.drops:
-            if natural_width(fitted, console) <= options.max_width:
-                break
-            if any(str(column.header) == header for column in self.columns):
-                gone.append(header)
-                fitted = self._without(gone)
-        yield from Table.__rich_console__(fitted, console, options)
-        if gone:
-            names = "; ".join(gone).replace("\n", " ")
-            yield Text(f"not shown at {options.max_width} columns: {names}", style="dim")
-
-    def _without(self, gone: Sequence[str]) -> NarrowingTable:
-        fitted = copy.copy(self)
-        kept = [column for column in self.columns if str(column.header) not in gone]
-        fitted.columns = [dataclasses.replace(column, _index=place)
-                          for place, column in enumerate(kept)]
-        return fitted
 
 
 def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = "",
@@ -58,34 +26,30 @@ def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = 
         Columns given up first where the console is too narrow for all.
     """
     right = set(numbers)
-    table = NarrowingTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
-                  title=Text(title, style="bold") if title else None, title_justify="left")
-    table.drops = tuple(drops)
-    for header in headers:
-        table.add_column(Text(header), justify="right" if header in right else "left",
-                         overflow="fold")
-    return table
+    return Table(columns=[Column(header=header, number=header in right) for header in headers],
+                 title=Text(title, style="bold") if title else None, drops=tuple(drops))
 
 
 def add_row(table: Table, cells: Iterable[str], style: str = "") -> None:
-    """Add a row; cells are plain text and never read as markup."""
-    table.add_row(*(Text(cell) for cell in cells), style=style)
+    """Add a row, the last cells of which may be missing."""
+    given = tuple(cells)
+    table.rows.append((given + ("",) * (len(table.columns) - len(given)), style))
 
 
 def new_pairs(pairs: Iterable[tuple[str, str]]) -> Table:
     """Return labels and what they stand for, one pair a line."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, text in pairs:
-        table.add_row(Text(label), Text(text))
-    return table
+    return Table(columns=[Column(style="dim", no_wrap=True, overflow="ellipsis"), Column()],
+                 headed=False, rows=[(pair, "") for pair in pairs])
 
 
-def natural_width(table: Table, console: Console) -> int:
+def natural_width(table: Table) -> int:
     """Columns of text the table needs to fold nothing."""
-    options = console.options.update(width=10_000)
-    return Measurement.get(console, options, table).maximum
+    width = table.natural_width()
+    if width is None:
+        from twin.reports.tables.drawn import measure
+
+        width = measure(table)
+    return width
 
 
 def draw_bar(share: float, console: Console, cells: int = BAR_CELLS) -> str:
@@ -98,9 +62,9 @@ def draw_bar(share: float, console: Console, cells: int = BAR_CELLS) -> str:
     return full * whole + (eighths[rest - 1] if rest else "")
 
 
-def spaced(parts: Sequence[RenderableType]) -> Group:
+def spaced(parts: Sequence[Content]) -> Group:
     """Put parts under each other with an empty line between."""
-    lines: list[RenderableType] = []
+    lines: list[Content] = []
     for position, part in enumerate(parts):
         lines += [Text(""), part] if position else [part]
     return Group(*lines)

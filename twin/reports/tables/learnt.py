@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rich.console import Console, RenderableType
-from rich.table import Table
-
 from twin.reports.tables.layout import add_row, natural_width, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Console, Content, Table
 from twin.runtimes import Runtime
 from twin.runtimes.counted.learnt import Learnt, LearntKernel, Series
 
@@ -15,7 +13,7 @@ NARROW = 20
 """Characters of a function's name where the terminal is narrow."""
 
 
-def learnt_report(runtime: Runtime, console: Console) -> RenderableType:
+def learnt_report(runtime: Runtime, console: Console) -> Content:
     """Return what a runtime's file has of programs.
 
     Parameters
@@ -31,7 +29,7 @@ def learnt_report(runtime: Runtime, console: Console) -> RenderableType:
              *(("counted by running ELF" if not place else "", source)
                for place, source in enumerate(learnt.sources))]
     table = kernels_table(learnt, 200)
-    if natural_width(table, console) > console.width:
+    if natural_width(table) > console.width:
         table = kernels_table(learnt, NARROW)
     return spaced([new_pairs(pairs), table])
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from hwmodels.quantities import format_number, significant
 from twin.prediction.limits import Requirement
 from twin.reports.tables.layout import add_row, new_table
+from twin.reports.tables.parts import Table
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval

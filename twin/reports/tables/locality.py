@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from hwmodels.quantities import format_frequency, format_size, format_time, significant
 from twin.prediction.locality import LayerLocality, Locality
 from twin.prediction.replacement import ReplacementRange
@@ -19,6 +15,7 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
+from twin.reports.tables.parts import Console, Content, Table, Text
 from twin.studies.caches import SweepPoint
 
 WORRYING = 0.10
@@ -27,7 +24,7 @@ WORRYING = 0.10
 
 def locality_report(locality: Locality, policies: ReplacementRange,
                     sweep: Sequence[SweepPoint], console: Console, prices: str = "stated",
-                    ) -> RenderableType:
+                    ) -> Content:
     """Return everything `twin cache` prints.
 
     Parameters
@@ -43,7 +40,7 @@ def locality_report(locality: Locality, policies: ReplacementRange,
     prices : str
         At which times were predicted: "stated", or what learnt ones rest on.
     """
-    parts: list[RenderableType] = [
+    parts: list[Content] = [
         new_pairs(header_pairs(locality)), layer_table(locality, console),
         Text(policy_line(policies, prices))]
     if sweep:
@@ -91,12 +88,11 @@ def layer_table(locality: Locality, console: Console) -> Table:
         table = new_table(columns, set(columns) - {"op", ""})
         for cells, style in rows:
             add_row(table, (cells.get(column, "") for column in columns), style=style)
-        if spare is None or natural_width(table, console) <= console.width:
+        if spare is None or natural_width(table) <= console.width:
             break
         columns.remove(spare)
     table.caption = Text("* more lines than the cache holds", style="dim") if any(
         layer.working_set_bytes > locality.capacity_bytes for layer in locality.layers) else None
-    table.caption_justify = "left"
     return table
 
 
@@ -138,5 +134,4 @@ def sweep_table(sweep: Sequence[SweepPoint], caches: Sequence[str]) -> Table:
             "-" if point is None else significant(100 * point.miss_ratio) for point in cells)))
     each = "each of " if len(caches) > 1 else ""
     table.caption = Text(f"size and ways of {each}{', '.join(caches)}", style="dim")
-    table.caption_justify = "left"
     return table

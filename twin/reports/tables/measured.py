@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-
 from calibration.measurement.counters import ALIASES
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import GOAL_TAIL
@@ -15,6 +12,7 @@ from calibration.virtual_board import VirtualBoard
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Table
 
 _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}
 _BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",
@@ -25,7 +23,7 @@ _EIGHT_BIT = re.compile(r"dwt_\w+cnt")
 """Event counters of the DWT: 8 bits wide, so a longer span is known modulo 256 only."""
 
 
-def measured_report(networks: Sequence[MeasuredNetwork]) -> RenderableType:
+def measured_report(networks: Sequence[MeasuredNetwork]) -> Content:
     """Return the report of one board: a table of layers for the last, percentiles of all."""
     main = networks[-1]
     return spaced([_heading(main), layers_table(main), percentiles_table(networks),
@@ -58,7 +56,7 @@ def virtual_boards_table(boards: Sequence[VirtualBoard]) -> Table:
     return table
 
 
-def _heading(network: MeasuredNetwork) -> RenderableType:
+def _heading(network: MeasuredNetwork) -> Content:
     header = network.measurement.header
     environment = dict(header.environment)
     clocks = ", ".join(f"{name} {hz / 1e6:g} MHz" for name, hz in header.clocks_hz)

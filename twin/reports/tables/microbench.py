@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-
 from calibration.microbench.machine import Machine, MemoryFound
 from calibration.microbench.probes import PowerStep
 from hwmodels.quantities import significant
 from twin.learning.portability.stated import Stated
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Table
 
 UNITS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "timer ticks"}
 
 
 def machine_report(machine: Machine, name: str,
-                   stated: Mapping[str, Stated] | None = None) -> RenderableType:
+                   stated: Mapping[str, Stated] | None = None) -> Content:
     """Return the tables of a machine.
 
     Parameters
@@ -30,7 +28,7 @@ def machine_report(machine: Machine, name: str,
         What its board file says of each memory, from `twin.learning.portability.stated`.
     """
     unit = UNITS[machine.counter]
-    parts: list[RenderableType] = [new_pairs((
+    parts: list[Content] = [new_pairs((
         ("board", name), ("kind", machine.kind),
         ("unit", f"{unit}; a step of a chase holds its load and {unit} of the loop")))]
     if machine.memories:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from twin.prediction.operands import ROLES, make_operand_ledger
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.layout import add_row, new_table
+from twin.reports.tables.parts import Table
 
 
 def operand_table(prediction: Prediction) -> Table:

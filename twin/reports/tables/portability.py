@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import list_first, significant
 from twin.learning.portability.plan import RUN, Expected, Ranking
 from twin.learning.portability.port import Ported
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Table, Text
 
 
-def ranking_report(ranking: Ranking) -> RenderableType:
+def ranking_report(ranking: Ranking) -> Content:
     """Return how much each micro-benchmark narrows the interval, and the best two."""
     certainty = ranking.certainty
-    parts: list[RenderableType] = [
+    parts: list[Content] = [
         new_pairs([*_what(ranking.prediction),
                    ("predicted", f"{_ms(ranking.prediction.time_us)} ms, "
                                  f"{interval_text(certainty.time_us)}"),
@@ -47,7 +44,7 @@ def narrowing_table(ranking: Ranking) -> Table:
     return table
 
 
-def ported_report(ported: Ported) -> RenderableType:
+def ported_report(ported: Ported) -> Content:
     """Return a prediction for a board nobody measured: figure, interval, what both rest on."""
     prediction, certainty = ported.prediction, ported.prediction.certainty
     assert certainty is not None
@@ -76,7 +73,7 @@ def ported_report(ported: Ported) -> RenderableType:
     for one in ported.behind:
         add_row(table, (one.board, one.core, one.runtime, one.kind, str(one.rows),
                         list_first(one.networks, 5) or "layers"))
-    parts: list[RenderableType] = [pairs, table]
+    parts: list[Content] = [pairs, table]
     if ported.ranking is not None:
         parts.append(narrowing_table(ported.ranking))
     return spaced(parts)

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from hwmodels.quantities import format_number
 from twin.learning.published import describe_sealed
 from twin.reports.tables.layout import add_row, new_table
+from twin.reports.tables.parts import Content, Group, Text
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def published_report(model: str, board: str,
-                     comparisons: Sequence[Comparison]) -> RenderableType:
+                     comparisons: Sequence[Comparison]) -> Content:
     """Return predicted beside every open row, how ratios lie, and sealed rows together only."""
     if not comparisons:
         return Text(f"no published result of {model} on {board} is known")
@@ -40,7 +38,7 @@ def published_report(model: str, board: str,
             format_number(item.predicted_ms, 2), _ratio(item.latency_ratio),
             format_number(row.energy_uj), "" if item.reason else format_number(item.predicted_uj),
             _ratio(item.energy_ratio), row.use, _note(item)))
-    parts: list[RenderableType] = [table]
+    parts: list[Content] = [table]
     for what, ratios in (("latency", [item.latency_ratio for item in comparisons]),
                          ("energy", [item.energy_ratio for item in comparisons])):
         known = sorted(ratio for ratio in ratios if ratio is not None)
@@ -50,7 +48,7 @@ def published_report(model: str, board: str,
     return Group(*parts[:1], Text(""), *parts[1:], *told)
 
 
-def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> RenderableType:
+def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Content:
     """Return open rows of several networks or boards as one table, sealed rows together only.
 
     Parameters
@@ -60,7 +58,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Re
     """
     headers = ("model", "board", "runtime", "MHz", "published", "predicted", "ratio", "of uJ")
     table = new_table(headers, headers[3:], drops=("MHz", "of uJ", "published", "predicted"))
-    told: list[RenderableType] = []
+    told: list[Content] = []
     for model, board, comparisons in views:
         shown = [one for one in comparisons if not one.sealed and not one.reason]
         told += [Text(f"{model} on {board}: {text}") for text in describe_sealed(comparisons)]

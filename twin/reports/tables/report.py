@@ -7,10 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.quantities import (
     format_count,
@@ -38,6 +34,7 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
+from twin.reports.tables.parts import Console, Content, Group, Table, Text
 
 _SHORT_OPS = {"depthwise_conv_2d": "depthwise", "transpose_conv_2d": "deconv",
               "fully_connected": "dense", "average_pool_2d": "avg_pool",
@@ -66,7 +63,7 @@ class _Row:
     cumulative: float
 
 
-def report(prediction: Prediction, console: Console) -> RenderableType:
+def report(prediction: Prediction, console: Console) -> Content:
     """Return everything `twin predict` prints.
 
     Parameters
@@ -86,16 +83,16 @@ def report(prediction: Prediction, console: Console) -> RenderableType:
     ])
 
 
-def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> RenderableType:
+def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> Content:
     """Return one row per layer, as wide as the console allows, with notes on what is marked."""
     rows = _make_rows(prediction, ledger)
     dropped: list[str] = []
     table = _layer_table(rows, prediction, _with_epochs(_WIDE, prediction))
-    if natural_width(table, console) > console.width:
+    if natural_width(table) > console.width:
         columns = _with_epochs(_NARROW, prediction)
         table = _layer_table(rows, prediction, columns)
         for header in _DROP_ORDER:
-            if natural_width(table, console) <= console.width:
+            if natural_width(table) <= console.width:
                 break
             dropped.append(header)
             columns = [column for column in columns if column[0] != header]
@@ -114,7 +111,7 @@ def bill_table(prediction: Prediction, ledger: Ledger, console: Console) -> Tabl
     Its bars are as long as the console leaves room for.
     """
     table = _bill_table(prediction, ledger, console, BAR_CELLS)
-    over = natural_width(table, console) - console.width
+    over = natural_width(table) - console.width
     return table if over <= 0 else _bill_table(prediction, ledger, console,
                                                max(1, BAR_CELLS - over))
 
@@ -234,7 +231,7 @@ def _layer_table(rows: Sequence[_Row], prediction: Prediction,
     table = new_table([column[0] for column in columns],
                       [column[0] for column in columns if column[1]])
     if columns[0][0] == "":
-        table.padding = (0, 1, 0, 0)
+        table.gap = 1
     for row in rows:
         add_row(table, [write(row) for _, _, write in columns])
     total = {

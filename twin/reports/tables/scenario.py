@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-from rich.table import Table
-
 from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Table
 
 if TYPE_CHECKING:
     from twin.studies.scenario.outcome import Outcome
@@ -25,9 +23,9 @@ def scenarios_table(scenarios: Mapping[str, Scenario]) -> Table:
     return table
 
 
-def scenario_report(outcome: Outcome) -> RenderableType:
+def scenario_report(outcome: Outcome) -> Content:
     """Return what happened, the time and energy of every state, and the clocks it had."""
-    parts: list[RenderableType] = [new_pairs(_summary(outcome)), _states(outcome)]
+    parts: list[Content] = [new_pairs(_summary(outcome)), _states(outcome)]
     if len(outcome.machine.speeds) > 1 or outcome.scenario.loads:
         parts.append(_speeds(outcome))
     return spaced(parts)

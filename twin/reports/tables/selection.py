@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
-
 from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
+from twin.reports.tables.parts import Console, Content, Group, Text
 from twin.reports.tables.studies import (
     Column,
     describe_limits,
@@ -23,9 +21,9 @@ from twin.studies.results import Row
 from twin.studies.selection import Choice, Selection
 
 
-def selection_report(selection: Selection, console: Console) -> RenderableType:
+def selection_report(selection: Selection, console: Console) -> Content:
     """Return the ranking of each network, its winners, and the infeasible boards with reasons."""
-    parts: list[RenderableType] = []
+    parts: list[Content] = []
     models = list(dict.fromkeys(one.row.model for one in selection.choices))
     for model in models:
         if parts:
@@ -37,12 +35,12 @@ def selection_report(selection: Selection, console: Console) -> RenderableType:
     return Group(*parts)
 
 
-def _model_parts(selection: Selection, model: str, console: Console) -> list[RenderableType]:
+def _model_parts(selection: Selection, model: str, console: Console) -> list[Content]:
     """Return the parts of one network."""
     mine = [one for one in selection.choices if one.row.model == model]
     feasible = [one for one in mine if one.row.met]
     asked = describe_limits(selection.limits) if selection.limits else "no limits"
-    parts: list[RenderableType] = [Text(
+    parts: list[Content] = [Text(
         f"{shorten(model)}: {len(feasible)} of {len(mine)} boards meet {asked}"
         if selection.limits else f"{shorten(model)}: {len(feasible)} of {len(mine)} boards run it",
         style="bold")]
@@ -75,7 +73,7 @@ def _say_winners(selection: Selection, model: str) -> list[str]:
     return [f"{', '.join(metrics)}: {text}" for text, metrics in told.items()]
 
 
-def _table(choices: Sequence[Choice], selection: Selection, console: Console) -> RenderableType:
+def _table(choices: Sequence[Choice], selection: Selection, console: Console) -> Content:
     scores = {id(one.row): one.score for one in choices}
     rows = [one.row for one in choices]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from twin.attribution.series import Series
 from twin.reports.tables.layout import add_row, new_table, spaced
+from twin.reports.tables.parts import Content, Text
 
 
-def series_report(series: Series) -> RenderableType:
+def series_report(series: Series) -> Content:
     """Return the median of each measurement of a series, and whether the level moved."""
     numbers = ("runs", f"median, {series.unit}", "% of the first")
     table = new_table(("measurement", *numbers), numbers)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Table, Text
 from twin.sessions.agreement import Agreement, Comparison
 from twin.sessions.session import Session
 
@@ -35,9 +32,9 @@ def _write_request(session: Session) -> str:
     return " ".join(words)
 
 
-def comparison_report(found: Comparison) -> RenderableType:
+def comparison_report(found: Comparison) -> Content:
     """Return what was asked that differs, versions, results, and causes where they are known."""
-    parts: list[RenderableType] = [_changes("asked", found.asked)]
+    parts: list[Content] = [_changes("asked", found.asked)]
     if found.agreement.versions:
         parts.append(_changes("made with", found.agreement.versions))
     if found.difference is not None and not found.agreement.is_same:
@@ -49,12 +46,12 @@ def comparison_report(found: Comparison) -> RenderableType:
     return spaced(parts)
 
 
-def agreement_report(found: Sequence[Agreement]) -> RenderableType:
+def agreement_report(found: Sequence[Agreement]) -> Content:
     """Return a line a run, and what differs below it."""
     table = new_table(("run", "verb", "report", "again", "says"),
                       drops=("again", "report", "verb"))
     table.columns[0].no_wrap = True
-    parts: list[RenderableType] = [table]
+    parts: list[Content] = [table]
     for one in found:
         says = "the same" if one.kept == one.again else (
             "the same but for rounding" if one.is_same else f"{one.count} values differ")
@@ -66,14 +63,14 @@ def agreement_report(found: Sequence[Agreement]) -> RenderableType:
     return spaced(parts)
 
 
-def _tell(one: Agreement) -> RenderableType:
+def _tell(one: Agreement) -> Content:
     if one.is_same:
         return Text("the results are the same, to nine digits")
     more = f", the first {len(one.differences)}" if one.count > len(one.differences) else ""
     return _changes(f"{one.count} values differ{more}", one.differences)
 
 
-def _changes(title: str, rows: Rows) -> RenderableType:
+def _changes(title: str, rows: Rows) -> Content:
     if not rows:
         return new_pairs([(title, "the same")])
     table = new_table((title, "before", "after"))

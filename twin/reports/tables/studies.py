@@ -6,10 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table as Sheet
-from rich.text import Text
-
 from hwmodels.quantities import (
     format_energy,
     format_frequency,
@@ -20,6 +16,9 @@ from hwmodels.quantities import (
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
 from twin.reports.tables.layout import natural_width
 from twin.reports.tables.limits import format_chance
+from twin.reports.tables.parts import Column as SheetColumn
+from twin.reports.tables.parts import Console, Content, Group, Text
+from twin.reports.tables.parts import Table as Sheet
 from twin.studies.limits import Limits
 from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table
@@ -41,7 +40,7 @@ Column = tuple[str, bool, Callable[[Row], str]]
 """Header, whether it holds numbers, and the cell of a row."""
 
 
-def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> RenderableType:
+def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
     """Return a table of rows, best first, what was asked above it and what failed below.
 
     Parameters
@@ -54,7 +53,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Renderab
         Most rows; 0 is all.
     """
     ranked = rank_rows(table)
-    parts: list[RenderableType] = [Text(line) for line in summarise(table)]
+    parts: list[Content] = [Text(line) for line in summarise(table)]
     if ranked:
         cut = _cut(ranked, shown)
         sheet, left_out = fit_columns(cut, console, table)
@@ -209,7 +208,7 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
         Whose width counts.
     """
     def fits(columns: Sequence[Column]) -> bool:
-        return natural_width(draw_columns(columns, rows), console) <= console.width
+        return natural_width(draw_columns(columns, rows)) <= console.width
 
     columns = list_them(True)
     if fits(columns):
@@ -297,19 +296,16 @@ def _mark(row: Row) -> str:
 
 def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
     """Return rows as a table without a frame; those that violate a limit are dim."""
-    sheet = Sheet(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for header, number, _ in columns:
-        sheet.add_column(Text(header), justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        style = "" if not row.violations else "dim"
-        sheet.add_row(*(Text(cell(row)) for _, _, cell in columns), style=style)
-    return sheet
+    return Sheet(
+        columns=[SheetColumn(header=header, number=number) for header, number, _ in columns], gap=1,
+        rows=[(tuple(cell(row) for _, _, cell in columns), "dim" if row.violations else "")
+              for row in rows])
 
 
-def list_failures(table: Table) -> list[RenderableType]:
+def list_failures(table: Table) -> list[Content]:
     """Return what cannot be, equal reasons together."""
     reasons = Counter((row.failure, row.reason) for row in table.failed)
-    lines: list[RenderableType] = []
+    lines: list[Content] = []
     for (kind, reason), count in reasons.most_common():
         lines.append(Text(f"{count} cannot be ({kind}): {reason}", style="red"))
     return [Text(""), *lines] if lines else []

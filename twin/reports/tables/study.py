@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table as Sheet
-from rich.text import Text
-
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Console, Content, Group, Text
+from twin.reports.tables.parts import Table as Sheet
 from twin.reports.tables.studies import sweep_report
 from twin.studies.results import Table
 from twin.studies.study.findings import WORDS, RowPair, tell
@@ -28,12 +26,12 @@ def studies_table(studies: Mapping[str, Study]) -> Sheet:
     return table
 
 
-def study_report(session: Session, table: Table, console: Console, rows: int) -> RenderableType:
+def study_report(session: Session, table: Table, console: Console, rows: int) -> Content:
     """Return what a study asks, what it found, and its rows."""
     study = session.study
     pairs = [("study", f"{study.name}: {study.question}" if study.question else study.name),
              ("twin", str(session.head["twin"]))]
-    parts: list[RenderableType] = [new_pairs(pairs), finding_text(study, table)]
+    parts: list[Content] = [new_pairs(pairs), finding_text(study, table)]
     if study.notes:
         parts.append(Group(*(Text(note, style="dim") for note in study.notes)))
     return spaced([*parts, sweep_report(table, console, rows)])
@@ -44,7 +42,7 @@ def finding_text(study: Study, table: Table) -> Group:
     return Group(*(Text(line) for line in tell(study, table)))
 
 
-def study_diff_report(pairs: Sequence[RowPair]) -> RenderableType:
+def study_diff_report(pairs: Sequence[RowPair]) -> Content:
     """Return rows that moved between two tables of the same study."""
     table = new_table(("configuration", "time", "energy", "now"), numbers=("time", "energy"))
     moved = [pair for pair in pairs if pair.has_moved]
@@ -82,9 +80,9 @@ def _tell_bytes(pair: RowPair) -> str:
     return ", ".join(found)
 
 
-def sensitivity_report(found: Sequence[Sensitivity]) -> RenderableType:
+def sensitivity_report(found: Sequence[Sensitivity]) -> Content:
     """Return a table for every model on every board, the axis that matters most first."""
-    parts: list[RenderableType] = []
+    parts: list[Content] = []
     for one in found:
         morris = one.method == "morris"
         index, spread = ("mean effect", "sd") if morris else ("total", "+-")

@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Group, RenderableType
-from rich.text import Text
-
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Group, Text
 
 if TYPE_CHECKING:
     from twin.deployment.transformations import Transformation
@@ -18,7 +16,7 @@ _SHOWN = 6
 """Values of a row at most."""
 
 
-def transformations_table(found: Sequence[Transformation]) -> RenderableType:
+def transformations_table(found: Sequence[Transformation]) -> Content:
     """Return one row per transformation that applies, and the reasons of the others below."""
     table = new_table(("--set", "effort", "values worth trying"))
     for one in found:
@@ -26,7 +24,7 @@ def transformations_table(found: Sequence[Transformation]) -> RenderableType:
             more = len(one.values) - _SHOWN
             add_row(table, (one.path, one.effort, ", ".join(one.values[:_SHOWN])
                             + (f" and {more} more" if more > 0 else "")))
-    parts: list[RenderableType] = [table]
+    parts: list[Content] = [table]
     others = [(one.path, re.sub(rf"^{re.escape(one.path)}(=\S+)?: ", "", one.reason))
               for one in found if not one.values]
     if others:

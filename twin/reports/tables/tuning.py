@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
-
 from hwmodels.quantities import format_number, format_size
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content
 
 if TYPE_CHECKING:
     from twin.studies.tune import Tuning
 
 
-def tuning_report(tuned: Tuning) -> RenderableType:
+def tuning_report(tuned: Tuning) -> Content:
     """Return one row per build, best predicted first, and how often prediction chose right."""
     table = new_table(("tile", "level", "predicted cycles", "RAM", "counted", ""),
                       ("tile", "predicted cycles", "RAM", "counted"))
