@@ -39,6 +39,7 @@ def main() -> None:
             from hwmodels.dataclass_code import keep_dataclass_code
 
             keep_dataclass_code(verb)
+            load_early(verb)
         app()
     except KeyboardInterrupt:  # before the command line could take it
         end_interrupted()
@@ -48,6 +49,17 @@ def main() -> None:
         raise
     finally:
         gc.freeze()  # Python looks for cycles once more as it ends, among all there is.
+
+
+def load_early(verb: str) -> None:
+    """Load a verb before the command line is read: deep in the stack numpy takes a third longer."""
+    from twin.cli import load_verb
+
+    try:
+        load_verb(verb)
+    except Exception:  # the command line meets it again, and says so
+        if was_interrupted():
+            raise
 
 
 def find_leftovers() -> list[str]:

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import textwrap
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -427,3 +428,23 @@ def test_a_command_has_one_thread_for_matrices_unless_asked(monkeypatch, asked):
             "    'numpy' in sys.modules, file=sys.stderr)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.split() == [asked or "1", "False"]
+
+
+@pytest.mark.parametrize("interrupted, code, told", [
+    (False, 70, "internal error: ImportError: broken"), (True, 130, "interrupted")])
+def test_a_verb_that_cannot_be_loaded_ends_as_any_other_failure(interrupted, code, told):
+    asked = "signal.raise_signal(signal.SIGINT)" if interrupted else "pass"
+    script = textwrap.dedent(f"""
+        import signal, sys, twin.cli, twin.__main__
+        def load_verb(name):
+            try:
+                {asked}
+            except KeyboardInterrupt:
+                pass
+            raise ImportError("broken")
+        twin.cli.load_verb = load_verb
+        sys.argv = ["twin", "predict", "kws"]
+        twin.__main__.main()""")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(told) and "Traceback" not in done.stderr
