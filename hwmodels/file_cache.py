@@ -15,15 +15,40 @@ import json
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
 from hwmodels.kernels.store import fingerprint_sources, open_files
 
 Made = TypeVar("Made")
+Parts = TypeVar("Parts", bound=tuple[object, ...])
 
 MOST_ENTRIES = 512
 """Of the folder: the oldest go."""
+
+
+class Same(Generic[Parts]):
+    """Key of what is kept of nouns in memory: equal to another of the very same nouns.
+
+    Parameters
+    ----------
+    parts : tuple of object
+        Held, so that no other object can take the place of one that is forgotten.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+
+    def __hash__(self) -> int:
+        """Return the hash of which they are."""
+        return hash(tuple(map(id, self.parts)))
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether all are the same objects."""
+        return isinstance(other, Same) and len(self.parts) == len(other.parts) and all(
+            one is another for one, another in zip(self.parts, other.parts, strict=True))
 
 
 class UnpackableError(TypeError):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from hwmodels.board.facts import Board, Memory
+from hwmodels.file_cache import Same
 from twin.deployment.memories import FLASH_ROLES, check_room
-from twin.deployment.placement import Placement, Plan, plan_placement
+from twin.deployment.placement import Fusion, Placement, Plan, plan_placement
 from twin.errors import DoesNotFitError, UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 KEPT = "kept_to_be_copied"
 """Part of the RAM: what start-up copies from RAM to RAM, where it is kept."""
+
+MOST_KEPT = 16
+"""Networks and memory plans, for the next deployment of the same; each holds its constants."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,20 +118,10 @@ class Draft:
     @cached_property
     def executed(self) -> Graph:
         """The graph that runs: without dead channels where the runtime removes them."""
-        graph = self.graph
-        if self.runtime.drops_dead_channels:
-            from twin.network.rewrites.dead_channels import drop_dead_channels
-
-            graph = drop_dead_channels(graph)
-        if self.runtime.fuses_padding:
-            from twin.network.rewrites.fused_padding import fuse_padding
-
-            graph = fuse_padding(graph)
-        if self.runtime.copies_shapes:
-            from twin.network.rewrites.copied_shapes import copy_shapes
-
-            graph = copy_shapes(graph)
-        return self.target.rewrite(graph, self)
+        return self.target.rewrite(_convert(
+            self.graph, drops_dead_channels=self.runtime.drops_dead_channels,
+            fuses_padding=self.runtime.fuses_padding,
+            copies_shapes=self.runtime.copies_shapes), self)
 
     @property
     def constants(self) -> str:
@@ -137,8 +131,8 @@ class Draft:
     @cached_property
     def placement(self) -> Placement:
         """The memory plan of the graph that runs."""
-        return plan_placement(self.executed, self.runtime, self.isa, self.plan.fusion,
-                              self.plan.rooms)
+        return _place(Same((self.executed, self.runtime, self.plan.fusion)), self.isa,
+                      tuple(self.plan.rooms))
 
     @property
     def weights_named(self) -> str:
@@ -237,6 +231,33 @@ class Draft:
         vars(other).update({name: value for name, value in vars(self).items()
                             if name not in vars(other)})
         return other
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _convert(graph: Graph, *, drops_dead_channels: bool, fuses_padding: bool,
+             copies_shapes: bool) -> Graph:
+    """Return the graph a runtime's compiler makes of a network."""
+    if drops_dead_channels:
+        from twin.network.rewrites.dead_channels import drop_dead_channels
+
+        graph = drop_dead_channels(graph)
+    if fuses_padding:
+        from twin.network.rewrites.fused_padding import fuse_padding
+
+        graph = fuse_padding(graph)
+    if copies_shapes:
+        from twin.network.rewrites.copied_shapes import copy_shapes
+
+        graph = copy_shapes(graph)
+    return graph
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _place(planned: Same[tuple[Graph, Runtime, Fusion]], isa: str,
+           rooms: tuple[int, ...]) -> Placement:
+    """Plan memory; boards, clocks and places that change afterwards leave the plan as it is."""
+    graph, runtime, fusion = planned.parts
+    return plan_placement(graph, runtime, isa, fusion, rooms)
 
 
 class Placer(Protocol):

@@ -108,6 +108,9 @@ class Fusion:
     ends: Mapping[int, int] = field(default_factory=dict)
 
 
+NO_FUSION = Fusion()
+
+
 class Plan:
     """The plan of a core: one arena, every layer on the core, nothing placed by itself.
 
@@ -117,7 +120,7 @@ class Plan:
     @property
     def fusion(self) -> Fusion:
         """What is taken off the memory plan."""
-        return Fusion()
+        return NO_FUSION
 
     @property
     def homes(self) -> Mapping[int, Home]:
@@ -172,7 +175,7 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     return 8 * max(1, len(weights.quantization.scales))
 
 
-def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion | None = None,
+def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion = NO_FUSION,
                    rooms: Sequence[int] = ()) -> Placement:
     """Plan the arena (greedy by size, as TFLite Micro does) and lay out the weights.
 
@@ -184,7 +187,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion | No
         Says alignment, scratch, and which operators work in place.
     isa : str
         Instruction set, which scratch sizes depend on.
-    fusion : Fusion, optional
+    fusion : Fusion
         What an accelerator runs.
     rooms : sequence of int
         Bytes in each memory the arena is split between; empty: it is one.
@@ -205,7 +208,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion | No
     ----------
     TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
     """
-    requests = _collect_requests(graph, runtime, isa, fusion or Fusion())
+    requests = _collect_requests(graph, runtime, isa, fusion)
     arena_bytes, parts = _lay_out_arena(graph, runtime, requests, rooms)
     slots = [
         ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,

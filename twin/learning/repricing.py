@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.counts import ISSUE_EVENTS
+from hwmodels.file_cache import Same
 from hwmodels.prices import derive_prices
 from twin.deployment.deployment import Deployment
 from twin.learning.calibration import Calibration
@@ -20,7 +21,6 @@ from twin.learning.tally import (
     STALL_EVENTS,
     TIME_PRICES,
 )
-from twin.prediction.host import Priced
 from twin.prediction.rates import CORE_EVENTS
 from twin.runtimes import Runtime
 
@@ -57,22 +57,22 @@ def apply_factors(deployment: Deployment, time: Mapping[str, float],
     time, energy : mapping of str to float
         Factors by price, of `TIME_PRICES` and `ENERGY_PRICES`.
     """
-    runtime, board = _apply(Priced(deployment.board, deployment.runtime), tuple(time.items()),
+    runtime, board = _apply(Same((deployment.board, deployment.runtime)), tuple(time.items()),
                             tuple(energy.items()))
     return deployment.repriced(runtime=runtime, board=board)
 
 
 @lru_cache(maxsize=16)
-def _apply(priced: Priced, times: tuple[tuple[str, float], ...],
+def _apply(priced: Same[tuple[Board, Runtime]], times: tuple[tuple[str, float], ...],
            energies: tuple[tuple[str, float], ...]) -> tuple[Runtime, Board]:
     """Return what deployments with the same board and runtime share."""
-    runtime, time, energy = priced.runtime, dict(times), dict(energies)
+    (board, runtime), time, energy = priced.parts, dict(times), dict(energies)
     efficiency = {family: runtime.efficiency.get(family, 1.0) * float(time.get(price, 1.0))
                   for price, families in FAMILIES_OF.items() for family in families}
     return (dataclasses.replace(
                 runtime, efficiency=efficiency,
                 dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),
-            _reprice(priced.board, float(time.get("memory", 1.0)),
+            _reprice(board, float(time.get("memory", 1.0)),
                      {name: energy.get(name, 1.0) for name in ENERGY_PRICES}))
 
 

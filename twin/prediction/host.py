@@ -17,6 +17,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
+from hwmodels.file_cache import Same
 from hwmodels.paths.exposure import count_once
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
@@ -31,30 +32,13 @@ from twin.runtimes.runtime import COPY
 
 def runtime_prices(deployment: Deployment) -> Prices:
     """Return the board's prices and what the runtime charges: calling a kernel, preparing one."""
-    return _derive(Priced(deployment.board, deployment.runtime))
-
-
-class Priced:
-    """A board and a runtime, equal to another pair when they are the very same."""
-
-    __slots__ = ("board", "runtime")
-
-    def __init__(self, board: Board, runtime: Runtime) -> None:
-        self.board, self.runtime = board, runtime
-
-    def __hash__(self) -> int:
-        """Return the hash of which two they are."""
-        return hash((id(self.board), id(self.runtime)))
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both are the same objects."""
-        return (isinstance(other, Priced) and self.board is other.board
-                and self.runtime is other.runtime)
+    return _derive(Same((deployment.board, deployment.runtime)))
 
 
 @lru_cache(maxsize=16)
-def _derive(priced: Priced) -> Prices:
-    prices, runtime = derive_prices(priced.board), priced.runtime
+def _derive(priced: Same[tuple[Board, Runtime]]) -> Prices:
+    board, runtime = priced.parts
+    prices = derive_prices(board)
     slot = prices.price("alu_issue", "")
 
     def price(place: str, cycles: float, what: str) -> Price:

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,9 @@ _NAMED = re.compile(r'^REWRITE = Rewrite\(\s*name="(network\.\w+)"', re.MULTILIN
 EFFORTS = ("setting", "rebuild", "conversion", "retraining")
 """What a change asks of its user, least first: another line of a configuration; building the
 program again; converting the trained network again; training it again."""
+
+MOST_KEPT = 16
+"""Changed networks, for the next deployment of the same; each holds its constants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +117,16 @@ def rewrite_network(graph: Graph, changes: Mapping[str, object]) -> Graph:
     NotApplicableError
         When a change does not apply to this network, with the reason.
     """
+    return _rewrite(graph, tuple((name, str(value).strip()) for name, value in changes.items()))
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _rewrite(graph: Graph, changes: tuple[tuple[str, str], ...]) -> Graph:
+    """Change a network; the same graph, changed again in the same way, is the very same one."""
     from twin.errors import ModelError
     from twin.network.readers.verification import verify_graph
 
-    asked = sorted(((load_rewrite(name), str(value).strip()) for name, value in changes.items()),
+    asked = sorted(((load_rewrite(name), value) for name, value in changes),
                    key=lambda one: (one[0].stage, one[0].name))
     for rewrite, value in asked:
         changed = rewrite.apply(graph, value)
