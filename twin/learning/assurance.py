@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from calibration.fitting.intervals import (
 )
 from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
+from twin.deployment.deployment import Deployment
 from twin.learning.calibration import Calibration
 from twin.learning.distance import between_sd, far_sd, find_extrapolation
 from twin.learning.repricing import power_of, waits_on_memory
@@ -142,33 +144,36 @@ def _untold(prediction: Prediction, calibration: Calibration, totals: np.ndarray
     """Return how far each layer's cost is left open by rows of the library, shape (layers,)."""
     found, outside = [], list_external(prediction.deployment.board)
     beyond = left_untold(calibration.operators.get(EXTERNAL, 0.0), BORROWED_SD)
-    for layer, left, total in zip(prediction.layers, doubt_operators(prediction, calibration),
-                                  totals, strict=True):
+    doubts = doubt_operators(prediction.deployment, [layer.assumed for layer in prediction.layers],
+                             calibration)
+    for layer, left, total in zip(prediction.layers, doubts, totals, strict=True):
         waiting = sum(line.cycles for line in layer.bill.lines if line.place in outside)
         part = waiting / total if total else 0.0
         found.append((1 - part) * left + part * beyond)
     return np.array(found)
 
 
-def doubt_operators(prediction: Prediction, calibration: Calibration) -> np.ndarray:
+def doubt_operators(deployment: Deployment, assumed: Sequence[bool],
+                    calibration: Calibration) -> np.ndarray:
     """Return how far rows leave what each layer's operator costs beside others, shape (layers,).
 
     Parameters
     ----------
-    prediction : Prediction
+    deployment : Deployment
         At the calibration's prices or any others.
+    assumed : sequence of bool
+        Which layers' costs nothing stands behind.
     calibration : Calibration
         Whose rows tell of operators; an operator whose instructions were counted needs none.
     """
-    deployment, told = prediction.deployment, calibration.operators
-    closed = deployment.runtime.structure == "assumed"
+    told, closed = calibration.operators, deployment.runtime.structure == "assumed"
     found = np.array([
-        left_untold(told.get(name, 0.0), BORROWED_SD if closed or made.assumed else OPERATOR_SD)
-        for made, name in zip(prediction.layers, name_operators(deployment), strict=True)])
+        left_untold(told.get(name, 0.0), BORROWED_SD if closed or unknown else OPERATOR_SD)
+        for unknown, name in zip(assumed, name_operators(deployment), strict=True)])
     if calibration.counted:
         from twin.learning.counted import list_counted
 
-        found[list_counted(prediction)] = 0.0
+        found[list_counted(deployment, assumed)] = 0.0
     return found
 
 

@@ -44,7 +44,7 @@ from twin.learning.repricing import apply_factors
 from twin.learning.rows import doubt, fill_rows
 from twin.learning.spans import Span, list_spans
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
-from twin.prediction.prediction import TEMPERATURES, predict
+from twin.prediction.prediction import TEMPERATURES
 
 ERRORS = ("raise", "keep")
 """What becomes of a configuration that cannot be: the first is raised, or all are kept as rows."""
@@ -120,12 +120,11 @@ class _Maker:
 
     def _multiply(self, group: Group) -> None:
         deployment, rows, chosen = group.deployment, group.rows, self._choose(group.deployment)
-        doubted = None
+        doubted, cold = None, self.temperature == "cold"
+        item = itemise(deployment, cold=cold, unsure=chosen is not None, top=group.top)
         if chosen is not None:
-            doubted = doubt(predict(deployment, temperature=self.temperature), chosen)
+            doubted = doubt(deployment, chosen, cold=cold)
             self.level = chosen.entry.time.band.level
-        item = itemise(deployment, cold=self.temperature == "cold", unsure=doubted is not None,
-                       top=group.top)
         fill_rows(
             self.batch, rows, item, doubted, hertz=group.hertz, toward=group.toward,
             time=self._factors(rows, TIME_PRICES, self.variation.time,

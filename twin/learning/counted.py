@@ -10,6 +10,7 @@ another instruction set only.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from twin.learning.tally import OWN_FAMILIES, TIME_PRICES
 from twin.runtimes.library import find_operators
 
 if TYPE_CHECKING:
-    from twin.prediction.prediction import Prediction
+    from twin.deployment.deployment import Deployment
     from twin.runtimes.runtime import Runtime
 
 ALIKE = ("rv32imc", "xtensa-lx7")
@@ -72,9 +73,8 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
     return HERE if counted_here else CARRIED if carried and core.isa in ALIKE else ""
 
 
-def list_counted(prediction: Prediction) -> np.ndarray:
+def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
     """Return which layers' instructions were counted, here or elsewhere, shape (layers,)."""
-    deployment = prediction.deployment
     runtime, graph, core = deployment.runtime, deployment.executed, deployment.board.core
     if runtime.counted is not None:
         from twin.runtimes.counted.lower import stands_in
@@ -84,9 +84,9 @@ def list_counted(prediction: Prediction) -> np.ndarray:
         return np.array([not stands_in(*runtime.counted, graph, layer, near)
                          for layer in graph.layers])
     own = find_operators(runtime.library)
-    return np.array([layer.op in own and not made.assumed
+    return np.array([layer.op in own and not unknown
                      and layer_dtype(graph, layer) in runtime.dtypes
-                     for layer, made in zip(graph.layers, prediction.layers, strict=True)])
+                     for layer, unknown in zip(graph.layers, assumed, strict=True)])
 
 
 def know_core(time: Learnt, basis: str) -> Learnt | None:

@@ -11,15 +11,15 @@ far as layers do not hide it, which depends on the factors: it is held as copies
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 
 from hwmodels.counts import CAUSES, EVENTS, ISSUE_EVENTS, Prices
-from hwmodels.paths.exposure import expose
-from hwmodels.paths.timing import Floats, read_timing
+from hwmodels.paths.exposure import expose_once
+from hwmodels.paths.timing import Floats, Places, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.deployment.transfers import Transfers
@@ -37,6 +37,9 @@ from twin.prediction.structure import Groups, Structure, find_structure
 
 POWERS = 3
 """Energy prices of work: activity, stall, memory; the others are of being powered."""
+
+STRUCTURES_KEPT = 256
+"""Whose lines' columns are kept, beside the structures in memory."""
 
 _CALL, _MEMORY = TIME_PRICES.index("call"), TIME_PRICES.index("memory")
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
@@ -128,7 +131,8 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
     prices, lower = ends[0], cache(partial(lower_network, deployment))
     structure = find_structure(deployment, lower, cold=cold)
     layers, causes, columns = len(structure.layers), len(CAUSES), _columns(structure)
-    occurred, exposed = _expose(structure, deployment)
+    read = cache(partial(read_timing, deployment.board))
+    occurred, exposed = expose_once(structure.sheet, read(structure.sheet.places))
     by_layer, price, work = list_lines(structure).layers, columns.price, columns.work
     cycles = exposed * rate_lines(structure, prices, deployment.runtime.efficiency)[0]
     calls = np.array(count_calls(structure, deployment.runtime), dtype=np.float64)
@@ -157,7 +161,7 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
         energy_pj=energy_pj, cause_cycles=cause_cycles, cause_pj=cause_pj,
         clock_tree_pj=np.array([_pj(one, "clock_tree") for one in ends]),
         leakage_pj=np.array([_pj(one, "leakage") for one in ends]),
-        rivals=_itemise_rivals(deployment, prices, lower) if unsure else np.ones(
+        rivals=_itemise_rivals(deployment, prices, lower, read) if unsure else np.ones(
             (1, layers, len(TIME_PRICES))),
         brought=_itemise_transfers(deployment, ends))
 
@@ -191,6 +195,7 @@ class _Columns:
         return np.array([place in names for place in self.places], dtype=bool)
 
 
+@lru_cache(maxsize=STRUCTURES_KEPT)
 def _columns(structure: Structure) -> _Columns:
     lines = list_lines(structure)
     price = [TIME_PRICES.index(price_of_family(family)) if family else
@@ -206,12 +211,7 @@ def _columns(structure: Structure) -> _Columns:
         places=[place for _, _, place, _ in structure.sheet.lines])
 
 
-def _expose(structure: Structure, deployment: Deployment) -> tuple[Floats, Floats]:
-    sheet = structure.sheet
-    occurred, exposed = expose(sheet, read_timing(deployment.board, sheet.places)[None])
-    return occurred[0], exposed[0]
-
-
+@lru_cache(maxsize=STRUCTURES_KEPT)
 def _share_evenly(structure: Structure) -> Floats:
     shares = np.zeros((len(structure.layers), len(TIME_PRICES)))
     for row, layer in zip(shares, structure.layers, strict=True):
@@ -220,8 +220,9 @@ def _share_evenly(structure: Structure) -> Floats:
     return shares
 
 
-def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups) -> Floats:
-    """Cycles by layer and price under every policy; the prices are the same."""
+def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups,
+                    read: Callable[[Places], Floats]) -> Floats:
+    """Cycles by layer and price under every policy; prices and timing are the same."""
     open_caches = list_open(deployment.board)
     rivals = [one for _, one in list_rivals(deployment, open_caches)] if open_caches else []
     rows = np.zeros((max(1, len(rivals)), len(deployment.graph.layers), len(TIME_PRICES)))
@@ -229,7 +230,7 @@ def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups) -> Fl
         structure = find_structure(rival, lower, cold=False)
         rates, _ = rate_lines(structure, prices, deployment.runtime.efficiency)
         np.add.at(row, (list_lines(structure).layers, _columns(structure).price),
-                  _expose(structure, rival)[1] * rates)
+                  expose_once(structure.sheet, read(structure.sheet.places))[1] * rates)
         row[:, _CALL] += np.array(count_calls(structure, deployment.runtime)) * prices.price(
             "kernel_dispatch", "").cycles
     return rows if rivals else np.ones_like(rows)

@@ -6,6 +6,7 @@ Equations are those of `twin.learning.assurance.assure`, a row at a time there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Learnt
 from hwmodels.counts import CAUSES
 from hwmodels.paths.timing import Floats
+from twin.deployment.core import lower_network
+from twin.deployment.deployment import Deployment
 from twin.deployment.transfers import expect_waits
 from twin.learning.assurance import doubt_operators
 from twin.learning.batch import Batch, LayerArrays
@@ -27,7 +30,8 @@ from twin.learning.calibration import Calibration
 from twin.learning.distance import between_sd, far_sd
 from twin.learning.itemised import POWERS, Itemised
 from twin.learning.tally import ENERGY_PRICES, EXTERNAL, TIME_PRICES
-from twin.prediction.prediction import Prediction
+from twin.prediction.prediction import list_assumed
+from twin.prediction.structure import find_structure
 
 ROWS = 4096
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
@@ -62,11 +66,12 @@ class Doubt:
     least_power: float
 
 
-def doubt(prediction: Prediction, calibration: Calibration) -> Doubt:
-    """Return what intervals of a prediction, and of others of its structure, come from."""
-    deployment = prediction.deployment
+def doubt(deployment: Deployment, calibration: Calibration, *, cold: bool) -> Doubt:
+    """Return what intervals of a deployment, and of others of its structure, come from."""
+    structure = find_structure(deployment, partial(lower_network, deployment), cold=cold)
+    assumed = list_assumed(deployment, structure.layers)
     return Doubt(
-        calibration=calibration, untold=doubt_operators(prediction, calibration),
+        calibration=calibration, untold=doubt_operators(deployment, assumed, calibration),
         beyond=left_untold(calibration.operators.get(EXTERNAL, 0.0), BORROWED_SD),
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),

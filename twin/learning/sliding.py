@@ -23,7 +23,6 @@ from twin.learning.configurations import are_own, sign_board
 from twin.learning.itemised import Itemised, itemise
 from twin.learning.rows import Doubt, doubt, fill_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
-from twin.prediction.prediction import predict
 from twin.prediction.replacement import is_itemised
 
 MOST_TIMINGS = 128
@@ -192,7 +191,7 @@ class Slide:
     def _base_doubt(self) -> Doubt:
         chosen = choose_calibration(self.base, self.calibration)
         assert chosen is not None  # It depends on board and library, not on the clock.
-        return doubt(predict(self.base, temperature=self.temperature), chosen)
+        return doubt(self.base, chosen, cold=self.temperature == "cold")
 
 
 def _list_clocks(board: Board) -> dict[str, float]:

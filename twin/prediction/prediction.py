@@ -22,6 +22,7 @@ from twin.network.graph import Layer
 from twin.network.operators import bytes_moved, is_alias, is_assumed, layer_macs
 from twin.prediction.certainty import Certainty
 from twin.prediction.host import price_on_core, runtime_prices
+from twin.prediction.structure import Call
 
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
@@ -314,8 +315,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
         index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
         output_shape=graph.tensors[layer.outputs[0]].shape, macs=layer_macs(graph, layer),
         bytes_moved=bytes_moved(graph, layer), alias=is_alias(layer),
-        assumed=(layer.assumed or is_assumed(layer) or cost.assumed
-                 or _borrows_int8(deployment, layer, cost.kernels)),
+        assumed=cost.assumed or _is_assumed(deployment, layer, cost.kernels),
         kernels=cost.kernels,
         clock=clock, cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, deployment.board),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
@@ -397,7 +397,23 @@ def say_above_idle(idle_mw: float) -> str:
             f"{idle_mw:,.0f} mW it draws idle")
 
 
-def _borrows_int8(deployment: Deployment, layer: Layer, kernels: tuple[str, ...]) -> bool:
-    """Whether 16-bit activations are priced with the structure of int8 kernels."""
+def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tuple[bool, ...]:
+    """Return which layers' costs are assumed, without pricing any: `LayerPrediction.assumed`.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        All of it on the core.
+    layers : sequence of sequence of Call
+        Kernels of each layer.
+    """
+    return tuple(any(kernel.assumed for kernel in kernels)
+                 or _is_assumed(deployment, layer, [kernel.name for kernel in kernels])
+                 for layer, kernels in zip(deployment.graph.layers, layers, strict=True))
+
+
+def _is_assumed(deployment: Deployment, layer: Layer, kernels: Sequence[str]) -> bool:
+    """Whether nothing stands behind a layer's cost, or 16-bit activations borrow int8 kernels."""
     wide = deployment.graph.tensors[layer.outputs[0]].dtype == "int16"
-    return wide and any("_s8" in name for name in kernels)
+    return (layer.assumed or is_assumed(layer)
+            or (wide and any("_s8" in name for name in kernels)))
