@@ -5,7 +5,7 @@ for one in list_transformations(deployment): print(one.path, one.values, one.rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
@@ -13,11 +13,13 @@ from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import KERNEL_PATHS, TILES, choose_kernels, list_levels
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
-from twin.network.rewrites.rewrite import list_rewrites
+from twin.network.rewrites.rewrite import EFFORTS, list_rewrites
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.choice import check_network
 from twin.runtimes.lowering import EXTENSIONS
 from twin.runtimes.targets import load_target
+
+_REBUILD = EFFORTS[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class Transformation:
     does : str
         What it changes.
     effort : str
-        "setting", "rebuild", "conversion" or "retraining".
+        Of `EFFORTS`.
     costs : str
         What it costs besides, in words; "" where nothing.
     values : tuple of str
@@ -56,13 +58,16 @@ class Transformation:
         return "accuracy" in self.costs
 
 
-def list_transformations(deployment: Deployment) -> tuple[Transformation, ...]:
-    """Return all transformations, each with the values worth trying, or why there are none.
+def list_transformations(deployment: Deployment, efforts: Collection[str] = EFFORTS,
+                         ) -> tuple[Transformation, ...]:
+    """Return transformations, each with the values worth trying, or why there are none.
 
     Parameters
     ----------
     deployment : Deployment
         To be changed.
+    efforts : collection of str
+        Classes of effort that are wanted; of others nothing is tried.
 
     Returns
     -------
@@ -74,13 +79,17 @@ def list_transformations(deployment: Deployment) -> tuple[Transformation, ...]:
     Values that a network or its kernels refuse are left out; whether memory is enough is found
     when one is applied.
     """
-    return (*_settings(deployment), *_kernels(deployment), *_rewrites(deployment))
+    return (*_settings(deployment, efforts),
+            *(_kernels(deployment) if _REBUILD in efforts else ()),
+            *_rewrites(deployment, efforts))
 
 
-def _rewrites(deployment: Deployment) -> Iterator[Transformation]:
+def _rewrites(deployment: Deployment, efforts: Collection[str]) -> Iterator[Transformation]:
     """Yield changes of the network."""
     graph = deployment.original or deployment.graph
     for rewrite in list_rewrites():
+        if rewrite.effort not in efforts:
+            continue
         values, reason = [], ""
         for value in rewrite.values(graph):
             try:
@@ -115,7 +124,7 @@ def _kernels(deployment: Deployment) -> Iterator[Transformation]:
             else:
                 values.append(value)
         yield Transformation(
-            path=path, accepted=accepted, does=does, effort="rebuild", costs="",
+            path=path, accepted=accepted, does=does, effort=_REBUILD, costs="",
             values=tuple(values), reason="" if values else reason or _no_kernels(path, deployment))
 
 
@@ -126,9 +135,11 @@ def _no_kernels(path: str, deployment: Deployment) -> str:
     return f"{path}: {deployment.runtime.identity} was counted at one level only"
 
 
-def _settings(deployment: Deployment) -> Iterator[Transformation]:
+def _settings(deployment: Deployment, efforts: Collection[str]) -> Iterator[Transformation]:
     """Yield changes of clocks, memories, caches, transfers and the library."""
     for path, accepted, does, effort, find in _SETTINGS:
+        if effort not in efforts:
+            continue
         try:
             named, values, reason = find(deployment)
         except TwinError as error:

@@ -14,9 +14,9 @@ from typing import Any
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation, list_transformations
 from twin.errors import UsageError
+from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.axes import list_clocks, list_each_runtime
 from twin.studies.change import (
-    EFFORTS,
     Change,
     Explainer,
     excess,
@@ -177,7 +177,7 @@ def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
     Clocks are those `list_clocks` names, runtimes those `list_each_runtime` does.
     """
     found: dict[str, list[tuple[Transformation, str]]] = {effort: [] for effort in efforts}
-    for one in list_transformations(deployment):
+    for one in list_transformations(deployment, found):
         values: Iterable[str] = one.values
         if one.path.startswith("clocks."):
             values = list_clocks(deployment.board)
@@ -186,7 +186,7 @@ def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
                       if name in one.values]
         elif one.path == "kernels.level" and deployment.runtime.is_compiled:
             values = ()
-        found.get(one.effort, []).extend((one, str(value)) for value in values)
+        found[one.effort].extend((one, str(value)) for value in values)
     return found
 
 

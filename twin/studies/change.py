@@ -12,15 +12,12 @@ from calibration.fitting.intervals import BASES, Basis, Interval
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
+from twin.network.rewrites.rewrite import EFFORTS
 from twin.prediction.certainty import ratio_interval
 from twin.prediction.prediction import Prediction
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import Row
-
-EFFORTS = ("setting", "rebuild", "conversion", "retraining")
-"""Classes of effort, least first: a setting of the board; another image; the network converted
-anew; trained again."""
 
 SURE = 0.9
 """Probability of meeting the limits from which no dearer class of effort is tried."""

@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 import twin
 from twin.cli import app
 from twin.errors import UsageError
+from twin.network.rewrites.rewrite import EFFORTS
 from twin.reports.tables.advice import say_best
 from twin.studies.advice import sort_candidates
-from twin.studies.change import EFFORTS, Change, excess, rank_changes
+from twin.studies.change import Change, excess, rank_changes
 from twin.studies.limits import Limits
 from twin.studies.results import Row
 
