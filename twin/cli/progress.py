@@ -98,13 +98,14 @@ class Terminal(Watcher):
 class Rate:
     """Points of a study as they come: how many, at what rate, and how long the rest takes.
 
-    A bar where stderr is a terminal; else a line at most every half minute.
+    A bar where stderr is a terminal; else a line after a second, then every half minute.
     """
 
     def __init__(self) -> None:
         self._bars: Bars | None = None
         self._task: Any = None
-        self._began_s = self._told_s = time.monotonic()
+        self._began_s = time.monotonic()
+        self._due_s = self._began_s + PATIENCE_S
 
     def __enter__(self) -> Rate:
         """Show nothing until there is something to show."""
@@ -121,8 +122,8 @@ class Rate:
         rate = done / max(now - self._began_s, 1e-9)
         said = f"{rate:.3g} points/s" + (f", {failed} cannot be" if failed else "")
         if not sys.stderr.isatty():
-            if now - self._told_s >= QUIET_S and done < total:
-                self._told_s = now
+            if now >= self._due_s and done < total:
+                self._due_s = now + QUIET_S
                 left = f", {(total - done) / rate:.0f} s left" if done else ""
                 print(f"{done} of {total}, {said}{left}", file=sys.stderr)
             return

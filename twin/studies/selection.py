@@ -18,11 +18,11 @@ import numpy as np
 
 from hwmodels.errors import TwinError
 from twin.studies.advice import Advice, give_advice
-from twin.studies.axes import Space
+from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import Row, Table
-from twin.studies.sweep import Told, sweep_space
+from twin.studies.results import Row, Table, judge
+from twin.studies.sweep import Told, make_table, predict_points
 
 LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
 """Most points each penalty takes; of memories, each of RAM and flash."""
@@ -151,30 +151,53 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
         Whether settings and rebuilds are tried on boards that do not meet the limits.
     on_progress : callable, optional
         Told how far it is.
+
+    Notes
+    -----
+    A board is advised on as soon as it is predicted, while what its kernels do is in memory.
     """
-    deployer = deployer or Deployer()
-    table = sweep_space(space, deployer, limits=limits, objectives=objectives,
-                        on_progress=on_progress)
-    points = dict(zip(map(id, table.rows), space.list_points(), strict=True))
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in table.rows:
-        groups.setdefault((row.model, row.board), []).append(row)
+    deployer, points = deployer or Deployer(), space.list_points()
+    rows: list[Row] = []
+    advices: dict[int, Advice | None] = {}
+    begin = 0
+    for made in predict_points(points, deployer, on_progress):
+        rows += [judge(row, limits) for row in made]
+        if advise and _ends_board(points, len(rows)):
+            best = min(range(begin, len(rows)), key=lambda number: _order(rows[number]))
+            advices[best] = _advise(points[best], rows[best], limits, deployer)
+            begin = len(rows)
+    table = make_table(rows, limits=limits, objectives=objectives,
+                       axes=tuple(axis.name for axis in space.axes))
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, row in enumerate(table.rows):
+        groups.setdefault((row.model, row.board), []).append(number)
     choices = []
-    for rows in groups.values():
-        best = min(rows, key=_order)
-        advice = None
-        if advise and not best.failure and {*best.violations} - {"price_usd"}:
-            try:
-                advice = give_advice(deployer.deploy(points[id(best)]), limits, deployer,
-                                     efforts=("setting", "rebuild"), pairs=False)
-            except TwinError:
-                advice = None
-        choices.append(Choice(row=best, penalties=list_penalties(best, limits), advice=advice,
-                              others=len(rows) - 1))
+    for numbers in groups.values():
+        best = min(numbers, key=lambda number: _order(table.rows[number]))
+        row = table.rows[best]
+        choices.append(Choice(row=row, penalties=list_penalties(row, limits),
+                              advice=advices.get(best), others=len(numbers) - 1))
     order = {model: place for place, model in enumerate(dict.fromkeys(
         row.model for row in table.rows))}
     choices.sort(key=lambda one: (order[one.row.model], -round(one.score, 1), _order(one.row)))
     return Selection(choices=tuple(choices), table=table)
+
+
+def _ends_board(points: Sequence[Point], done: int) -> bool:
+    """Whether the points that are done end with the last of a model on a board."""
+    return done == len(points) or any(
+        label(points[done][name]) != label(points[done - 1][name]) for name in ("model", "board"))
+
+
+def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advice | None:
+    """Return what would help the best of a board; None where nothing has to, or can be tried."""
+    if row.failure or not {*row.violations} - {"price_usd"}:
+        return None
+    try:
+        return give_advice(deployer.deploy(point), limits, deployer,
+                           efforts=("setting", "rebuild"), pairs=False)
+    except TwinError:
+        return None
 
 
 def _order(row: Row) -> tuple[bool, bool, float, float]:

@@ -41,18 +41,32 @@ def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limit
     Table
         A row for every point in the order of the space; what cannot be is a row with its reason.
     """
-    deployer = deployer or Deployer()
-    points = space.list_points()
-    rows: list[Row] = []
-    failed = 0
-    for chunk in cut_chunks(points):
-        made = deployer.predict(chunk)
-        rows += made
-        failed += sum(bool(row.failure) for row in made)
-        if on_progress is not None:
-            on_progress(len(rows), len(points), failed)
+    rows = [row for made in predict_points(space.list_points(), deployer or Deployer(), on_progress)
+            for row in made]
     return make_table(rows, limits=limits or Limits(), objectives=objectives,
                       axes=tuple(axis.name for axis in space.axes))
+
+
+def predict_points(points: Sequence[Point], deployer: Deployer,
+                   on_progress: Told | None = None) -> Iterator[tuple[Row, ...]]:
+    """Yield the rows of points, chunk by chunk in their order.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Of a space.
+    deployer : Deployer
+        Prices, temperature, defaults.
+    on_progress : callable, optional
+        Told how far it is, after every chunk.
+    """
+    done = failed = 0
+    for chunk in cut_chunks(points):
+        made = deployer.predict(chunk)
+        done, failed = done + len(made), failed + sum(bool(row.failure) for row in made)
+        if on_progress is not None:
+            on_progress(done, len(points), failed)
+        yield made
 
 
 def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str],

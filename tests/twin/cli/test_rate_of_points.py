@@ -11,7 +11,9 @@ def test_a_rate_is_told_before_the_first_point_is_there(monkeypatch, capsys) -> 
     clock = MadeClock()
     monkeypatch.setattr("twin.cli.progress.time", clock)
     rate = Rate()
-    clock.sleep(31)
+    clock.sleep(0.9)
+    rate.tell(0, 10, 0)
+    clock.sleep(30.1)
     rate.tell(0, 10, 0)  # The first task of a slow machine takes longer than a line is due.
     clock.sleep(31)
     rate.tell(5, 10, 1)
