@@ -13,7 +13,7 @@ import io
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +23,16 @@ from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, left_untold
 from hwmodels.board.facts import Board
 from hwmodels.counts import Counts, Prices
 from hwmodels.files import read_regular, write_whole
-from hwmodels.simulator import simulate
-from twin.deployment.core import code_address, lower_network
+from hwmodels.paths.exposure import count_once
+from hwmodels.paths.timing import read_timing
+from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
 from twin.errors import UsageError
 from twin.network.operators import is_assumed
 from twin.prediction.host import runtime_prices
 from twin.prediction.rates import CORE_EVENTS, family_of
+from twin.prediction.structure import find_structure
 from twin.runtimes.lowering import EXTENSIONS
 from twin.runtimes.runtime import COPY, FAMILIES
 
@@ -53,9 +55,10 @@ STALL_EVENTS = ("pipeline_stall", "branch_refill")
 LARGEST_KEPT_BYTES = 1 << 20
 """Of a tally: a few arrays of tens of numbers."""
 
-_SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/deployment/core.py",
-            "twin/deployment/placement.py", "twin/deployment/split.py", "twin/network/operators.py",
-            "twin/network/rewrites/dead_channels.py", "twin/learning/tally.py")
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/prediction/structure.py",
+            "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
+            "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
+            "twin/learning/tally.py")
 
 
 def name_operators(deployment: Deployment) -> tuple[str, ...]:
@@ -250,10 +253,9 @@ def code_hash() -> str:
 
 def _count(deployment: Deployment) -> Tally:
     prices = runtime_prices(deployment)
-    groups = lower_network(deployment)
-    flat = [kernel for group in groups for kernel in group]
-    runs = iter(simulate(flat, deployment.board, code_address=code_address(deployment),
-                         code_memory=deployment.code))
+    structure = find_structure(deployment, partial(lower_network, deployment), cold=False)
+    groups, sheet = structure.layers, structure.sheet
+    counted = iter(count_once(sheet, read_timing(deployment.board, sheet.places)))
     cycles = np.zeros((len(groups), len(TIME_PRICES)))
     energy = np.zeros((len(groups), len(TIME_PRICES), 3))
     external, outside = np.zeros(len(groups)), list_external(deployment.board)
@@ -261,7 +263,7 @@ def _count(deployment: Deployment) -> Tally:
     slot = prices.price("kernel_dispatch", "")
     for layer, group in enumerate(groups):
         for kernel in group:
-            counts = next(runs).counts
+            counts = next(counted)
             _add(counts, kernel.family, prices, deployment.runtime.efficiency,
                  cycles[layer], energy[layer])
             external[layer] += sum(line.exposed * prices.price(line.event, line.place).cycles
