@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated
 
 import typer
@@ -113,8 +114,14 @@ def refuse_beside(*given: object) -> None:
 def compare_several(models: list[str], boards: list[str], calibration: str, *,
                     as_json: bool) -> None:
     """Show predictions of several networks or boards beside their open published rows."""
-    views = [twin.compare_published(model, board, calibration=calibration)
-             for model in dict.fromkeys(models) for board in dict.fromkeys(boards)]
+    from twin.cli.progress import Steps
+
+    pairs = list(itertools.product(dict.fromkeys(models), dict.fromkeys(boards)))
+    views = []
+    with Steps("compared") as steps:
+        for done, (model, board) in enumerate(pairs):
+            steps.tell(done, len(pairs), f"{model} on {board}")
+            views.append(twin.compare_published(model, board, calibration=calibration))
     if as_json:
         show_json(views)
         return

@@ -9,6 +9,7 @@ import typer
 import twin
 from twin.cli.options import AsJson, BoardName, Model
 from twin.cli.output import open_console, show, show_json
+from twin.cli.progress import Steps
 from twin.errors import UsageError
 
 Tiles = Annotated[str, typer.Option(
@@ -30,8 +31,10 @@ def tune(model: Model, board: BoardName, tiles: Tiles = "1,2,4,8,16", levels: Le
         wanted = []
     if not wanted:
         raise UsageError(f"--tiles {tiles!r}; accepted: whole numbers by commas")
-    tuned = twin.tune(model, board, virtual=virtual, tiles=wanted, best=best,
-                      levels=[one.strip() for one in levels.split(",") if one.strip()])
+    with Steps("built and run") as steps:
+        tuned = twin.tune(model, board, virtual=virtual, tiles=wanted, best=best,
+                          levels=[one.strip() for one in levels.split(",") if one.strip()],
+                          on_progress=steps.tell)
     if as_json:
         show_json(tuned)
         return

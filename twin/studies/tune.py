@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from twin.image.compile.ports import load_port
 from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.learning.calibrated import predict_calibrated
 from twin.network.graph import Graph
+
+Told = Callable[[int, int, str], None]
+"""(builds done, builds, the next one's name)."""
 
 APART = 0.01
 """Layers whose candidates differ by less than that share are not judged."""
@@ -114,7 +117,8 @@ class Tuning:
 
 
 def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequence[int] = (),
-         levels: Sequence[str] = ("O2",), best: int = 3) -> Tuning:
+         levels: Sequence[str] = ("O2",), best: int = 3,
+         on_progress: Told | None = None) -> Tuning:
     """Predict every tile and level, build and run the best few, and keep the best measured.
 
     Parameters
@@ -129,6 +133,8 @@ def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequenc
         Of the runtime firmware: "O2", "Os", "clang-O2".
     best : int
         How many are built and run.
+    on_progress : callable, optional
+        Told of each that is built next.
 
     Raises
     ------
@@ -146,9 +152,12 @@ def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequenc
     base = deploy(model, board, runtime=f"firmware@{levels[0]}")
     found = sorted((_predict(base, tile, level) for level in levels for tile in tiles),
                    key=lambda one: one.cycles)
-    ran = tuple(replace(one, run=_run(base, one, virtual)) if place < best else one
-                for place, one in enumerate(found))
-    return Tuning(deployment=base, virtual=virtual, candidates=ran)
+    ran = []
+    for place, one in enumerate(found[:best]):
+        if on_progress is not None:
+            on_progress(place, min(best, len(found)), f"tile {one.tile} at {one.level}")
+        ran.append(replace(one, run=_run(base, one, virtual)))
+    return Tuning(deployment=base, virtual=virtual, candidates=(*ran, *found[best:]))
 
 
 def _predict(base: Deployment, tile: int, level: str) -> Candidate:

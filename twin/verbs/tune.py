@@ -8,11 +8,12 @@ from os import PathLike, fspath
 from hwmodels.board.file import load_board
 from twin.errors import UsageError
 from twin.studies import tune as tuning
-from twin.studies.tune import Tuning
+from twin.studies.tune import Told, Tuning
 
 
 def tune(model: str | PathLike[str], board: str, *, virtual: str | None = None,
-         tiles: Sequence[int] = (), levels: Sequence[str] = ("O2",), best: int = 3) -> Tuning:
+         tiles: Sequence[int] = (), levels: Sequence[str] = ("O2",), best: int = 3,
+         on_progress: Told | None = None) -> Tuning:
     """Choose tile and level of the firmware's kernels for a network.
 
     Parameters
@@ -23,6 +24,8 @@ def tune(model: str | PathLike[str], board: str, *, virtual: str | None = None,
         Where the best few run; by default the Unicorn board of its core.
     tiles, levels, best
         What is tried, and how many are run.
+    on_progress : callable, optional
+        Told (builds done, builds, the next one's name).
 
     Returns
     -------
@@ -34,4 +37,5 @@ def tune(model: str | PathLike[str], board: str, *, virtual: str | None = None,
         raise UsageError(f"tune: no virtual board has the core of {board}; give --virtual")
     if not where.startswith(("unicorn-", "mps", "riscv")):
         where = f"unicorn-{where.removeprefix('cortex-')}"
-    return tuning.tune(fspath(model), board, virtual=where, tiles=tiles, levels=levels, best=best)
+    return tuning.tune(fspath(model), board, virtual=where, tiles=tiles, levels=levels, best=best,
+                       on_progress=on_progress)

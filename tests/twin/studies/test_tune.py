@@ -38,7 +38,11 @@ def test_the_best_few_are_built_and_run() -> None:
     net = Builder("small", 5)
     x = net.conv(net.input((1, 8, 8, 4)), 8, 3)
     graph = net.finish(net.softmax(net.fully_connected(net.flatten(x), 3)))
-    tuned = tune(graph, "nucleo_l4r5zi", virtual="unicorn-m4", tiles=(1, 2, 8), best=2)
+    told: list[tuple[int, int, str]] = []
+    tuned = tune(graph, "nucleo_l4r5zi", virtual="unicorn-m4", tiles=(1, 2, 8), best=2,
+                 on_progress=lambda *step: told.append(step))
+    assert told == [(place, 2, f"tile {one.tile} at O2")
+                    for place, one in enumerate(tuned.candidates[:2])]
     assert len(tuned.candidates) == 3 and len(tuned.measured) == 2
     assert tuned.candidates[-1].tile == 1  # A window at a time shares no weight.
     assert tuned.kept.run is not None and tuned.kept.run.is_right
