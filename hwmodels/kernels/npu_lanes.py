@@ -1,15 +1,12 @@
 """Compiled: NPU epochs on many machines that differ in clocks, some abreast of one that ran alone.
 
 What machines do is worked out beside each other: steps start in the order they started on one that
-ran alone, times are their own. A machine is run alone where
-
-    a step that shares a channel or pool would have been started before one it comes after, or
-    its links, which latencies set, are others.
-
-Else ticks and blame are those of its own run. Why: ticks follow from the order in which each
-channel and pool is passed on. Where that order would first be left, by a step j in place of g, all
-before is as it was, so j would start at max(ready, channel, pool) as they are when g is started.
-That is after g's start, or at it where g was served longer ago.
+ran alone, times are their own. Where a step that shares a channel or pool would have been started
+before one it comes after, the machine is run alone; else its ticks and blame are those of its own
+run. Why: ticks follow from the order in which each channel and pool is passed on. Where that order
+would first be left, by a step j in place of g, all before is as it was, so j would start at
+max(ready, channel, pool) as they are when g is started. That is after g's start, or at it where g
+was served longer ago.
 """
 
 import numpy as np
@@ -48,11 +45,9 @@ from hwmodels.kernels.npu_paths import (
     take_paths,
 )
 from hwmodels.kernels.npu_streams import (
-    AHEAD,
     BY_LEAD,
     CHANNEL,
     CHANNEL_TICKS,
-    DEPTH,
     DONE,
     FROM,
     LATENCY,
@@ -83,13 +78,10 @@ def part_ticks(ticks: Integer, steps: Integer, at: Integer, lanes: Words) -> Non
 
 
 @compile_part
-def load_lane(row: Integer, link: Integer, lane: Integer, count: Integer, alone: Integer,
-              more: Integer, nodes: Table, links: Table, lanes: Words, failed: Words) -> None:
-    """Write the ticks of a machine into a lane; its links must be those of one that ran alone."""
+def load_lane(row: Integer, lane: Integer, count: Integer, nodes: Table, lanes: Words,
+              failed: Words) -> None:
+    """Write the ticks of a machine into a lane."""
     failed[lane] = 0
-    for place in range(more):
-        failed[lane] |= (links[link + place, DEPTH] != links[alone + place, DEPTH]) | (
-            links[link + place, AHEAD] != links[alone + place, AHEAD])
     for node in range(np.uint64(0), count):
         own, at = row + node, node * ROWS + lane
         steps = nodes[own, STEPS]
@@ -248,7 +240,7 @@ def start_machines(spans: Table, nodes: Table, links: Table, state: Table, edges
     spans : ndarray of int64, (epochs + 1, 2)
         First node and link of each epoch.
     nodes, links : ndarray of int64
-        As of `npu_streams`, of one machine behind those of the other.
+        As of `npu_streams`; nodes of one machine behind those of the other.
     state, edges, free, log, keys, order : ndarray of int64
         Room to work in, as large as the largest epoch needs.
     times, lanes, now, held, before, failed, apart : ndarray of int64
@@ -257,22 +249,21 @@ def start_machines(spans: Table, nodes: Table, links: Table, state: Table, edges
         Added to; filled.
     """
     machines, epochs, longest = len(until), len(spans) - 1, np.uint64(log.shape[1])
-    apiece, all_links = np.uint64(spans[epochs, 0]), spans[epochs, 1]
+    apiece = np.uint64(spans[epochs, 0])
     for epoch in range(epochs):
-        place, link, more = spans[epoch, 0], spans[epoch, 1], spans[epoch + 1, 1] - spans[epoch, 1]
-        first, count, alone = np.uint64(place), np.uint64(spans[epoch + 1, 0] - place), link
+        link, end, first = spans[epoch, 1], spans[epoch + 1, 1], np.uint64(spans[epoch, 0])
+        count = np.uint64(spans[epoch + 1, 0]) - first
         if not count:
             continue
-        until[0, epoch] = run_alone(first, count, link, link + more, nodes, links, state, edges,
-                                    free, log, keys, order, blame)
+        until[0, epoch] = run_alone(first, count, link, end, nodes, links, state, edges, free, log,
+                                    keys, order, blame)
         for machine in range(1, machines, LANES):
             left: Integer = min(np.int64(LANES), machines - machine)
             width = np.uint64(left)
             row = first + np.uint64(machine) * apiece
             for lane in range(np.uint64(0), LANES):
                 own = np.uint64(min(np.int64(lane), left - 1))
-                load_lane(row + own * apiece, link + (machine + np.int64(own)) * all_links, lane,
-                          count, alone, more, nodes, links, lanes, failed)
+                load_lane(row + own * apiece, lane, count, nodes, lanes, failed)
             follow_order(row, count, longest, nodes, state, edges, free, order, times, lanes, now,
                          held, before, failed)
             take_paths(row, apiece, epoch, machine, width, count, longest, nodes, edges, times,
@@ -280,29 +271,28 @@ def start_machines(spans: Table, nodes: Table, links: Table, state: Table, edges
             for lane in range(np.uint64(0), width):
                 if failed[lane] != TAKEN:
                     own = np.uint64(machine) + lane
-                    alone = link + np.int64(own) * all_links
-                    until[own, epoch] = run_alone(first + own * apiece, count, alone, alone + more,
-                                                  nodes, links, state, edges, free, log, keys,
-                                                  order, blame)
+                    until[own, epoch] = run_alone(first + own * apiece, count, link, end, nodes,
+                                                  links, state, edges, free, log, keys, order,
+                                                  blame)
 
 
-def run_machines(spans: Table, nodes: Cube, links: Cube,
+def run_machines(spans: Table, nodes: Cube, links: Table,
                  ports: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Run epochs on machines that differ in clocks.
 
-    Arguments are as of `npu_streams.run_epochs`, nodes and links by machine; neighbours that are
-    nearly as fast as each other take the least time. Returns the ticks each epoch took, by machine,
-    and blame by machine and node.
+    Arguments are as of `npu_streams.run_epochs`, nodes by machine; neighbours that are nearly as
+    fast as each other take the least time. Returns the ticks each epoch took, by machine, and blame
+    by machine and node.
     """
     state, edges, free, log, keys, order = make_room(spans, nodes[0], ports)
     most, longest, lanes = len(log), log.shape[1], int(LANES)
     blame, until = np.zeros((*nodes.shape[:2], 5), np.int64), np.zeros(
         (len(nodes), len(spans) - 1), np.int64)
     start_machines(
-        spans, nodes.reshape(-1, nodes.shape[2]), links.reshape(-1, links.shape[2]), state, edges,
-        free, log, keys, order, _align(most * longest * int(COLUMNS)), _align(most * int(ROWS)),
-        _align(int(NOW)), _align((ports + 1) * 2 * lanes), _align(most * longest * 2),
-        _align(lanes), _align(lanes), blame.reshape(-1, 5), until)
+        spans, nodes.reshape(-1, nodes.shape[2]), links, state, edges, free, log, keys, order,
+        _align(most * longest * int(COLUMNS)), _align(most * int(ROWS)), _align(int(NOW)),
+        _align((ports + 1) * 2 * lanes), _align(most * longest * 2), _align(lanes), _align(lanes),
+        blame.reshape(-1, 5), until)
     return until, blame
 
 

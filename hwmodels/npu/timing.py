@@ -86,7 +86,7 @@ class PlanColumns:
     spans : ndarray of int64, (epochs + 1, 2)
         First node and link of each, and how many there are.
     nodes, links : ndarray of int64
-        As of a `Plan`; of many machines, shapes (n, nodes, 9) and (n, links, 4).
+        As of a `Plan`; of many machines nodes are of shape (n, nodes, 9).
     ports : int
         Channels or pools an index may stand for, whichever are more.
     engines, units : ndarray of int, (engines,) and (works,)
@@ -151,28 +151,34 @@ def plan_epochs(epochs: Sequence[Epoch], engines: EngineColumns, units: UnitColu
     unit_rows = (spans[units.epoch, 0] + engines.first[units.epoch + 1]
                  - engines.first[units.epoch] + units.place)
     many, pieces = streams.latency_cycles.shape[:-1], np.ones(spans[-1, 0], np.int64)
-    nodes = np.zeros((*many, spans[-1, 0], 9), np.int64)
-    nodes[..., engine_rows, 1:7] = _plan_engines(engines, streams, machine)
-    nodes[..., unit_rows, 1:3] = -1
-    nodes[..., unit_rows, 5] = units.cycles * TICKS
-    nodes[..., unit_rows, 6] = machine.fill[units.kind] * TICKS
+    columns = np.zeros((9, *many, spans[-1, 0]), np.int64)
+    columns[1:3][..., unit_rows] = -1
+    columns[5][..., unit_rows] = units.cycles * TICKS
+    columns[6][..., unit_rows] = machine.fill[units.kind] * TICKS
+    for column, ticks in enumerate(_plan_engines(engines, streams, machine), 1):
+        columns[column][..., engine_rows] = ticks
     pieces[engine_rows] = np.maximum(1, streams.total)
     pieces[unit_rows] = np.maximum(1, units.cycles)
     rows = np.repeat(spans[:-1, 0], np.diff(first_link))[:, None] + pairs
-    nodes[..., 0] = _cut(rows, pieces)
-    nodes[..., 8] = np.maximum(1, nodes[..., 5] // np.maximum(pieces, nodes[..., 0]))
-    nodes[..., 7] = nodes[..., 8] + nodes[..., 6]
+    columns[0] = steps = _cut(rows, pieces)
+    columns[8] = np.maximum(1, columns[5] // np.maximum(pieces, steps))
+    columns[7] = columns[8] + columns[6]
     moved, ahead = np.zeros(len(pieces), np.int64), np.zeros((2, len(pieces)), np.bool_)
     moved[engine_rows] = np.maximum(1, streams.wanted_bytes)
     ahead[0, engine_rows], ahead[1, unit_rows] = engines.weights, units.multiplies
-    links = np.concatenate([np.broadcast_to(pairs, (*many, *pairs.shape)), _finish_links(
-        rows, nodes, moved, ahead, machine.npu)], axis=-1)
-    return PlanColumns(spans=spans, nodes=nodes, links=links, engines=engine_rows,
+    filling = np.zeros(len(pieces), np.int64)
+    filling[unit_rows] = -(-machine.fill[units.kind] * TICKS * steps[unit_rows]
+                           // np.maximum(units.cycles * TICKS, steps[unit_rows]))
+    links = np.concatenate([pairs, _finish_links(
+        rows, steps, filling, moved, ahead, machine.npu)], axis=-1)
+    return PlanColumns(spans=spans, nodes=np.ascontiguousarray(np.moveaxis(columns, 0, -1)),
+                       links=links, engines=engine_rows,
                        units=unit_rows, ports=2 * max(len(machine.interfaces), len(
                            machine.pools)) + int(engines.place.max(initial=0)) + 1)
 
 
-def _plan_engines(engines: EngineColumns, streams: StreamColumns, machine: Machine) -> Ints:
+def _plan_engines(engines: EngineColumns, streams: StreamColumns,
+                  machine: Machine) -> list[Ints]:
     """Columns of engines from the channel to the latency."""
     pool = engines.pool
     port = np.where(machine.serialises[pool],
@@ -181,8 +187,7 @@ def _plan_engines(engines: EngineColumns, streams: StreamColumns, machine: Machi
     ticks = [np.rint(cycles * TICKS).astype(np.int64) for cycles in (
         streams.channel_cycles, streams.pool_cycles,
         np.maximum(streams.fetch_cycles, streams.hand_cycles), streams.latency_cycles)]
-    return np.stack(np.broadcast_arrays(2 * engines.interface + engines.out, port, *ticks),
-                    axis=-1)
+    return [2 * engines.interface + engines.out, port, *ticks]
 
 
 def _cut(rows: Ints, pieces: Ints) -> Ints:
@@ -195,29 +200,26 @@ def _cut(rows: Ints, pieces: Ints) -> Ints:
     return np.clip(steps, 2, MAX_STEPS)
 
 
-def _finish_links(rows: Ints, nodes: Ints, moved: Ints, ahead: np.ndarray, npu: Npu) -> Ints:
+def _finish_links(rows: Ints, steps: Ints, filling: Ints, moved: Ints, ahead: np.ndarray,
+                  npu: Npu) -> Ints:
     """Return the steps sources may be ahead, and must be.
 
     Parameters
     ----------
     rows : ndarray of int, (links, 2)
         Source and sink among the nodes.
-    nodes : ndarray of int64, (..., nodes, 9)
-        But for links complete.
-    moved : ndarray of int64, (nodes,)
-        Bytes of engines; 0 for units.
+    steps, filling, moved : ndarray of int64, (nodes,)
+        Steps of nodes; those inside a unit that fills; bytes of engines, 0 for units.
     ahead : ndarray of bool, (2, nodes)
         Streams of weights; units that multiply.
     npu : Npu
         For its buffers.
     """
     source, sink = rows[:, 0], rows[:, 1]
-    steps, own, latency = (nodes[..., source, column] for column in (0, 5, 6))
-    total = np.maximum(1, moved)
+    taken, total = steps[source], np.maximum(1, moved)
     lead = np.where(ahead[0, source] & ahead[1, sink], np.minimum(
-        steps - 1, npu.weight_ahead_bytes * steps // total[source]), 0)
-    depth = 2 + lead + np.where(moved[source] == 0,
-                                -(-latency * steps // np.maximum(own, steps)), 0)
+        taken - 1, npu.weight_ahead_bytes * taken // total[source]), 0)
+    depth = 2 + lead + filling[source]
     for node in (source, sink):
-        depth += np.where(moved[node] != 0, npu.engine_buffer_bytes * steps // total[node], 0)
-    return np.stack([np.minimum(depth, steps + lead), lead], axis=-1)
+        depth += np.where(moved[node] != 0, npu.engine_buffer_bytes * taken // total[node], 0)
+    return np.stack([np.minimum(depth, taken + lead), lead], axis=-1)

@@ -107,7 +107,8 @@ def is_varied_supply(variation: Variation) -> bool:
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values)
+    return all(issubclass(kind, (int, float)) and kind is not bool
+               for kind in set(map(type, values)))
 
 
 def are_own(board: Board, clocks: Sequence[str], values: Floats) -> np.ndarray:

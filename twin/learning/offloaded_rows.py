@@ -79,7 +79,7 @@ def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool)
         piece = found[begin:begin + BOARDS].T
         lines = item.make_lines(dict(zip(names, piece, strict=False)),
                                 None if asked.volts is None else piece[-1])
-        sums = _Sums(item, lines, unsure=unsure)
+        sums = _Sums(item, lines, unsure=unsure, layers=batch.layers is not None)
         first, last = np.searchsorted(board, [begin, begin + BOARDS])
         for at in _cut(board[first:last]):
             own = order[first + at]
@@ -101,8 +101,10 @@ def _cut(board: Ints) -> list[Ints]:
 class _Sums:
     """Lines of some boards, ready to be multiplied by factors and added up."""
 
-    def __init__(self, item: Offloaded, lines: Lines, *, unsure: bool) -> None:
-        traits, self.lines, self.layers = lines.traits, lines, item.layers
+    def __init__(self, item: Offloaded, lines: Lines, *, unsure: bool, layers: bool) -> None:
+        traits, self.lines = lines.traits, lines
+        self.layers = item.layers if layers else 1
+        layer = traits.layer if layers else np.zeros_like(traits.layer)
         self.spread = item.offload.spread if unsure else None
         self.host = lines.clocks.index(item.deployment.board.core.clock)
         clocks = len(lines.clocks)
@@ -110,15 +112,16 @@ class _Sums:
         pairs, pair = np.unique(traits.epoch * len(PARTS) + traits.part, return_inverse=True)
         self.epoch, self.part = np.divmod(pairs, len(PARTS))
         self.time = np.concatenate([
-            _choose(traits.clock * self.layers + traits.layer, clocks * self.layers),
+            _choose(traits.clock * self.layers + layer, clocks * self.layers),
             _choose(traits.clock * len(CAUSES) + traits.cause, clocks * len(CAUSES)),
             *([_choose(pair.ravel(), len(pairs))] if unsure else [])], axis=1)
-        by_layer = _choose(traits.layer, self.layers)
+        by_layer = _choose(layer, self.layers)
         self.energy = np.concatenate([
             by_layer, _choose(traits.cause, len(CAUSES)),
             *([by_layer * traits.unsure[:, None]] if unsure else [])], axis=1)
         self.epochs = [np.array([number for number, step in enumerate(item.steps)
-                                 if layer in step.layers], int) for layer in range(self.layers)]
+                                 if layer in step.layers], int)
+                       for layer in range(self.layers if layers else 0)]
         self.steps = len(item.steps)
         both = traits.price * len(ENERGY_PRICES) + traits.power
         self.powers, self.both = np.unique(both, return_inverse=True)
