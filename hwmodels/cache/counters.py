@@ -57,6 +57,7 @@ def make_counts(counts: Sequence[Count], owners: Owners,
         simulated_touches=counters[-1])
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def count_uncached(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
                    line_bytes: int) -> AccessCounts:
     """Count a kernel's accesses where none looks a cache up.

@@ -61,7 +61,17 @@ def is_same(parts: Sequence[Repeat | Stream], tree: Tree) -> bool:
 
 def fix_index(tree: Tree, depth: int, index: int) -> Tree:
     """Give one loop's index a value: the loop at `depth` is gone from every stream."""
-    return map_streams(tree, lambda stream: _fix_stream(stream, depth, index))
+    parts: list[Repeat | Stream] = []
+    for part in tree:
+        fixed: Repeat | Stream | None
+        if isinstance(part, Stream):
+            fixed = _fix_stream(part, depth, index)
+        else:
+            body = fix_index(part.body, depth, index)
+            fixed = Repeat(extent=part.extent, body=body) if body else None
+        if fixed is not None:
+            parts.append(fixed)
+    return tuple(parts)
 
 
 def _fix_stream(stream: Stream, depth: int, index: int) -> Stream | None:
