@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from twin.network.graph import Graph, Layer, Window
@@ -87,6 +88,7 @@ class Geometry:
                 and window.padding[0] == 0 and window.padding[2] == 0)
 
 
+@lru_cache(maxsize=1024)
 def _taps_inside(outputs: int, inputs: int, kernel: int, stride: int, dilation: int,
                  before: int) -> tuple[int, ...]:
     counts = []
