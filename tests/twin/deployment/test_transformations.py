@@ -1,9 +1,14 @@
 """Transformations of a deployment: set by path, listed with reasons, undone by setting anew."""
 
+from dataclasses import replace
+
 import pytest
 
 import twin
+from twin.deployment.transformations import list_transformations
 from twin.errors import NotApplicableError, RuntimeRefusedError
+from twin.network.graph import Graph
+from twin.network.rewrites.rewrite import list_rewrites
 
 
 def test_a_path_set_again_starts_from_the_network_as_it_was() -> None:
@@ -85,3 +90,29 @@ def test_values_that_are_listed_are_accepted() -> None:
     for one in twin.list_transformations(base):
         for value in one.values[:2]:
             base.replace({one.path: value})
+
+
+def test_of_some_efforts_the_others_are_not_tried(monkeypatch) -> None:
+    base = twin.deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    cheap = ("setting", "rebuild")
+    wanted = [one for one in list_transformations(base) if one.effort in cheap]
+
+    def refuse(graph: Graph, value: str) -> Graph:
+        raise AssertionError(f"{value} is tried")
+
+    known = [one if one.effort in cheap else replace(one, apply=refuse) for one in list_rewrites()]
+    monkeypatch.setattr("twin.deployment.transformations.list_rewrites", lambda: known)
+    assert list(list_transformations(base, cheap)) == wanted
+    with pytest.raises(AssertionError, match="is tried"):
+        list_transformations(base)
+
+
+def test_a_memory_plan_is_made_once_for_a_network_under_a_library() -> None:
+    base = twin.deploy("kws", "nucleo_h7a3zi_q")
+    slower = base.replace({"clocks.cpu.frequency_hz": "100MHz", "placement.weights": "sram"})
+    assert slower.placement is base.placement and slower.executed is base.executed
+    narrow, again, other = (base.replace({"network.width": share})
+                            for share in ("0.5", "0.5", "0.25"))
+    assert narrow.graph is again.graph and narrow.placement is again.placement
+    assert narrow.placement.arena_bytes < base.placement.arena_bytes
+    assert other.placement.arena_bytes < narrow.placement.arena_bytes

@@ -84,6 +84,18 @@ def test_prices_come_from_the_board_or_the_user_and_never_from_nowhere() -> None
         read_prices(["30"])
 
 
+def test_progress_is_of_all_boards_and_advice_of_each_is_its_own() -> None:
+    told: list[tuple[int, int, int]] = []
+    names = [*BOARDS[:2], BOARDS[0].upper()]  # an alias is the same board
+    found = twin.select("ad", names, runtimes="best", max_ms="2ms",
+                        on_progress=lambda *step: told.append(step))
+    assert told == [(1, 3, 0), (2, 3, 0), (3, 3, 0)]
+    assert {(one.row.board, one.others) for one in found.choices} == {
+        (BOARDS[0], 1), (BOARDS[1], 0)}
+    assert all(one.advice is None or one.advice.before.board == one.row.board
+               for one in found.choices) and any(one.advice for one in found.choices)
+
+
 def test_your_price_counts(selection) -> None:
     prices = {one.row.board: one.row.price_usd for one in selection.choices}
     assert prices["nucleo_h7a3zi_q"] == 30.0
