@@ -6,6 +6,7 @@ from hwmodels.kernels.compiled import (
     Integer,
     Table,
     Words,
+    abreast,
     compile_inline,
     compile_kept,
     compile_part,
@@ -108,3 +109,15 @@ def go_on(words: Words, table: Table, number: Integer) -> Integer:
     """Call with what follows a word, counted from either end."""
     total = count_down(words[FIRST:], number) + count_down(words[-2:], number)
     return total + count_down(words[number % 12:], number)
+
+
+@compile_kept
+def side_by_side(words: Words, table: Table, number: Integer) -> Integer:
+    """Loops whose turns tell nothing of each other, within one whose last word they are."""
+    for turn in range(3):
+        for lane in abreast(4):
+            words[lane] = max(words[lane], words[lane + 4] + turn)
+            table[0, lane] |= (words[lane] > number) != (table[1, lane] < 0)
+        for lane in abreast(8):
+            words[lane] += words[8] - table[2, 1]
+    return words[0]
