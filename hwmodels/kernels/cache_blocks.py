@@ -11,6 +11,7 @@ from hwmodels.kernels.cache_policies import (
 )
 from hwmodels.kernels.cache_words import (
     ADDRESS,
+    AHEAD,
     ALLOWED,
     ANY,
     B_KIND,
@@ -31,6 +32,7 @@ from hwmodels.kernels.cache_words import (
     LINE,
     LISTED,
     LISTS,
+    LOG_STEP,
     LOOP_WORDS,
     LOOPS,
     LOW,
@@ -42,6 +44,8 @@ from hwmodels.kernels.cache_words import (
     ONE,
     OWN,
     PART,
+    PASS_0,
+    PASS_WORDS,
     PATIENCE,
     POLICY,
     REACH,
@@ -50,6 +54,7 @@ from hwmodels.kernels.cache_words import (
     SETS,
     SEVERAL,
     SHIFT,
+    SPARSE,
     STAMP,
     STEP,
     STILL,
@@ -68,6 +73,32 @@ from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_pa
 def clash_of(m: Words, depth: Integer) -> Integer:
     """Where the stamps of the sets that the loop at a depth leaves to its body begin."""
     return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
+
+
+@compile_inline
+def pass_of(m: Words, index: Integer) -> Integer:
+    """Return what the loop of passes knows of a set."""
+    return np.uint64(m[PASS_0]) + index * np.uint64(m[PASS_WORDS])
+
+
+@compile_inline
+def lines_on(m: Words, index: Integer, sparse: Integer) -> Integer:
+    """How many lines on from one of a set that is not looked at there may be one of another."""
+    return m[pass_of(m, index) + AHEAD] if sparse else 1
+
+
+@compile_inline
+def divide(value: Integer, step: Integer, log_step: Integer) -> Integer:
+    """Divide by a positive step, rounding down."""
+    return value >> log_step if log_step >= 0 else value // step
+
+
+@compile_inline
+def turns_on(m: Words, at: Integer, line: Integer, last: Integer, sparse: Integer) -> Integer:
+    """How many iterations on a block that reaches to a last byte may be in a line, or beyond."""
+    step = m[at + STEP]
+    return divide((line << m[SHIFT]) - last + step - 1, step, m[at + LOG_STEP]) if (
+        sparse and step > 0) else 1
 
 
 @compile_inline
@@ -276,6 +307,7 @@ def touch_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Inte
                  allowed: Integer, own: Integer) -> None:
     """Touch the lines of iterations [start, stop) of blocks, one block after the other."""
     shift, sets, mask, records, words = geometry_of(m)
+    sparse = m[SPARSE]
     while at < end:
         turn, final, address, reach, step = span_of(m, at, start, stop, shift)
         while turn < final:
@@ -284,9 +316,12 @@ def touch_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Inte
                 index = set_among(sets, mask, line)
                 if m[allowed + index] == own:
                     touch(m, line, records + index * words, at)
-                line += 1
-            address += step
-            turn += 1
+                    line += 1
+                else:
+                    line += lines_on(m, index, sparse)
+            turns = turns_on(m, at, line, address + reach, sparse)
+            address += turns * step
+            turn += turns
         at += RECORD
 
 

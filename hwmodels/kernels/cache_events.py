@@ -6,8 +6,7 @@ Leaves are run so under every such policy, loops where sets share what chooses t
 
 import numpy as np
 
-from hwmodels.kernels.cache_blocks import clash_of, span_of
-from hwmodels.kernels.cache_leaves import divide
+from hwmodels.kernels.cache_blocks import clash_of, divide, span_of
 from hwmodels.kernels.cache_lines import run_rounds
 from hwmodels.kernels.cache_policies import (
     choose_way,

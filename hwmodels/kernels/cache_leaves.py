@@ -6,7 +6,15 @@ the order of their first touches, what is kept from that of their last ones, wha
 
 import numpy as np
 
-from hwmodels.kernels.cache_blocks import are_apart, clash_of, span_of, touch_blocks
+from hwmodels.kernels.cache_blocks import (
+    are_apart,
+    clash_of,
+    divide,
+    lines_on,
+    span_of,
+    touch_blocks,
+    turns_on,
+)
 from hwmodels.kernels.cache_lines import run_rounds
 from hwmodels.kernels.cache_policies import (
     find_way,
@@ -44,6 +52,7 @@ from hwmodels.kernels.cache_words import (
     ROOM,
     SEEN,
     SHIFT,
+    SPARSE,
     STAMP,
     STEP,
     THREE,
@@ -54,12 +63,6 @@ from hwmodels.kernels.cache_words import (
     ZERO,
 )
 from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
-
-
-@compile_inline
-def divide(value: Integer, step: Integer, log_step: Integer) -> Integer:
-    """Divide by a positive step, rounding down."""
-    return value >> log_step if log_step >= 0 else value // step
 
 
 @compile_inline
@@ -99,7 +102,7 @@ def note_pieces(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
         Where the notes end; zero when there is no room for them.
     """
     shift, sets, mask, records, words = geometry_of(m)
-    stamp = m[STAMP]
+    stamp, sparse = m[STAMP], m[SPARSE]
     note = np.uint64(m[NOTES])
     limit = note + np.uint64(m[ROOM])
     while at < end:
@@ -120,9 +123,12 @@ def note_pieces(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                         m[s + FLAGS] += 1
                     m[s + LINE] = np.int64(note)
                     note += FOUR
-                line += 1
-            address += step
-            turn += 1
+                    line += 1
+                else:
+                    line += lines_on(m, index, sparse)
+            turns = turns_on(m, at, line, address + reach, sparse)
+            address += turns * step
+            turn += turns
         at += RECORD
     return note
 
@@ -233,8 +239,10 @@ def run_pieces(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Int
     block = np.uint64(m[op + FIRST_BLOCK]) * RECORD
     clash = clash_of(m, depth)
     few = first - block <= MOST_APART * RECORD
+    # Where few sets are looked at, few of the lines touched are noted.
+    scale = FEW if m[SPARSE] else 1
+    size = min(extent, m[op + CHUNK]) * scale
     while turn < extent:
-        size = m[op + CHUNK]
         stop = min(extent, turn + size)
         m[STAMP] += 1
         if few and are_apart(m, turn, stop, work + block, work + first):
@@ -243,11 +251,13 @@ def run_pieces(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Int
             continue
         end = note_pieces(m, turn, stop, work + block, work + first, allowed, own)
         if end == ZERO:
-            m[op + CHUNK] = (stop - turn + 1) // 2
+            size = (stop - turn + 1) // 2
+            m[op + CHUNK] = max(1, size // scale)
             continue
         seen, crowded = touch_pieces(m, end, turn, stop, clash)
         if crowded:
             run_rounds(m, turn, stop, work + first, work + last, clash, m[STAMP])
             if crowded * FEW > seen and stop - turn > 1:
-                m[op + CHUNK] = (stop - turn + 1) // 2
+                size = (stop - turn + 1) // 2
+                m[op + CHUNK] = max(1, size // scale)
         turn = stop

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from hwmodels.kernels.cache_blocks import clash_of
+from hwmodels.kernels.cache_blocks import clash_of, pass_of
 from hwmodels.kernels.cache_lines import shift_streams
 from hwmodels.kernels.cache_policies import record_of, set_of, settle
 from hwmodels.kernels.cache_words import (
     ADDRESS,
+    AHEAD,
     ALLOWED,
     CHANGED,
     CHUNK,
-    COUNTERS,
     ENTRY,
     FEW,
     FILLED,
@@ -30,21 +30,23 @@ from hwmodels.kernels.cache_words import (
     OWN,
     OWNER_ROOM,
     OWNERS,
-    PASS_0,
-    PASS_WORDS,
     PASSES_END,
     PERIOD,
     POSITION,
     REACH,
     RECORD,
+    SEEN_AT,
+    SEEN_WORD,
     SETS,
     SHIFT,
     SINCE,
+    SNAPSHOT,
     SNAPSHOTS,
     SPARSE,
     STAMP,
     STEP,
     TAKEN,
+    TALLIED,
     TALLY,
     TALLY_WORDS,
     THREE,
@@ -60,67 +62,90 @@ from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_pa
 
 
 @compile_inline
-def pass_of(m: Words, index: Integer) -> Integer:
-    """Return what the loop of passes knows of a set."""
-    return np.uint64(m[PASS_0]) + index * np.uint64(m[PASS_WORDS])
+def snapshot_of(m: Words, known: Integer, number: Integer) -> Integer:
+    """Where a state that passes know of a set is kept, and what the passes from it on counted."""
+    words = TALLIED + np.uint64(m[WAYS]) + np.uint64(m[TALLY_WORDS])
+    return known + SNAPSHOT + np.uint64(number) * words
 
 
 @compile_inline
-def snapshot_of(m: Words, known: Integer, number: Integer) -> Integer:
-    """Where a state that passes know of a set is kept, and the counters with it."""
-    tally = np.uint64(m[TALLY_WORDS])
-    return known + COUNTERS + tally + np.uint64(number) * (np.uint64(m[WAYS]) + ONE + tally)
+def tally_of(m: Words, kept: Integer) -> Integer:
+    """Where the counters kept with a state begin."""
+    return kept + TALLIED + np.uint64(m[WAYS])
+
+
+@compile_part
+def count_passes(m: Words, s: Integer, kept: Integer, passes: Integer) -> None:
+    """Add what the pass from a state on counted, as often as told."""
+    if m[s + FILLED] < m[kept + SEEN_AT]:
+        return  # Nothing came in since.
+    total, own = np.uint64(m[MISSES]), tally_of(m, kept)
+    for word in range(np.uint64(m[LEAVING] + 2 * m[OWNERS])):
+        m[total + word] += passes * m[own + word]
+
+
+@compile_part
+def clear_passes(m: Words, s: Integer, kept: Integer) -> None:
+    """Add what the pass from a state on counted, and set its counters to zero."""
+    if m[s + FILLED] < m[kept + SEEN_AT]:
+        return  # They are.
+    count_passes(m, s, kept, 1)
+    own = tally_of(m, kept)
+    for word in range(np.uint64(m[LEAVING] + 2 * m[OWNERS])):
+        m[own + word] = 0
 
 
 @compile_part
 def find_snapshot(m: Words, s: Integer, known: Integer) -> Integer:
-    """How many passes ago a set was in the state it is in; zero if it is not known to have."""
+    """How many passes ago a set was in a state like its own; zero if it is not known to have been.
+
+    Two are alike where passes from them on do the same. Where nothing came in since, all was there:
+    touching it again, in the same order, brings the set into the state it is in.
+    """
     ways = np.uint64(m[WAYS])
     for age in range(1, m[known + TAKEN] + 1):
         kept = snapshot_of(m, known, m[known + TAKEN] - age)
+        if m[s + FILLED] < m[kept + SEEN_AT]:
+            return age
         way = ZERO
-        while way < ways and m[kept + way] == m[s + ENTRY + way]:
+        while way < ways and m[kept + TALLIED + way] == m[s + ENTRY + way]:
             way += ONE
-        if way == ways and m[kept + ways] == m[s + WORD]:
+        if way == ways and m[kept + SEEN_WORD] == m[s + WORD]:
             return age
     return 0
 
 
 @compile_part
 def take_snapshot(m: Words, s: Integer, known: Integer) -> None:
-    """Keep the state of a set and its counters."""
-    ways = np.uint64(m[WAYS])
+    """Keep the state of a set; what it meets from now on is counted there."""
     if m[known + TAKEN] == m[SNAPSHOTS]:
         m[known + TAKEN] = 0
     kept = snapshot_of(m, known, m[known + TAKEN])
-    for way in range(ways):
-        m[kept + way] = m[s + ENTRY + way]
-    m[kept + ways] = m[s + WORD]
-    kept += ways + ONE
-    for word in range(np.uint64(m[LEAVING] + 2 * m[OWNERS])):
-        m[kept + word] = m[known + COUNTERS + word]
+    clear_passes(m, s, kept)
+    for way in range(np.uint64(m[WAYS])):
+        m[kept + TALLIED + way] = m[s + ENTRY + way]
+    m[kept + SEEN_AT], m[kept + SEEN_WORD] = m[STAMP], m[s + WORD]
+    m[s + TALLY] = np.int64(tally_of(m, kept))
     m[known + TAKEN] += 1
 
 
 @compile_part
 def settle_passes(m: Words, s: Integer, known: Integer, turn: Integer) -> None:
     """Count the passes a set went round its known states, and put it into the last of them."""
-    ways = np.uint64(m[WAYS])
     period, passes = m[s + PERIOD], turn - m[known + SINCE]
-    first = m[known + TAKEN] - period
-    old = snapshot_of(m, known, first) + ways + ONE
-    last = snapshot_of(m, known, first + passes % period)
-    for word in range(np.uint64(m[LEAVING] + 2 * m[OWNERS])):
-        at = known + COUNTERS + word
-        m[at] += passes // period * (m[at] - m[old + word]) + m[last + ways + ONE + word] - m[
-            old + word]
-    for way in range(ways):
-        entry, kept = m[s + ENTRY + way], m[last + way]
-        m[s + ENTRY + way] = kept
-        if entry != kept and not m[HITS_CHANGE]:
-            settle(m, kept >> 8, -1, entry >> 8)
-    m[s + WORD] = m[last + ways]
-    m[s + FILLED] = m[STAMP]
+    first, rest = m[known + TAKEN] - period, passes % period
+    for place in range(period):
+        rounds = passes // period + (1 if place < rest else 0)
+        count_passes(m, s, snapshot_of(m, known, first + place), rounds)
+    if rest:
+        last = snapshot_of(m, known, first + rest)
+        for way in range(np.uint64(m[WAYS])):
+            entry, kept = m[s + ENTRY + way], m[last + TALLIED + way]
+            m[s + ENTRY + way] = kept
+            if entry != kept and not m[HITS_CHANGE]:
+                settle(m, kept >> 8, -1, entry >> 8)
+        m[s + WORD] = m[last + SEEN_WORD]
+        m[s + FILLED] = m[STAMP]
     m[s + PERIOD] = m[known + TAKEN] = 0
 
 
@@ -166,32 +191,40 @@ def note_moves(m: Words, turn: Integer, at: Integer, end: Integer, depth: Intege
 
 @compile_part
 def start_passes(m: Words, depth: Integer, allowed: Integer, own: Integer) -> None:
-    """List every set and give it counters of its own."""
+    """List every set; nothing is known of them yet."""
     listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
     m[listed] = 0
     for index in range(np.uint64(m[SETS])):
         if m[allowed + index] == own:
             m[listed] += 1
             m[listed + np.uint64(m[listed])] = np.int64(index)
-            s, known = record_of(m, index), pass_of(m, index)
-            m[s + TALLY] = np.int64(known + COUNTERS)
-            m[known + TAKEN] = m[s + PERIOD] = 0
-            for word in range(np.uint64(m[LEAVING] + 2 * m[OWNERS])):
-                m[known + COUNTERS + word] = 0
+            m[pass_of(m, index) + TAKEN] = m[record_of(m, index) + PERIOD] = 0
 
 
 @compile_part
 def finish_passes(m: Words, turn: Integer, allowed: Integer, own: Integer) -> None:
-    """Settle every set and add its counters to those of the run."""
-    total = np.uint64(m[MISSES])
+    """Settle every set, and count for the run again."""
     for index in range(np.uint64(m[SETS])):
         if m[allowed + index] == own:
             s, known = record_of(m, index), pass_of(m, index)
             if m[s + PERIOD]:
                 settle_passes(m, s, known, turn)
-            for word in range(np.uint64(m[LEAVING] + 2 * m[OWNERS])):
-                m[total + word] += m[known + COUNTERS + word]
-            m[s + TALLY] = np.int64(total)
+            for number in range(m[SNAPSHOTS]):
+                clear_passes(m, s, snapshot_of(m, known, number))
+            m[s + TALLY] = m[MISSES]
+
+
+@compile_part
+def look_ahead(m: Words, listed: Integer, chosen: Integer, clash: Integer) -> None:
+    """Note, by set, how many sets on the next one is of the few that are chosen."""
+    ahead = m[SETS]
+    for place in range(ONE, chosen + ONE):
+        ahead = min(ahead, m[listed + place])
+    for back in range(ONE, np.uint64(m[SETS]) + ONE):
+        index = np.uint64(m[SETS]) - back
+        ahead += 1
+        m[pass_of(m, index) + AHEAD] = ahead
+        ahead = 0 if m[clash + index] == m[STAMP] else ahead
 
 
 @compile_part
@@ -214,6 +247,9 @@ def choose_sets(m: Words, turn: Integer, at: Integer, end: Integer, depth: Integ
             chosen += ONE
             m[listed + chosen] = np.int64(index)
     m[listed] = np.int64(chosen)
+    m[SPARSE] = FEW * np.int64(chosen) <= m[SETS]
+    if m[SPARSE]:
+        look_ahead(m, listed, chosen, clash)
     return np.int64(chosen)
 
 
@@ -238,8 +274,8 @@ def run_passes(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Int
             left_out = 0 if chosen or m[op + CHUNK] else 1
             turn += left_out
         m[loop + ALLOWED], m[loop + OWN] = np.int64(clash_of(m, depth)), m[STAMP]
-        m[SPARSE] = turn < extent and FEW * chosen <= m[SETS]
         if turn >= extent:
+            m[SPARSE] = 0
             finish_passes(m, extent, allowed, own)
     m[loop + TURN] = turn
     m[loop + POSITION] = turn if turn < extent else 0

@@ -60,9 +60,12 @@ BITS = FOLLOWS
 # A piece of a leaf: place of the first and of the last of its streams that are always in its line.
 FIRST_PLACE, LAST_PLACE = B_KIND, B_PART
 
-# What a loop of passes knows of a set: the pass that saw it change, how many states are kept, and
-# since which pass it goes round the last PERIOD of them; its counters and those states follow.
-CHANGED, TAKEN, SINCE, COUNTERS = np.arange(4, dtype=np.uint64)
+# What a loop of passes knows of a set: the pass that saw it change, how many states are kept, since
+# which pass it goes round the last PERIOD of them, and, where SPARSE, how many sets on the next one
+# is that is looked at; those states follow.
+CHANGED, TAKEN, SINCE, AHEAD, SNAPSHOT = np.arange(5, dtype=np.uint64)
+# Such a state: when it was seen, the policy's word, entries; then counters of the pass from it on.
+SEEN_AT, SEEN_WORD, TALLIED = np.arange(3, dtype=np.uint64)
 # A mover, where a block has its part and a stream its next change.
 UNIT, FIRST_INNER = B_PART, NEXT
 

@@ -170,8 +170,8 @@ def _make_rooms(sketch: Sketch, cache: Cache, operands: int,
         "notes": 4 * (MOST_SHARERS + 4 * cache.sets + cache.sets * cache.ways + 2 * records),
     }
     tally = 3 * operands + 2 * OWNER_ROOM
-    snapshots = 2 if policy.stack else min(cache.ways, 8) + 1
-    pass_words = 3 + tally + snapshots * (cache.ways + 1 + tally)
+    snapshots = 1 if policy.stack else min(cache.ways, 8) + 1
+    pass_words = 4 + snapshots * (2 + cache.ways + tally)
     if (sketch.code[:, 0] == PASSES).any():
         rooms["passes"] = cache.sets * pass_words
     rooms["firsts"] = cache.sets * (1 + 2 * cache.ways) * (allocates and policy.stack)
