@@ -26,7 +26,7 @@ MAX_MOVERS = 64
 MAX_DIMENSIONS = 2
 """Inner loops a mover's accesses may be spread over."""
 
-MAX_LIVE = 0.6
+MAX_LIVE = 0.8
 """Share of the sets an iteration may see differently or settle."""
 
 SET_NS = 25
