@@ -12,7 +12,7 @@ from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.policies import POLICIES
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
-from hwmodels.files import read_yaml
+from hwmodels.file_cache import read_yaml_once
 from twin.errors import UsageError
 
 
@@ -60,7 +60,7 @@ def load_glossary() -> Mapping[str, Entry]:
     mapping of str to Entry
         In the order of the file; an event that shares its name with a cause is told there.
     """
-    written = read_yaml(Path(__file__).with_name("glossary.yaml"))
+    written = read_yaml_once(Path(__file__).with_name("glossary.yaml"))
     entries = {term: _make_entry(term, body) for term, body in written.items()}
     rule = entries["replacement"]
     listed = "; ".join(f"{policy.name}: {policy.doc}" for policy in POLICIES.values())

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
-from twin.network.graph import Graph
-from twin.network.operators import graph_macs, graph_parameters
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 from twin.reports.tables.parts import Content, Group, Table, Text
-from twin.studies.prices import describe_price
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board, Cache, Counters, Fact, Memory
+    from twin.network.graph import Graph
     from twin.reports.glossary import Entry
     from twin.runtimes import Runtime
 
@@ -37,6 +35,8 @@ def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
 
 def board_report(board: Board, *, sources: bool) -> Content:
     """Return one board: its parts, and with `sources` every number with where it comes from."""
+    from twin.studies.prices import describe_price
+
     cache_names = dict.fromkeys(name for name in (board.core.icache, board.core.dcache) if name)
     pairs = [
         ("board", board.name + (f" ({', '.join(board.aliases)})" if board.aliases else "")),
@@ -104,6 +104,8 @@ def _list_learnt(runtime: Runtime) -> list[Content]:
 
 def models_table(graphs: Mapping[str, Graph]) -> Table:
     """Return one row per network of the zoo: name, layers, MACs, parameters."""
+    from twin.network.operators import graph_macs, graph_parameters
+
     headers = ("model", "layers", "MACs", "parameters")
     table = new_table(headers, headers[1:])
     for name, graph in graphs.items():
