@@ -26,13 +26,15 @@ class Link:
     Parameters
     ----------
     table : ndarray of int64
-        What compiled code reads of it: the front of a program, or the table of a transfer.
+        Of a transfer, what compiled code reads; of a program, its front, without owners.
     size : int
         Counters: three per operand, two per owner, and look-ups made.
     owners : tuple of (str, str)
         Those of earlier kernels first.
     counts : tuple of callable
         Per operand, what makes its counts.
+    fill : callable, optional
+        Writes a program's front, with owners, to where it is run.
     made : dict
         Counts made last, by the bytes of counters.
     """
@@ -41,6 +43,7 @@ class Link:
     size: int
     owners: Owners
     counts: tuple[Count, ...]
+    fill: Callable[[np.ndarray], None] | None = None
     made: dict[bytes, AccessCounts] = field(default_factory=dict)
 
     def count(self, counters: bytes) -> AccessCounts:

@@ -20,11 +20,12 @@ from hwmodels.nest.program import (
     SET_SIZE_WORD,
     SETS_WORD,
     WORDS_WORD,
+    WORK_WORD,
     WRITE_WORD,
 )
 
-MOST_SPARE_WORDS = 1 << 20
-"""Size up to which the array of a finished run is kept: eight megabytes."""
+MOST_SPARE_WORDS = 1 << 17
+"""Size up to which the array of a finished run is kept: a megabyte for each of its programs."""
 
 
 def place_program(plan: Plan, cache: Cache, operands: Sequence[Operand],
@@ -50,18 +51,22 @@ def place_program(plan: Plan, cache: Cache, operands: Sequence[Operand],
         Of its program.
     """
     owners, numbers = number_owners(known, operands, looked_up)
-    front = plan.program.front.copy()
-    records = front[plan.program.records].reshape(-1, RECORD_WORDS)
-    records[:, MARK_WORD] = numbers[records[:, OPERAND_WORD]] << 1
-    if cache.write == "back":
-        records[:, MARK_WORD] |= records[:, WRITE_WORD]
-    front[OWNERS_WORD] = len(owners)
-    leaving = front[plan.program.leaving].reshape(-1, 2)
-    for operand, write, lines in plan.program.skipped:
-        # As many leave as came: those that stay are of the phases after them.
-        leaving[numbers[operand]] += lines, lines * (write and cache.write == "back")
-    return Link(table=front, size=3 * len(operands) + 2 * len(owners) + 1, owners=owners,
-                counts=count_operands(plan, cache, operands, looked_up))
+    program, back = plan.program, cache.write == "back"
+
+    def fill(memory: np.ndarray) -> None:
+        memory[:len(program.front)] = program.front
+        records = memory[program.records].reshape(-1, RECORD_WORDS)
+        records[:, MARK_WORD] = numbers[records[:, OPERAND_WORD]] << 1
+        if back:
+            records[:, MARK_WORD] |= records[:, WRITE_WORD]
+        memory[OWNERS_WORD] = len(owners)
+        leaving = memory[program.leaving].reshape(-1, 2)
+        for operand, write, lines in program.skipped:
+            # As many leave as came: those that stay are of the phases after them.
+            leaving[numbers[operand]] += lines, lines * (write and back)
+
+    return Link(table=program.front, size=3 * len(operands) + 2 * len(owners) + 1, owners=owners,
+                counts=count_operands(plan, cache, operands, looked_up), fill=fill)
 
 
 def link_programs(links: Sequence[Link]) -> Chain:
@@ -77,36 +82,40 @@ def link_programs(links: Sequence[Link]) -> Chain:
     Chain
         All of them.
     """
-    fronts = [link.table for link in links]
-    words = sum([int(front[WORDS_WORD]) for front in fronts])
+    words = sum([int(link.table[WORDS_WORD]) for link in links])
 
     def make_room() -> Room:
         from hwmodels.kernels.compiled import RUN_PROGRAMS
 
+        memory, starts = lay_programs(links)
         counters = np.empty(sum([link.size for link in links]), dtype=np.int64)
-        return counters, RUN_PROGRAMS.bind(
-            len(fronts), fronts[0] if len(fronts) == 1 else np.concatenate(fronts),
-            lay_programs(fronts), None, counters)
+        return counters, RUN_PROGRAMS.bind(len(links), starts, memory, None, counters)
 
-    return make_chain(links, make_room, int(words <= MOST_SPARE_WORDS))
+    return make_chain(links, make_room, int(words <= MOST_SPARE_WORDS * len(links)))
 
 
-def lay_programs(fronts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the array that programs run in.
+def lay_programs(links: Sequence[Link]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the array that programs run in, and how each of them is before a run.
 
     Parameters
     ----------
-    fronts : sequence of ndarray of int64
+    links : sequence of Link
         Of each.
 
     Returns
     -------
     ndarray of int64
-        They and their rooms, the sets of the cache, and the stamp of what was noted last.
+        Programs and their rooms, the sets of the cache, and the stamp of what was noted last.
+    ndarray of int64
+        Of each program the words up to those that no run changes.
     """
-    ends = [0, *itertools.accumulate(int(front[WORDS_WORD]) for front in fronts)]
-    sets = int(fronts[0][SETS_WORD] * fronts[0][SET_SIZE_WORD])
+    header = links[0].table
+    sets = int(header[SETS_WORD] * header[SET_SIZE_WORD])
+    ends = [0, *itertools.accumulate(int(link.table[WORDS_WORD]) for link in links)]
     memory = np.zeros(ends[-1] + sets + 1, dtype=np.int64)
-    for front, at in zip(fronts, ends[:-1], strict=True):
-        memory[at:at + len(front)] = front
-    return memory
+    starts = []
+    for link, at in zip(links, ends, strict=False):
+        assert link.fill is not None, "links of programs fill their front in"
+        link.fill(memory[at:])
+        starts.append(memory[at:at + int(link.table[WORK_WORD])])
+    return memory, np.concatenate(starts)

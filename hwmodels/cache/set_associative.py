@@ -210,8 +210,8 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     key = state.owners, id(cache), method, flags, *map(id, kernels)
     known = _CHAINS.get(key)
     if known is None:
-        if len(_CHAINS) >= MOST_CHAINS:
-            _CHAINS.clear()
+        while len(_CHAINS) >= MOST_CHAINS:
+            _CHAINS.pop(next(iter(_CHAINS)))
         chains = _find_chains(cache, kernels, flags, state.owners, method)
         after = chains[-1].owners if chains else state.owners
         known = _CHAINS[key] = _CHAINS[after, *key[1:]] = chains, (cache, *kernels)

@@ -128,12 +128,12 @@ def find_transfer(plan: Plan, cache: Cache, operands: Sequence[Operand],
     """
     program, entries = plan.program, cache.sets * cache.ways
     link = place_program(plan, cache, operands, looked_up, ())
-    front = link.table
-    front[FIRSTS_WORD] = program.firsts.start
-    memory, counters = lay_programs([front]), np.empty(link.size, dtype=np.int64)
+    memory, starts = lay_programs([link])
+    starts[FIRSTS_WORD] = program.firsts.start
+    counters = np.empty(link.size, dtype=np.int64)
     words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
     words[STATE_HEAD:STATE_HEAD + entries] = -1
-    RUN_PROGRAMS(1, front, memory, words, counters)
+    RUN_PROGRAMS(1, starts, memory, words, counters)
     owners, numbers = number_owners((), operands, looked_up)
     firsts = memory[program.firsts].reshape(cache.sets, -1)
     used = np.flatnonzero(firsts[:, 0])

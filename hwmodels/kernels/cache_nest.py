@@ -34,7 +34,6 @@ from hwmodels.kernels.cache_words import (
     LAST,
     LEAF,
     LEAVING,
-    LISTS,
     LOOP_WORDS,
     LOOPS,
     LRU,
@@ -155,10 +154,10 @@ def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Int
 
 
 @compile_inline
-def move_sets(m: Words, words: Words, fronts: Words, stored: Integer) -> None:
+def move_sets(m: Words, words: Words, starts: Words, stored: Integer) -> None:
     """Put the state of a cache into the sets behind programs, or those into it: `stored`."""
-    sets, ways = np.uint64(fronts[SETS]), np.uint64(fronts[WAYS])
-    size = np.uint64(fronts[SET_WORDS])
+    sets, ways = np.uint64(starts[SETS]), np.uint64(starts[WAYS])
+    size = np.uint64(starts[SET_WORDS])
     entry, word = STATE_HEAD, STATE_HEAD + sets * ways
     s = np.uint64(len(m)) - ONE - sets * size
     for index in range(sets):
@@ -193,10 +192,10 @@ def settle_sets(m: Words) -> None:
 
 
 @compile_part
-def begin_program(m: Words, front: Words) -> None:
+def begin_program(m: Words, start: Words) -> None:
     """Make of a program what it is before a run, and the sets behind all programs its own."""
-    for word in range(np.uint64(front[WORK])):
-        m[word] = front[word]
+    for word in range(np.uint64(start[WORK])):
+        m[word] = start[word]
     m[SET_0] = len(m) - 1 - m[SETS] * m[SET_WORDS]
     for index in range(np.uint64(m[SETS])):
         m[record_of(m, index) + TALLY] = m[MISSES]
@@ -255,7 +254,7 @@ def tell_counters(m: Words, counters: Words) -> Integer:
 
 
 @compile_kept
-def run_programs(programs: Integer, fronts: Words, m: Words, words: Words,
+def run_programs(programs: Integer, starts: Words, m: Words, words: Words,
                  counters: Words) -> None:
     """Run programs through a cache, one behind the other.
 
@@ -263,8 +262,9 @@ def run_programs(programs: Integer, fronts: Words, m: Words, words: Words,
     ----------
     programs : int
         How many, one or more.
-    fronts : ndarray of int64
-        How each begins, as `hwmodels.nest.program` lays it out.
+    starts : ndarray of int64
+        What each is before a run, as `hwmodels.nest.program` lays it out, up to what no run
+        changes.
     m : ndarray of int64
         Changed: the programs, the sets of the cache, and the last stamp, which tells what runs
         before noted.
@@ -273,17 +273,17 @@ def run_programs(programs: Integer, fronts: Words, m: Words, words: Words,
     counters : ndarray of int64
         Filled: misses and what left by each program, and its touches.
     """
-    move_sets(m, words, fronts, 0)
+    move_sets(m, words, starts, 0)
     last = np.uint64(len(m)) - ONE
     register, stamp = words[REGISTER], m[last]
-    front = at = out = ZERO
+    start = at = out = ZERO
     for _ in range(programs):
-        begin_program(m[at:], fronts[front:])
+        begin_program(m[at:], starts[start:])
         m[at + REGISTER], m[at + STAMP] = register, stamp + 1
         run_program(m[at:])
         register, stamp = m[at + REGISTER], m[at + STAMP]
         out += tell_counters(m[at:], counters[out:])
-        front += np.uint64(m[at + LISTS])
+        start += np.uint64(m[at + WORK])
         at += np.uint64(m[at + WORDS])
     words[REGISTER], m[last] = register, stamp
-    move_sets(m, words, fronts, 1)
+    move_sets(m, words, starts, 1)

@@ -21,8 +21,8 @@ for notes of pieces. FIRSTS: where the lines that fill empty ways are noted; zer
 not. Where hits change nothing, an operand's window is its first line, its lines and what is to be
 added to one for its bit that it is there, and that this operand stored to it; bits begin at
 SETTLED, 32 a word. SHARED: several operands store to a line. WORDS: all of the program's but its
-sets, which lie behind the last of the programs run one behind the other. Up to LISTS a program is
-filled in."""
+sets, which lie behind the last of the programs run one behind the other. No run changes what stands
+between WORK and LISTS."""
 TREE = np.uint64(46)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
