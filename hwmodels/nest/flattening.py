@@ -219,13 +219,13 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
 
 def _flatten_loop(body: Tree, flat: _Flat, extent: int, depth: int,
                   passes: bool = False) -> None:
-    phases = _has_phases(body)
-    if flat.sketched and body and not phases:
-        _insert_sketch(flat, body, extent, depth, passes)
-        return
     leaf = [inner for inner in body if isinstance(inner, Stream)]
     if len(leaf) == len(body):
         _flatten_leaf(leaf, extent, depth, flat)
+        return
+    phases = _has_phases(body) if flat.sketched else 0
+    if flat.sketched and not phases:
+        _insert_sketch(flat, body, extent, depth, passes)
         return
     # Lines that phases left out fill are counted for all sets: a loop around them leaves none out.
     pace, chunk = UNPACED, EVER

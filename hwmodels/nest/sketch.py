@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -85,16 +85,17 @@ def settle_sketch(sketch: Sketch, sets: int) -> Sketch:
     tried = (share[paced] * sets - apart[paced]) / entered[paced]
     code[paced, CHUNK_WORD] = np.maximum(1, tried.astype(np.int64) + more[paced].astype(np.int64))
     (over,) = (lines > 3 * sets // 2).nonzero()
-    if not len(over):
-        return replace(sketch, code=code)
-    code[over, CHUNK_WORD] = EVER
-    kept = np.ones(len(sketch.records), dtype=bool)
-    for last, first in code[over][:, [3, 6]].tolist():
-        kept[first:last] = False
-    places = np.concatenate([[0], np.cumsum(kept)])
-    code[:, PLACE_WORDS] = places[code[:, PLACE_WORDS]]
-    return replace(sketch, code=code, records=sketch.records[kept], kinds=sketch.kinds[kept],
-                   steps=sketch.steps[kept])
+    records, kinds, steps = sketch.records.copy(), sketch.kinds, sketch.steps
+    if len(over):
+        code[over, CHUNK_WORD] = EVER
+        kept = np.ones(len(records), dtype=bool)
+        for last, first in code[over][:, [3, 6]].tolist():
+            kept[first:last] = False
+        places = np.concatenate([[0], np.cumsum(kept)])
+        code[:, PLACE_WORDS] = places[code[:, PLACE_WORDS]]
+        records, kinds, steps = records[kept], kinds[kept], steps[kept]
+    return Sketch(code=code, paces=sketch.paces, records=records, kinds=kinds, steps=steps,
+                  guards=sketch.guards, inner=sketch.inner, enough_sets=sketch.enough_sets)
 
 
 def insert_sketches(sketch: Sketch, others: Sequence[tuple[Sketch, Numbers, Numbers]]) -> Sketch:
@@ -114,6 +115,8 @@ def insert_sketches(sketch: Sketch, others: Sequence[tuple[Sketch, Numbers, Numb
     """
     if not others:
         return sketch
+    if len(others) == 1 and not len(sketch.code):
+        return others[0][0]
     at = list(zip(*[own for _, own, _ in others], strict=True))
     moved = list(zip(*[every for *_, every in others], strict=True))
     sizes = list(zip(*[other.numbers for other, *_ in others], strict=True))
@@ -148,9 +151,9 @@ def _insert(rows: np.ndarray, others: Sequence[np.ndarray], at: Sequence[int]) -
         parts += [rows[done:before], other]
         done = before
     parts.append(rows[done:])
-    if rows.ndim == 1:
+    if len({part.shape[1:] for part in parts}) == 1:
         return np.concatenate(parts)
-    made = np.zeros((sum(map(len, parts)), max(part.shape[1] for part in parts)), rows.dtype)
+    made = np.zeros((sum(map(len, parts)), max([part.shape[1] for part in parts])), rows.dtype)
     first = 0
     for part in parts:
         last = first + len(part)
