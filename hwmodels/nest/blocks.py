@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hwmodels.nest.rewrite import class_of_lines
-from hwmodels.nest.stream import Stream, Tree
+from hwmodels.nest.stream import Stream, Tree, keep_by_body
 
 EVER = 1 << 60
 ANY_PART = 1 << 30
@@ -105,12 +105,15 @@ Piece = tuple[Stream, int, int, int]
 at the lowest address, how far they reach from there, places of the first and the last of them."""
 
 
-def find_pieces(leaf: Sequence[Stream], line_bytes: int) -> list[Piece]:
+@keep_by_body
+def find_pieces(leaf: Tree, line_bytes: int) -> list[Piece]:
     """Join the streams of a leaf that are always in one line; what is between them may not be."""
-    places: dict[object, list[int]] = {}
+    places: dict[object, tuple[Stream, list[int]]] = {}
     for place, stream in enumerate(leaf):
-        places.setdefault(class_of_lines(stream, line_bytes, place), []).append(place)
-    return [(leaf[members[0]], 0, members[0], members[-1]) for members in places.values()]
+        assert isinstance(stream, Stream), "leaves hold nothing else"
+        places.setdefault(class_of_lines(stream, line_bytes, place),
+                          (stream, []))[1].append(place)
+    return [(lead, 0, members[0], members[-1]) for lead, members in places.values()]
 
 
 def join_pieces(pieces: Sequence[Piece], line_bytes: int, sets: int) -> tuple[list[Piece], int]:
@@ -178,7 +181,9 @@ def pace_pieces(pieces: Sequence[Piece], depth: int, line_bytes: int) -> Pace:
     return Pace(apart=lines, entered=entered, share=0.6)
 
 
-def find_blocks(body: Tree, depth: int, manner: Manner) -> tuple[Runs, Pace]:
+@keep_by_body
+def find_blocks(body: Tree, depth: int, line_bytes: int, allocates: bool,
+                sets_apart: bool) -> tuple[Runs, Pace]:
     """Find what one iteration of a loop touches, as blocks.
 
     Parameters
@@ -187,8 +192,8 @@ def find_blocks(body: Tree, depth: int, manner: Manner) -> tuple[Runs, Pace]:
         The loop's body.
     depth : int
         Of the loop's index.
-    manner : Manner
-        Of the cache.
+    line_bytes, allocates, sets_apart
+        As of a `Manner`.
 
     Returns
     -------
@@ -201,12 +206,11 @@ def find_blocks(body: Tree, depth: int, manner: Manner) -> tuple[Runs, Pace]:
     """
     parts = [walk_extents((inner,), ()) for inner in body]
     stored = {stream.operand for part in parts for stream, _ in part if stream.write}
-    if stored and not manner.allocates:
+    if stored and not allocates:
         return {}, UNPACED
     loaded = {stream.operand for part in parts for stream, _ in part if not stream.write}
     # Order between parts matters where loads and stores mix, or between sets.
-    mixed = stored & loaded if manner.sets_apart else stored | loaded
-    line_bytes = manner.line_bytes
+    mixed = stored & loaded if sets_apart else stored | loaded
     runs = join_runs([(stream, number if stream.operand in mixed else ANY_PART, extents)
                       for number, part in enumerate(parts) for stream, extents in part],
                      depth, line_bytes, 16 * MAX_BLOCKS)
@@ -214,7 +218,7 @@ def find_blocks(body: Tree, depth: int, manner: Manner) -> tuple[Runs, Pace]:
         return {}, UNPACED
     apart = _count_lines(runs, line_bytes)
     # Where parts are told apart, each has room for its lines.
-    lines = apart if manner.sets_apart else sum(
+    lines = apart if sets_apart else sum(
         [high // line_bytes - low // line_bytes + 1
          for spans in runs.values() for low, high in spans])
     return runs, Pace(lines=lines, apart=apart, entered=moving_lines(runs, line_bytes), share=0.5,

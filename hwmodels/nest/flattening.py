@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from hwmodels.nest.sketch import (
     insert_sketches,
     settle_sketch,
 )
-from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree
+from hwmodels.nest.stream import Repeat, Stream, Tree, keep_by_body
 from hwmodels.nest.windows import count_words, find_windows
 
 LOOP, END, _, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
@@ -58,11 +58,11 @@ close it."""
 FULL, MIDDLE, PLAIN = -1, -2, -3
 """Extents that the row of the phase table in force gives."""
 
+NO_LOOP = 0
+"""Extent of what is in no loop."""
+
 UNBOUNDED = 1 << 40
 """Sets of a cache in which no piece of a leaf is too long."""
-
-_SKETCHES: dict[tuple[object, ...], tuple[Tree, Sketch]] = {}
-"""By the identity of a body, which stays alive, so that nothing else takes it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,7 +115,7 @@ def flatten_tree(tree: Tree, cache: Cache, operands: Sequence[Operand], *,
     if _has_phases(tree):
         _flatten_body(tree, 0, flat)
     else:
-        _insert_sketch(flat, tree)
+        _insert_sketch(flat, tree, NO_LOOP, 0, False)
     sketch = settle_sketch(insert_sketches(_make_sketch(flat), flat.others), cache.sets)
     windows = find_windows(operands, cache.line_bytes) if (
         grouped and not policy.hits_change) else []
@@ -219,9 +219,8 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
 
 def _flatten_loop(body: Tree, flat: _Flat, extent: int, depth: int,
                   passes: bool = False) -> None:
-    leaf = [inner for inner in body if isinstance(inner, Stream)]
-    if len(leaf) == len(body):
-        _flatten_leaf(leaf, extent, depth, flat)
+    if not any([isinstance(inner, Repeat) for inner in body]):
+        _flatten_leaf(cast("Sequence[Stream]", body), extent, depth, flat)
         return
     phases = _has_phases(body) if flat.sketched else 0
     if flat.sketched and not phases:
@@ -245,31 +244,27 @@ def _flatten_loop(body: Tree, flat: _Flat, extent: int, depth: int,
     _add_operation(flat, (close, extent, depth, place, last, start, *words), pace)
 
 
-def _insert_sketch(flat: _Flat, body: Tree, *loop: Any) -> None:
-    """Insert the sketch of a tree or of a loop, which is made once."""
-    sketch = _find_sketch(flat.manner, UNBOUNDED, body, *loop)
+def _insert_sketch(flat: _Flat, body: Tree, extent: int, depth: int, passes: bool) -> None:
+    """Insert the sketch of a loop, which is made once."""
+    sketch = _sketch_loop(body, extent, depth, passes, flat.manner, UNBOUNDED)
     if sketch.enough_sets > flat.sets:
-        sketch = _find_sketch(flat.manner, flat.sets, body, *loop)
+        sketch = _sketch_loop(body, extent, depth, passes, flat.manner, flat.sets)
     flat.others.append((sketch, _own_numbers(flat), _numbers(flat)))
     operations, records, guards, inner = sketch.numbers
     flat.before = (flat.before[0] + operations, flat.before[1] + records,
                    flat.before[2] + guards, flat.before[3] + inner)
 
 
-def _find_sketch(manner: Manner, sets: int, body: Tree, *loop: Any) -> Sketch:
-    """Return the sketch of a tree, or of a loop (extent, depth, passes), for a number of sets."""
-    key = id(body), manner, sets, *loop
-    known = _SKETCHES.get(key)
-    if known is None:
-        flat = _Flat(manner=manner, sets=sets, sketched=False)
-        if loop:
-            _flatten_loop(body, flat, *loop)
-        else:
-            _flatten_body(body, 0, flat)
-        if len(_SKETCHES) >= MOST_LOOPS:
-            _SKETCHES.clear()
-        known = _SKETCHES[key] = body, _make_sketch(flat)
-    return known[1]
+@keep_by_body
+def _sketch_loop(body: Tree, extent: int, depth: int, passes: bool, manner: Manner,
+                 sets: int) -> Sketch:
+    """Return the sketch of a loop without phases, for a number of sets if that matters."""
+    flat = _Flat(manner=manner, sets=sets, sketched=False)
+    if extent == NO_LOOP:
+        _flatten_body(body, depth, flat)
+    else:
+        _flatten_loop(body, flat, extent, depth, passes)
+    return _make_sketch(flat)
 
 
 def _own_numbers(flat: _Flat) -> Numbers:
@@ -311,7 +306,7 @@ def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, flat: _Flat) 
             len(leaf[0].steps_bytes) <= depth or leaf[0].steps_bytes[depth] >= 0):
         chunk = EVER
     elif settled and extent != 1:
-        pieces = find_pieces(leaf, line_bytes)
+        pieces = find_pieces(tuple(leaf), line_bytes)
         if flat.manner.hits_change:
             pieces, enough = join_pieces(pieces, line_bytes, flat.sets)
             flat.enough_sets = max(flat.enough_sets, enough)
@@ -348,7 +343,8 @@ def _append(flat: _Flat, kind: int, address: int, steps: tuple[int, ...], depth:
 
 def _place_blocks(body: Tree, depth: int, flat: _Flat) -> tuple[Pace, int]:
     """Place the blocks a loop moves, then the others; return how many it moves."""
-    runs, pace = find_blocks(body, depth, flat.manner)
+    runs, pace = find_blocks(body, depth, flat.manner.line_bytes, flat.manner.allocates,
+                             flat.manner.sets_apart)
     guards, first, moving = flat.before[2] + len(flat.guards), len(flat.records), 0
     ordered = sorted(runs.items(), key=lambda item: (not item[0][3][-1], item[0][0]))
     for (part, operand, write, steps), spans in ordered:

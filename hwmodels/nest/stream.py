@@ -7,8 +7,10 @@ tree to arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -82,6 +84,39 @@ class Repeat:
 
 
 Tree = tuple[Repeat | Stream, ...]
+
+Asked = ParamSpec("Asked")
+Found = TypeVar("Found")
+
+
+def keep_by_body(make: Callable[Concatenate[Tree, Asked], Found],
+                 ) -> Callable[Concatenate[Tree, Asked], Found]:
+    """Keep what is made of a loop's body, by the identity of that and all else asked for.
+
+    Parameters
+    ----------
+    make : callable
+        Its first argument is the body, which stays alive, so that nothing else takes its identity.
+
+    Returns
+    -------
+    callable
+        The same; what it returns is shared.
+    """
+    known: dict[tuple[object, ...], tuple[Tree, Found]] = {}
+
+    @wraps(make)
+    def find(body: Tree, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
+        key = id(body), *asked
+        found = known.get(key)
+        if found is None:
+            if len(known) >= MOST_LOOPS:
+                known.clear()
+            found = known[key] = body, make(body, *asked, **named)
+        return found[1]
+
+    find.cache_clear = known.clear  # type: ignore[attr-defined]
+    return find
 
 
 def check_nests(nests: Sequence[Nest], operands: Sequence[Operand]) -> None:
