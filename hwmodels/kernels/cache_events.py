@@ -87,6 +87,36 @@ def insert_event(m: Words, head: Integer, tail: Integer, key: Integer, line: Int
 
 
 @compile_part
+def merge_events(m: Words, head: Integer, middle: Integer, tail: Integer,
+                 limit: Integer) -> None:
+    """Merge two lists in order of time that follow each other; of one moment the first comes first.
+
+    The second is moved behind both, if there is room before a limit; else each of it is inserted.
+    """
+    if middle == head or middle == tail or m[middle - THREE] <= m[middle]:
+        return
+    if tail + tail - middle > limit:
+        end = middle
+        while end < tail:
+            end = insert_event(m, head, end, m[end], m[end + ONE], np.uint64(m[end + TWO]))
+        return
+    at, last = tail, tail + tail - middle
+    while at < last:
+        m[at] = m[at + middle - tail]
+        at += ONE
+    to = tail
+    while last > tail:
+        if middle > head and m[middle - THREE] > m[last - THREE]:
+            middle -= THREE
+            at = middle
+        else:
+            last -= THREE
+            at = last
+        to -= THREE
+        m[to], m[to + ONE], m[to + TWO] = m[at], m[at + ONE], m[at + TWO]
+
+
+@compile_part
 def comes(m: Words, at: Integer, line: Integer, start: Integer) -> Integer:
     """When from an iteration on a block or piece first touches a line: iteration << 20 | place."""
     turn, step, shift = max(start, m[at + LOW]), m[at + STEP], m[SHIFT]
@@ -125,7 +155,7 @@ def list_events(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     limit, lines = head + np.uint64(m[ROOM]), head
     while at < end:
         turn, final, address, reach, step = span_of(m, at, start, stop, shift)
-        bits = m[at + BITS]
+        bits, own_head = m[at + BITS], tail
         while turn < final:
             place, last = (address >> shift) + bits, ((address + reach) >> shift) + bits
             lines += THREE * np.uint64(last - place + 1)
@@ -137,10 +167,12 @@ def list_events(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                     if m[allowed + set_among(sets, mask, line)] == own:
                         if tail + THREE > limit:
                             return ZERO
-                        tail = insert_event(m, head, tail, comes(m, at, line, start), line, at)
+                        tail = insert_event(m, own_head, tail, comes(m, at, line, start), line,
+                                            at)
                 place += count
             address += step
             turn += 1
+        merge_events(m, head, own_head, tail, limit)
         at += RECORD
     return ZERO if tail > head and lines > limit else tail
 
