@@ -240,8 +240,7 @@ def touch_events(m: Words, head: Integer, tail: Integer, until: Integer, start: 
         head += THREE
         if has_settled(m, piece, line):
             continue
-        left = touch_settling(m, line, record_of(m, set_of(m, line)), piece)
-        operand = operand_of(m, left >> 8) if left >= 0 else NEVER
+        left, operand = touch_settling(m, line, record_of(m, set_of(m, line)), piece)
         piece = at
         while piece < end and operand != NEVER:
             if m[piece + OPERAND] == operand or operand == ANY:

@@ -4,7 +4,7 @@ import numpy as np
 
 from hwmodels.kernels.cache_blocks import clash_of, pass_of
 from hwmodels.kernels.cache_lines import shift_streams
-from hwmodels.kernels.cache_policies import record_of, set_of, settle
+from hwmodels.kernels.cache_policies import record_of, set_of, settle_gone, settle_line
 from hwmodels.kernels.cache_words import (
     ADDRESS,
     AHEAD,
@@ -143,7 +143,8 @@ def settle_passes(m: Words, s: Integer, known: Integer, turn: Integer) -> None:
             entry, kept = m[s + ENTRY + way], m[last + TALLIED + way]
             m[s + ENTRY + way] = kept
             if entry != kept and not m[HITS_CHANGE]:
-                settle(m, kept >> 8, -1, entry >> 8)
+                settle_gone(m, entry >> 8)
+                settle_line(m, kept >> 8, -1)
         m[s + WORD] = m[last + SEEN_WORD]
         m[s + FILLED] = m[STAMP]
     m[s + PERIOD] = m[known + TAKEN] = 0

@@ -11,6 +11,7 @@ from hwmodels.kernels.cache_words import (
     ALLOCATE,
     ALONE,
     ALONE_END,
+    ANY,
     BYPASS,
     CLOCK,
     ENTRY,
@@ -27,6 +28,7 @@ from hwmodels.kernels.cache_words import (
     LRU,
     MARK,
     MASK,
+    NEVER,
     NOBODY,
     ONE,
     OPERAND,
@@ -267,32 +269,46 @@ def set_bits(m: Words, window: Integer, line: Integer, stored: Integer) -> None:
 
 
 @compile_part
-def settle(m: Words, line: Integer, operand: Integer, gone: Integer) -> None:
-    """Note that a line is there, last stored to by an operand (-1: none), and another one gone."""
+def settle_line(m: Words, line: Integer, operand: Integer) -> None:
+    """Note that a line is there, last stored to by an operand (-1: none)."""
     at, end = np.uint64(m[WINDOWS]), np.uint64(m[WINDOWS_END])
     number = 0
     while at < end:
-        if 0 <= gone - m[at] < m[at + ONE]:
-            bit = 1 << ((m[at + TWO] + gone) & 31)
-            m[np.uint64((m[at + TWO] + gone) >> 5)] &= ~bit
-            m[np.uint64((m[at + THREE] + gone) >> 5)] &= ~bit
-        if 0 <= line - m[at] < m[at + ONE]:
+        place = line - m[at]
+        if (place >= 0) & (place < m[at + ONE]):
             set_bits(m, at, line, number == operand)
         number += 1
         at += WINDOW_WORDS
 
 
 @compile_inline
-def settle_touch(m: Words, line: Integer, operand: Integer, write: Integer, gone: Integer) -> None:
-    """Note what a touch of an operand's line changed."""
+def settle_gone(m: Words, line: Integer) -> Integer:
+    """Note that a line is gone; return the operand it is of, as `operand_of` does."""
+    at, end = np.uint64(m[WINDOWS]), np.uint64(m[WINDOWS_END])
+    number, operand = 0, NEVER
+    while at < end:
+        place = line - m[at]
+        if (place >= 0) & (place < m[at + ONE]):
+            bit = 1 << ((m[at + TWO] + line) & 31)
+            m[np.uint64((m[at + TWO] + line) >> 5)] &= ~bit
+            m[np.uint64((m[at + THREE] + line) >> 5)] &= ~bit
+            if (m[at + ALONE] <= line) & (line < m[at + ALONE_END]):
+                return number
+            operand = ANY
+        number += 1
+        at += WINDOW_WORDS
+    return operand
+
+
+@compile_inline
+def settle_touch(m: Words, line: Integer, operand: Integer, write: Integer) -> None:
+    """Note that an operand's line is there, and whether the operand stored to it last."""
     at = np.uint64(m[WINDOWS]) + np.uint64(operand) * WINDOW_WORDS
-    if at >= np.uint64(m[WINDOWS_END]):
-        return
-    alone = m[at + ALONE] <= line < m[at + ALONE_END]
-    if alone:
-        set_bits(m, at, line, write != 0)
-    if not alone or gone >= 0:
-        settle(m, -1 if alone else line, operand if write else -1, gone)
+    if at < np.uint64(m[WINDOWS_END]):
+        if (m[at + ALONE] <= line) & (line < m[at + ALONE_END]):
+            set_bits(m, at, line, write != 0)
+        else:
+            settle_line(m, line, operand if write else -1)
 
 
 @compile_inline
@@ -336,18 +352,45 @@ def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
 
 
 @compile_part
-def touch_settling(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
-    """Touch a line as `touch` does where hits do not matter, and note what has settled."""
+def touch_settling(m: Words, line: Integer, s: Integer,
+                   at: Integer) -> tuple[Integer, Integer]:
+    """Touch a line as `touch` does where hits do not matter, and note what has settled.
+
+    Returns
+    -------
+    left, operand : int
+        As of `touch`; whose line was evicted, as of `operand_of`.
+    """
     m[CLOCK] += 1
-    write = m[at + WRITE]
-    left = look_up_ways(m, s + ENTRY, s + WORD, line, m[at + MARK], write, m[POLICY])
-    count_touch(m, line, s, at, left)
-    if left >= FILL or (left == HIT and write):
-        settle_touch(m, line, m[at + OPERAND], write, left >> 8)
-    return left
+    write, operand = m[at + WRITE], m[at + OPERAND]
+    base, ways = s + ENTRY, np.uint64(m[WAYS])
+    way = find_way(m, base, line)
+    if way < ways:
+        if write:
+            m[base + way] = line << 8 | m[at + MARK]
+            settle_touch(m, line, operand, write)
+        return HIT, NEVER
+    counts = np.uint64(m[s + TALLY]) + THREE * np.uint64(operand)
+    if write and not m[ALLOCATE]:
+        m[counts + TWO] += 1
+        return BYPASS, NEVER
+    m[counts + np.uint64(write)] += 1
+    way = choose_victim(m, base, s + WORD, m[POLICY])
+    left = m[base + way]
+    m[base + way] = line << 8 | m[at + MARK]
+    settle_touch(m, line, operand, write)
+    if left < 0:
+        return FILL, NEVER
+    counts = np.uint64(m[s + TALLY] + m[LEAVING]) + TWO * np.uint64((left >> 1) & 127)
+    m[counts] += 1
+    m[counts + ONE] += left & 1
+    return left, settle_gone(m, left >> 8)
 
 
 @compile_part
 def touch_apart(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     """Touch a line under any policy, by a call: where that is done in several places."""
-    return touch(m, line, s, at) if m[HITS_CHANGE] else touch_settling(m, line, s, at)
+    if m[HITS_CHANGE]:
+        return touch(m, line, s, at)
+    left, _ = touch_settling(m, line, s, at)
+    return left
