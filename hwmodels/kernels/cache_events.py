@@ -93,7 +93,7 @@ def merge_events(m: Words, head: Integer, middle: Integer, tail: Integer,
 
     The second is moved behind both, if there is room before a limit; else each of it is inserted.
     """
-    if middle == head or middle == tail or m[middle - THREE] <= m[middle]:
+    if middle in (head, tail) or m[middle - THREE] <= m[middle]:
         return
     if tail + tail - middle > limit:
         end = middle

@@ -11,7 +11,7 @@ from hwmodels.kernels.cache_events import run_settled, try_events
 from hwmodels.kernels.cache_leaves import run_pieces
 from hwmodels.kernels.cache_lines import run_lines, run_rounds, set_ranges, shift_streams
 from hwmodels.kernels.cache_passes import run_passes
-from hwmodels.kernels.cache_policies import record_of, set_bits
+from hwmodels.kernels.cache_policies import record_of
 from hwmodels.kernels.cache_settled import try_settled
 from hwmodels.kernels.cache_words import (
     ALLOWED,
@@ -70,9 +70,6 @@ from hwmodels.kernels.cache_words import (
     TURN,
     TWO,
     WAYS,
-    WINDOW_WORDS,
-    WINDOWS,
-    WINDOWS_END,
     WORD,
     WORDS,
     WORK,
@@ -175,23 +172,6 @@ def move_sets(m: Words, words: Words, starts: Words, stored: Integer) -> None:
 
 
 @compile_part
-def settle_sets(m: Words) -> None:
-    """Note which lines of operands are there."""
-    for word in range(np.uint64(m[SETTLED]), np.uint64(m[SETTLED_END])):
-        m[word] = 0
-    window, ways = np.uint64(m[WINDOWS]), np.uint64(m[WAYS])
-    while window < np.uint64(m[WINDOWS_END]):
-        first, lines = m[window], m[window + ONE]
-        for index in range(np.uint64(m[SETS])):
-            s = record_of(m, index)
-            for way in range(ways):
-                line = m[s + ENTRY + way] >> 8
-                if 0 <= line - first < lines:
-                    set_bits(m, window, line, False)
-        window += WINDOW_WORDS
-
-
-@compile_part
 def begin_program(m: Words, start: Words) -> None:
     """Make of a program what it is before a run, and the sets behind all programs its own."""
     for word in range(np.uint64(start[WORK])):
@@ -210,8 +190,8 @@ def run_program(m: Words) -> None:
     else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
     body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
     """
-    if m[WINDOWS] < m[WINDOWS_END]:
-        settle_sets(m)
+    for word in range(np.uint64(m[SETTLED]), np.uint64(m[SETTLED_END])):
+        m[word] = 0  # Of what is there nothing is known until it is touched.
     code = np.uint64(m[CODE])
     op = code
     row = ZERO

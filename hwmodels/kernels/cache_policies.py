@@ -259,24 +259,19 @@ def note_gone(m: Words, line: Integer) -> None:
     m[place + ONE] |= GONE
 
 
-@compile_inline
-def set_bits(m: Words, window: Integer, line: Integer, stored: Integer) -> None:
-    """Note in a window that a line is there, and whether its operand stored to it last."""
-    bit = 1 << ((m[window + TWO] + line) & 31)
-    m[np.uint64((m[window + TWO] + line) >> 5)] |= bit
-    word = np.uint64((m[window + THREE] + line) >> 5)
-    m[word] = m[word] | bit if stored else m[word] & ~bit
-
-
 @compile_part
 def settle_line(m: Words, line: Integer, operand: Integer) -> None:
-    """Note that a line is there, last stored to by an operand (-1: none)."""
+    """Note that a line is there, and that an operand (-1: none) has stored to it."""
     at, end = np.uint64(m[WINDOWS]), np.uint64(m[WINDOWS_END])
     number = 0
     while at < end:
         place = line - m[at]
         if (place >= 0) & (place < m[at + ONE]):
-            set_bits(m, at, line, number == operand)
+            bit = 1 << ((m[at + TWO] + line) & 31)
+            m[np.uint64((m[at + TWO] + line) >> 5)] |= bit
+            if operand >= 0:
+                word = np.uint64((m[at + THREE] + line) >> 5)
+                m[word] = m[word] | bit if number == operand else m[word] & ~bit
         number += 1
         at += WINDOW_WORDS
 
@@ -302,11 +297,17 @@ def settle_gone(m: Words, line: Integer) -> Integer:
 
 @compile_inline
 def settle_touch(m: Words, line: Integer, operand: Integer, write: Integer) -> None:
-    """Note that an operand's line is there, and whether the operand stored to it last."""
+    """Note that an operand's line is there, and that it was stored to if it was.
+
+    Of a line that was not there no bit is set.
+    """
     at = np.uint64(m[WINDOWS]) + np.uint64(operand) * WINDOW_WORDS
     if at < np.uint64(m[WINDOWS_END]):
         if (m[at + ALONE] <= line) & (line < m[at + ALONE_END]):
-            set_bits(m, at, line, write != 0)
+            bit = 1 << ((m[at + TWO] + line) & 31)
+            m[np.uint64((m[at + TWO] + line) >> 5)] |= bit
+            if write:
+                m[np.uint64((m[at + THREE] + line) >> 5)] |= bit
         else:
             settle_line(m, line, operand if write else -1)
 
@@ -368,7 +369,7 @@ def touch_settling(m: Words, line: Integer, s: Integer,
     if way < ways:
         if write:
             m[base + way] = line << 8 | m[at + MARK]
-            settle_touch(m, line, operand, write)
+        settle_touch(m, line, operand, write)
         return HIT, NEVER
     counts = np.uint64(m[s + TALLY]) + THREE * np.uint64(operand)
     if write and not m[ALLOCATE]:

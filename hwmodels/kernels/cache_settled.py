@@ -1,8 +1,8 @@
 """Compiled: loops where a hit does not change what leaves next, set by set (round robin, FIFO).
 
 What is there, and marked where it is stored to, has settled: touching it changes nothing, in any
-order. Bits tell, 32 lines a word (`cache_policies.settle`). Of a loop's iterations only the lines
-that have not are looked at.
+order. Bits tell, 32 lines a word, from when a line was touched first (`settle_touch`). Of a loop's
+iterations only the lines that have not are looked at.
 """
 
 import numpy as np
