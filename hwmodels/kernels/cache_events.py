@@ -167,8 +167,12 @@ def list_events(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                     if m[allowed + set_among(sets, mask, line)] == own:
                         if tail + THREE > limit:
                             return ZERO
-                        tail = insert_event(m, own_head, tail, comes(m, at, line, start), line,
-                                            at)
+                        key = comes(m, at, line, start)
+                        if tail == own_head or m[tail - THREE] <= key:
+                            m[tail], m[tail + ONE], m[tail + TWO] = key, line, np.int64(at)
+                            tail += THREE
+                        else:
+                            tail = insert_event(m, own_head, tail, key, line, at)
                 place += count
             address += step
             turn += 1
@@ -187,11 +191,13 @@ def next_touch(m: Words, at: Integer, line: Integer, key: Integer, start: Intege
     int
         A moment as of `comes`; NEVER if it does not.
     """
-    if m[at + STEP] == 0 and not (
-            m[at + ADDRESS] >> m[SHIFT] <= line <= (m[at + ADDRESS] + m[at + REACH]) >> m[SHIFT]):
-        return NEVER
-    low, high = comes(m, at, line, start), stays(m, at, line, stop)
+    step, address, shift = m[at + STEP], m[at + ADDRESS], m[SHIFT]
     turn, place = key >> 20, key & 0xFFFFF
+    if step == 0 and not address >> shift <= line <= (address + m[at + REACH]) >> shift:
+        return NEVER
+    if step > 0 and (line + 1) << shift <= address + turn * step:
+        return NEVER  # Most streams leave their lines behind.
+    low, high = comes(m, at, line, start), stays(m, at, line, stop)
     if low >> 20 > high or turn > high:
         return NEVER
     if key < low:
