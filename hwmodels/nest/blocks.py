@@ -216,7 +216,7 @@ def find_blocks(body: Tree, depth: int, line_bytes: int, allocates: bool,
                      depth, line_bytes, 16 * MAX_BLOCKS)
     if not runs or sum(map(len, runs.values())) > MAX_BLOCKS:
         return {}, UNPACED
-    apart = _count_lines(runs, line_bytes)
+    apart = count_lines(runs, line_bytes)
     # Where parts are told apart, each has room for its lines.
     lines = apart if sets_apart else sum(
         [high // line_bytes - low // line_bytes + 1
@@ -285,7 +285,7 @@ def make_blocks(runs: Runs) -> list[Block]:
                 runs.items(), key=lambda item: item[0][0]) for low, high in spans]
 
 
-def _count_lines(runs: Runs, line_bytes: int) -> int:
+def count_lines(runs: Runs, line_bytes: int) -> int:
     """Count the lines touched, each once."""
     lines: dict[int, list[tuple[int, int]]] = {}
     for (_, operand, *_), spans in runs.items():

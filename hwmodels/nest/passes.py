@@ -8,12 +8,13 @@ whose address the loop steps, and of those only the ones that come into another 
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from hwmodels.board.facts import Cache
-from hwmodels.nest.blocks import walk_extents
+from hwmodels.nest.blocks import count_lines, join_runs, walk_extents
 from hwmodels.nest.rewrite import estimate_cost, line_unit
 from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree
 
@@ -25,6 +26,9 @@ MAX_MOVERS = 64
 
 MAX_DIMENSIONS = 2
 """Inner loops a mover's accesses may be spread over."""
+
+MOST_PIECES = 4096
+"""Pieces an iteration touches beyond which they are not counted."""
 
 MAX_LIVE = 0.8
 """Share of the sets an iteration may see differently or settle."""
@@ -62,7 +66,7 @@ class Mover:
     inner: tuple[tuple[int, int], ...] = ()
 
 
-def mark_passes(tree: Tree, cache: Cache, depth: int = 0) -> Tree:
+def mark_passes(tree: Tree, cache: Cache, depth: int = 0, room: int = 0) -> Tree:
     """Mark the outermost loops worth running as passes.
 
     Parameters
@@ -73,6 +77,9 @@ def mark_passes(tree: Tree, cache: Cache, depth: int = 0) -> Tree:
         Sets on their own (no LFSR, no counter of all); stores allocate, or there are none.
     depth : int
         Loops around the tree.
+    room : int
+        Lines for which the cache has room, where a hit changes nothing: what is there costs nothing
+        then, and a loop whose iteration touches no more is not marked. Zero: hits change something.
 
     Returns
     -------
@@ -82,9 +89,10 @@ def mark_passes(tree: Tree, cache: Cache, depth: int = 0) -> Tree:
     parts: list[Repeat | Stream] = []
     for part in tree:
         if isinstance(part, Repeat):
-            if _pays(part, cache, depth):
+            if _pays(part, cache, depth) and (
+                    not room or _count_turn(part, depth, cache.line_bytes) > room):
                 part = _as_passes(part)
-            elif (body := mark_passes(part.body, cache, depth + 1)) is not part.body:
+            elif (body := mark_passes(part.body, cache, depth + 1, room)) is not part.body:
                 part = replace(part, body=body)
         parts.append(part)
     return tree if all(map(operator.is_, parts, tree)) else tuple(parts)
@@ -185,6 +193,14 @@ def _pays(repeat: Repeat, cache: Cache, depth: int) -> bool:
 def _estimate_turn(loop: Repeat, line_bytes: int) -> float:
     """Return what an iteration costs."""
     return estimate_cost(loop.body, line_bytes)
+
+
+@lru_cache(maxsize=MOST_LOOPS)
+def _count_turn(loop: Repeat, depth: int, line_bytes: int) -> float:
+    """Return how many lines an iteration touches; infinite where that is not known."""
+    runs = join_runs([(stream, 0, extents) for stream, extents in walk_extents(loop.body, ())],
+                     depth, line_bytes, MOST_PIECES)
+    return count_lines(runs, line_bytes) if runs else math.inf
 
 
 def _share_changed(mover: Mover, cache: Cache) -> float:

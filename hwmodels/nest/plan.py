@@ -87,7 +87,8 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     else:
         tree = _make_compact(nests, own, looked_up, line_bytes, allocates)
     if method == "phases" and policy.sets_apart and allocates:
-        tree = _mark_tree(tree, line_bytes, cache.sets)
+        tree = _mark_tree(tree, line_bytes, cache.sets,
+                          0 if policy.hits_change else cache.sets * cache.ways)
     cut = tree
     if method == "phases" and policy.stack and allocates:
         cut = cut_tree(tree, cache, operands)
@@ -141,9 +142,9 @@ def _make_compact(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
 
 
 @lru_cache(maxsize=MOST_TREES)
-def _mark_tree(tree: Tree, line_bytes: int, sets: int) -> Tree:
+def _mark_tree(tree: Tree, line_bytes: int, sets: int, room: int) -> Tree:
     return mark_passes(tree, replace(ANY_CACHE, size_bytes=line_bytes * sets,
-                                     line_bytes=line_bytes))
+                                     line_bytes=line_bytes), room=room)
 
 
 _flatten_tree = lru_cache(maxsize=MOST_TREES)(flatten_tree)
