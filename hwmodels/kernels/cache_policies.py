@@ -391,10 +391,23 @@ def touch_settling(m: Words, line: Integer, s: Integer,
     return left, settle_gone(m, left >> 8)
 
 
+@compile_inline
+def is_settled(m: Words, line: Integer, at: Integer) -> bool:
+    """Whether a touch of a stream's line is known to change nothing."""
+    window = np.uint64(m[WINDOWS]) + np.uint64(m[at + OPERAND]) * WINDOW_WORDS
+    if window >= np.uint64(m[WINDOWS_END]):
+        return False
+    place = m[window + TWO + np.uint64(m[at + WRITE])] + line
+    told: bool = (m[np.uint64(place >> 5)] >> (place & 31)) & 1 != 0
+    return told
+
+
 @compile_part
 def touch_apart(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     """Touch a line under any policy, by a call: where that is done in several places."""
     if m[HITS_CHANGE]:
         return touch(m, line, s, at)
+    if is_settled(m, line, at):
+        return HIT
     left, _ = touch_settling(m, line, s, at)
     return left
