@@ -181,22 +181,29 @@ def list_events(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     return ZERO if tail > head and lines > limit else tail
 
 
+@compile_inline
+def left_behind(m: Words, at: Integer, line: Integer, turn: Integer) -> bool:
+    """Whether a block or piece is never in a line from an iteration on; most that move are told."""
+    step, address, shift = m[at + STEP], m[at + ADDRESS], m[SHIFT]
+    if step > 0:
+        behind: bool = (line + 1) << shift <= address + turn * step
+        return behind
+    return step == 0 and not address >> shift <= line <= (address + m[at + REACH]) >> shift
+
+
 @compile_part
 def next_touch(m: Words, at: Integer, line: Integer, key: Integer, start: Integer, stop: Integer,
                first: Integer) -> Integer:
     """When a block, or a piece of the streams at `first`, touches a line after a moment.
+
+    It is not `left_behind`.
 
     Returns
     -------
     int
         A moment as of `comes`; NEVER if it does not.
     """
-    step, address, shift = m[at + STEP], m[at + ADDRESS], m[SHIFT]
     turn, place = key >> 20, key & 0xFFFFF
-    if step == 0 and not address >> shift <= line <= (address + m[at + REACH]) >> shift:
-        return NEVER
-    if step > 0 and (line + 1) << shift <= address + turn * step:
-        return NEVER  # Most streams leave their lines behind.
     low, high = comes(m, at, line, start), stays(m, at, line, stop)
     if low >> 20 > high or turn > high:
         return NEVER
@@ -249,7 +256,8 @@ def touch_events(m: Words, head: Integer, tail: Integer, until: Integer, start: 
         left, operand = touch_settling(m, line, record_of(m, set_of(m, line)), piece)
         piece = at
         while piece < end and operand != NEVER:
-            if m[piece + OPERAND] == operand or operand == ANY:
+            if (m[piece + OPERAND] == operand or operand == ANY) and not left_behind(
+                    m, piece, left >> 8, key >> 20):
                 following = next_touch(m, piece, left >> 8, key, start, stop, first)
                 if following != NEVER:
                     tail = insert_event(m, head, tail, following, left >> 8, piece)
