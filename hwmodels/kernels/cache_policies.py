@@ -105,9 +105,6 @@ def find_way(m: Words, base: Integer, line: Integer) -> Integer:
 @compile_inline
 def choose_plru(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way the tree points to; node n has children 2n and 2n + 1, and a bit for the second."""
-    if ways == 4:
-        half = (m[word] >> 1) & 1
-        return 2 * half + ((m[word] >> (2 + half)) & 1)
     node: Integer = 1
     while node < ways:
         node = 2 * node + ((m[word] >> node) & 1)
