@@ -376,6 +376,7 @@ def touch_settling(m: Words, line: Integer, s: Integer,
         m[counts + TWO] += 1
         return BYPASS, NEVER
     m[counts + np.uint64(write)] += 1
+    m[s + FILLED] = m[STAMP]
     way = choose_victim(m, base, s + WORD, m[POLICY])
     left = m[base + way]
     m[base + way] = line << 8 | m[at + MARK]
