@@ -138,8 +138,8 @@ class BillColumns:
         Clock the cycles of a line are of.
     cycles, energy_pj : ndarray of float, (lines,)
         As of a `BillLine`; an energy that is not known is NaN.
-    passed : ndarray of float, (owners, clocks)
-        Cycles of each clock.
+    passed : tuple of dict
+        Cycles by clock, of those that pass, by owner.
     """
 
     keys: Keys
@@ -151,7 +151,7 @@ class BillColumns:
     exposed: Floats
     cycles: Floats
     energy_pj: Floats
-    passed: Floats
+    passed: tuple[dict[str, float], ...]
 
     def make_lines(self, owner: int) -> tuple[BillLine, ...]:
         """Return the lines of an owner."""
@@ -206,9 +206,7 @@ class ColumnBill(Bill):
 
     def clock_cycles(self) -> dict[str, float]:
         """Return cycles of each clock that has any."""
-        passed = self.columns.passed[self.owner].tolist()
-        return {clock: cycles for clock, cycles in zip(self.columns.clocks, passed, strict=True)
-                if cycles}
+        return dict(self.columns.passed[self.owner])
 
     def energy_pj(self, cause: str | None = None) -> float | None:
         """Energy at the rail; None when a line's price is not known."""

@@ -326,6 +326,11 @@ class Board:
         """The core that runs the network: "main", or the first."""
         return next((core for core in self.cores if core.name == "main"), self.cores[0])
 
+    @property
+    def hertz(self) -> dict[str, float]:
+        """Frequency of each clock."""
+        return {clock.name: clock.frequency_hz for clock in self.clocks}
+
     def clock(self, name: str) -> Clock:
         """Return the clock of that name."""
         return _find(self.clocks, name, f"{self.name}: clock")

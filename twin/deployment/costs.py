@@ -172,10 +172,9 @@ def measure_coverage(epochs: Sequence[EpochPrediction], bill: Bill, board: Board
 
 def bill_us(bill: Bill, board: Board) -> float:
     """Time of a bill across its clocks, in microseconds; cycles of two clocks are never added."""
-    return convert_us(bill.clock_cycles(), board)
+    return convert_us(bill.clock_cycles(), board.hertz)
 
 
-def convert_us(cycles: Mapping[str, float], board: Board) -> float:
+def convert_us(cycles: Mapping[str, float], hertz: Mapping[str, float]) -> float:
     """Time of cycles by clock, in microseconds."""
-    return math.fsum(count / board.clock(clock).frequency_hz * 1e6
-                     for clock, count in cycles.items())
+    return math.fsum([count / hertz[clock] * 1e6 for clock, count in cycles.items()])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hwmodels.errors import ExtensionError
 from hwmodels.extensions import find_entries, take
@@ -90,6 +91,12 @@ def bytes_moved(graph: Graph, layer: Layer) -> int:
         return 0
     read = {i for i in layer.inputs if i >= 0}
     return layer.repeats * sum(graph.tensors[i].size_bytes for i in (*sorted(read), *layer.outputs))
+
+
+@lru_cache(maxsize=8)
+def list_work(graph: Graph) -> tuple[tuple[int, int], ...]:
+    """Return multiply-accumulates and bytes moved of each layer."""
+    return tuple((layer_macs(graph, layer), bytes_moved(graph, layer)) for layer in graph.layers)
 
 
 def _parameter_ids(graph: Graph, layer: Layer) -> list[int]:

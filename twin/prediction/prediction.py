@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
@@ -19,7 +19,7 @@ from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
 from twin.network.graph import Layer
-from twin.network.operators import bytes_moved, is_alias, is_assumed, layer_macs
+from twin.network.operators import is_alias, is_assumed, layer_macs, list_work
 from twin.prediction.certainty import Certainty
 from twin.prediction.host import price_on_core, runtime_prices
 from twin.prediction.structure import Call
@@ -272,17 +272,16 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     prices = runtime_prices(deployment)
     costs, epochs = deployment.target.price(deployment, prices, price_on_core,
                                             cold=temperature == "cold")
-    clocks_hz = tuple((clock.name, clock.frequency_hz) for clock in deployment.board.clocks)
-    layers = tuple(_predict_layer(deployment, position, cost, clocks_hz)
-                   for position, cost in enumerate(costs))
+    layers = tuple(_predict_layers(deployment, costs))
     bill = _merge_layers(layers)
-    cycles = bill.clock_cycles()
-    clock = _main_clock(deployment, cycles)
+    cycles, hertz, core = (bill.clock_cycles(), deployment.board.hertz,
+                           deployment.board.core.clock)
+    clock = _main_clock(core, cycles, hertz)
     energy_pj = bill.energy_pj()
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
         setup=_setup_bill(deployment, prices), bill=bill, clock=clock,
-        cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, deployment.board), epochs=epochs,
+        cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz), epochs=epochs,
         warnings=_warnings(deployment, layers, temperature),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6,
     )
@@ -297,34 +296,30 @@ def _merge_layers(layers: Sequence[LayerPrediction]) -> Bill:
     return merge_columns(layer.bill for layer in layers)
 
 
-def _main_clock(deployment: Deployment, cycles: Mapping[str, float]) -> str:
+def _main_clock(core: str, cycles: Mapping[str, float], hertz: Mapping[str, float]) -> str:
     """Return the clock most time passes in; the core's where none passes."""
-    board = deployment.board
-    return max((board.core.clock, *cycles),
-               key=lambda clock: cycles.get(clock, 0.0) / board.clock(clock).frequency_hz)
+    return max((core, *cycles), key=lambda clock: cycles.get(clock, 0.0) / hertz[clock])
 
 
-def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
-                   clocks_hz: tuple[tuple[str, float], ...]) -> LayerPrediction:
-    graph = deployment.graph
-    layer = graph.layers[position]
-    cycles = cost.bill.clock_cycles()
-    clock = _main_clock(deployment, cycles)
-    energy_pj = cost.bill.energy_pj()
-    return LayerPrediction(
-        index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
-        output_shape=graph.tensors[layer.outputs[0]].shape, macs=layer_macs(graph, layer),
-        bytes_moved=bytes_moved(graph, layer), alias=is_alias(layer),
-        assumed=cost.assumed or _is_assumed(deployment, layer, cost.kernels),
-        kernels=cost.kernels,
-        clock=clock, cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, deployment.board),
-        energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
-        counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
-        misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
-        epochs=cost.epochs,
-        clocks_hz=clocks_hz, repeats=layer.repeats, families=cost.families,
-        called=layer.op == "function",
-    )
+def _predict_layers(deployment: Deployment,
+                    costs: Sequence[LayerCost]) -> Iterator[LayerPrediction]:
+    graph, hertz, core = (deployment.graph, deployment.board.hertz, deployment.board.core.clock)
+    clocks_hz, live_bytes = tuple(hertz.items()), deployment.placement.live_bytes
+    for cost, layer, (macs, moved), live in zip(costs, graph.layers, list_work(graph), live_bytes,
+                                                strict=True):
+        cycles = cost.bill.clock_cycles()
+        clock = _main_clock(core, cycles, hertz)
+        energy_pj = cost.bill.energy_pj()
+        yield LayerPrediction(
+            index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
+            output_shape=graph.tensors[layer.outputs[0]].shape, macs=macs, bytes_moved=moved,
+            alias=is_alias(layer), kernels=cost.kernels, clock=clock,
+            assumed=cost.assumed or _is_assumed(deployment, layer, cost.kernels),
+            cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz),
+            energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
+            counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
+            misses=cost.misses, live_bytes=live, epochs=cost.epochs, clocks_hz=clocks_hz,
+            repeats=layer.repeats, families=cost.families, called=layer.op == "function")
 
 
 def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:

@@ -133,7 +133,9 @@ def _price(counts: CountColumns, prices: Prices, board: Board, npu: Npu) -> Bill
     clock = np.concatenate([rates.clock[counts.key],
                             np.where(which == POWERED.index("npu_idle"), 0, 1)])[order]
     return BillColumns(
-        keys=keys, clocks=clocks, key=key, clock=clock, occurred=occurred, passed=passed,
+        keys=keys, clocks=clocks, key=key, clock=clock, occurred=occurred,
+        passed=tuple([{name: count for name, count in zip(clocks, row, strict=True) if count}
+                      for row in passed.tolist()]),
         first=np.searchsorted(whole[order], np.arange(parts + 1)),
         exposed=np.concatenate([counts.exposed, np.zeros(len(own))])[order],
         cycles=np.concatenate([cycles, np.zeros(len(own))])[order],

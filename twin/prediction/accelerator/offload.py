@@ -10,7 +10,7 @@ turns; epochs follow one another without the host only where the epoch controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -75,6 +75,7 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     costs: dict[int, list[LayerCost]] = {}
     epochs: list[EpochPrediction] = []
     board, start_us = deployment.board, 0.0
+    host, hertz = board.core.clock, board.hertz
     for step, run, parts in zip(steps, runs, priced, strict=True):
         epoch = run.epoch
         kernels = tuple([f"{epoch.kind}.{name}" for name, _ in epoch.operations])
@@ -84,7 +85,7 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
                 if isinstance(part, Part) else
                 replace(part, epochs=(epoch.name,), kernels=part.kernels or kernels))
         bill = parts[0].bill if len(parts) == 1 else merge_columns(part.bill for part in parts)
-        epochs.append(_describe(len(epochs), step, run, bill, start_us, board))
+        epochs.append(_describe(len(epochs), step, run, bill, start_us, host, hertz))
         start_us += epochs[-1].time_us
     return tuple(_merge(costs.get(position, []))
                  for position in range(len(deployment.executed.layers))), tuple(epochs)
@@ -256,12 +257,10 @@ def _part(amount: float, shares: Sequence[float], heir: int) -> list[float]:
 
 def _add_time(bill: Bill, board: Board, prices: Prices, npu: Npu) -> Bill:
     """Add what being powered costs while a bill's time passes: host, its waiting, the idle NPU."""
-    cycles = bill.clock_cycles()
-    passed_us = convert_us(cycles, board)
+    cycles, hertz, host = bill.clock_cycles(), board.hertz, board.core.clock
+    passed_us, host_hz = convert_us(cycles, hertz), hertz[host]
     if not passed_us:
         return bill
-    host = board.core.clock
-    host_hz = board.clock(host).frequency_hz
     npu_us = cycles.get(npu.clock, 0.0) / npu.frequency_hz * 1e6
     quantities = (("sleep", host, npu_us * 1e-6 * host_hz),
                   ("clock_tree", host, passed_us * 1e-6 * host_hz),
@@ -283,13 +282,12 @@ def _unhurried(prices: Prices, quantities: Iterable[tuple[str, str, float]]) -> 
 
 
 def _describe(index: int, step: Step, run: EpochRun, bill: Bill, start_us: float,
-              board: Board) -> EpochPrediction:
-    host_hz = board.clock(board.core.clock).frequency_hz
+              host: str, hertz: Mapping[str, float]) -> EpochPrediction:
     cycles = bill.clock_cycles()
-    passed_us, host_cycles = convert_us(cycles, board), cycles.get(board.core.clock, 0.0)
-    core_us = passed_us - host_cycles / host_hz * 1e6
+    passed_us, host_cycles = convert_us(cycles, hertz), cycles.get(host, 0.0)
+    core_us = passed_us - host_cycles / hertz[host] * 1e6
     return EpochPrediction(
         index=index, step=step, run=run, bill=bill, start_us=start_us,
         time_us=passed_us, pre_cpu_cycles=run.pre_cpu_cycles,
-        core_cpu_cycles=core_us * 1e-6 * host_hz,
+        core_cpu_cycles=core_us * 1e-6 * hertz[host],
         post_cpu_cycles=host_cycles - run.pre_cpu_cycles)
