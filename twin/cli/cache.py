@@ -25,6 +25,7 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.progress import Steps
 from twin.errors import UsageError
 
 Sweep = Annotated[str | None, typer.Option(
@@ -58,8 +59,11 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
                         calibration=calibration)
     if settings:
         deployment = deployment.replace(parse_settings(settings))
-    report = twin.cache(deployment, temperature="cold" if cold else "warm", sweep=axes,
-                        calibration=calibration)
+    with Steps("caches counted") as steps:
+        steps.tell(0, 1, f"{deployment.graph.name} on {deployment.board.name}"
+                         + (f", over {' and '.join(axes)}" if axes else ""))
+        report = twin.cache(deployment, temperature="cold" if cold else "warm", sweep=axes,
+                            calibration=calibration)
     check_layer(report.locality, layer)
     if as_json:
         show_json(report)

@@ -21,6 +21,7 @@ from twin.cli.options import (
     deploy,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.progress import Steps
 
 BoardOrFile = Annotated[str, typer.Option(
     "--board", "-b", "--to", metavar="BOARD|FILE", help="The board, or a file of `twin boards "
@@ -48,7 +49,9 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
               f"--runtime {deployment.graph.name} runs under {deployment.runtime.identity}, on "
               "the accelerator"])
         deployment = placed(runtime=library)
-    ranking = twin.plan(deployment, calibration=calibration)
+    with Steps("ranked") as steps:
+        steps.tell(0, 1, f"micro-benchmarks of {deployment.board.name}, and whole networks")
+        ranking = twin.plan(deployment, calibration=calibration)
     if as_json:
         show_json(ranking)
     else:

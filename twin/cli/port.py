@@ -11,6 +11,7 @@ from twin.cli.options import ArenaRole, AsJson, ClockText, Model, RuntimeName, W
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.plan import PlanOutput
+from twin.cli.progress import Steps
 from twin.errors import UsageError
 
 From = Annotated[list[str], typer.Option(
@@ -37,7 +38,9 @@ def port(model: Model, source: From, to: To, runtime: RuntimeName = None, clock:
     deployment = deploy(model, to, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=None)
     names = [] if networks is None else [name.strip() for name in networks.split(",")]
-    ported = twin.port(deployment, source, networks=names, cache=cache)
+    with Steps("learnt from") as steps:
+        steps.tell(0, 1, ", ".join(source))
+        ported = twin.port(deployment, source, networks=names, cache=cache)
     if as_json:
         show_json(ported)
     else:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
-
 from twin.cli.output import note_written, open_console, show, warn
 from twin.verbs.measuring import Watcher
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+
     from calibration.collecting.collector import Progress
     from calibration.measurement.measurement import Measurement
     from twin.attribution.measured_layers import MeasuredNetwork
@@ -80,10 +79,7 @@ class Terminal(Watcher):
         """Return the bar of a temperature, begun with its first block."""
         if self._bars is None or self._temperature != progress.temperature:
             self._stop()
-            self._bars = Bars(
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                TimeRemainingColumn(), TextColumn("{task.fields[bound]}", markup=False),
-                console=Console(file=sys.stderr))
+            self._bars = _make_bars("{task.description}", "{task.fields[bound]}", stays=True)
             self._task = self._bars.add_task(progress.temperature, total=progress.total, bound="")
             self._temperature, self._due_s = progress.temperature, 0.0
             self._bars.start()
@@ -106,18 +102,24 @@ class Rate:
         self._task: Any = None
         self._began_s = time.monotonic()
         self._due_s = self._began_s + PATIENCE_S
+        self._come = (0, 0)
 
     def __enter__(self) -> Rate:
         """Show nothing until there is something to show."""
         return self
 
-    def __exit__(self, *how: object) -> None:
-        """Take the bar away."""
+    def __exit__(self, kind: type[BaseException] | None, *how: object) -> None:
+        """Take the bar away; of an interrupted study, say what is not lost."""
         if self._bars is not None:
             self._bars.stop()
+        done, total = self._come
+        if kind is KeyboardInterrupt and done:
+            print(f"{done} of {total} predicted; what was counted for them is kept",
+                  file=sys.stderr)
 
     def tell(self, done: int, total: int, failed: int) -> None:
         """Say how far it is."""
+        self._come = done, total
         now = time.monotonic()
         rate = done / max(now - self._began_s, 1e-9)
         said = f"{rate:.3g} points/s" + (f", {failed} cannot be" if failed else "")
@@ -128,9 +130,7 @@ class Rate:
                 print(f"{done} of {total}, {said}{left}", file=sys.stderr)
             return
         if self._bars is None:
-            self._bars = Bars(TextColumn("predicting"), BarColumn(), MofNCompleteColumn(),
-                              TimeRemainingColumn(), TextColumn("{task.fields[said]}"),
-                              console=Console(file=sys.stderr), transient=True)
+            self._bars = _make_bars("predicting", "{task.fields[said]}")
             self._task = self._bars.add_task("", total=total, said="")
             self._bars.start()
         self._bars.update(self._task, completed=done, said=said)
@@ -139,38 +139,65 @@ class Rate:
 class Steps:
     """Steps of unequal length as they come, each by its name.
 
-    A bar where stderr is a terminal; else a line after a second, then every half minute.
+    A bar where stderr is a terminal; else a line after a second, in the midst of a step if that
+    takes longer, then every half minute as steps begin.
     """
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
         self._bars: Bars | None = None
         self._task: Any = None
+        self._line = ""
         self._due_s = time.monotonic() + PATIENCE_S
+        self._first = threading.Timer(PATIENCE_S, self._say)
+        self._first.daemon = True
 
     def __enter__(self) -> Steps:
         """Show nothing until there is something to show."""
+        if not sys.stderr.isatty():
+            self._first.start()
         return self
 
     def __exit__(self, *how: object) -> None:
         """Take the bar away."""
+        self._first.cancel()
         if self._bars is not None:
             self._bars.stop()
 
     def tell(self, done: int, total: int, name: str) -> None:
         """Say which step begins."""
         if not sys.stderr.isatty():
-            now = time.monotonic()
-            if now >= self._due_s and done < total:
-                self._due_s = now + QUIET_S
-                print(f"{self._doing}: {f'{done + 1} of {total}, ' if total > 1 else ''}{name}",
-                      file=sys.stderr)
+            self._line = "" if done >= total else (
+                f"{self._doing}: {f'{done + 1} of {total}, ' if total > 1 else ''}{name}")
+            if time.monotonic() >= self._due_s:
+                self._say()
             return
         if self._bars is None:
-            self._bars = Bars(TextColumn(self._doing), BarColumn(bar_width=20),
-                              MofNCompleteColumn(), TextColumn("{task.fields[name]}",
-                                                               markup=False),
-                              console=Console(file=sys.stderr), transient=True)
+            self._bars = _make_bars(self._doing, "{task.fields[name]}", timed=False)
             self._task = self._bars.add_task("", total=total, name="")
             self._bars.start()
         self._bars.update(self._task, completed=done, total=total, name=name)
+
+    def _say(self) -> None:
+        """Write the step it is at, if it is at one and did not just do so."""
+        self._first.cancel()
+        if self._line:
+            self._due_s = time.monotonic() + QUIET_S
+            print(self._line, file=sys.stderr)
+
+
+def _make_bars(before: str, behind: str, *, timed: bool = True, stays: bool = False) -> Bars:
+    """Return a bar on stderr between two texts; rich's are loaded where one is shown."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(TextColumn(before), BarColumn(bar_width=40 if timed else 20),
+                    MofNCompleteColumn(), *([TimeRemainingColumn()] if timed else []),
+                    TextColumn(behind, markup=False), console=Console(file=sys.stderr),
+                    transient=not stays)

@@ -9,6 +9,7 @@ import typer
 import twin
 from twin.cli.options import AUTO, AsJson, CalibrationChoice, PlotFile, check_picture
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.progress import Steps
 from twin.errors import UsageError
 
 app = typer.Typer(help="Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
@@ -44,7 +45,9 @@ def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None
     overrides = _parse(settings)
     if board is not None:
         overrides["board"] = board
-    outcome = twin.run_scenario(scenario, overrides, calibration=calibration)
+    with Steps("run") as steps:
+        steps.tell(0, 1, scenario)
+        outcome = twin.run_scenario(scenario, overrides, calibration=calibration)
     if as_json:
         show_json(outcome)
     else:

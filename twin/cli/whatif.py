@@ -25,6 +25,7 @@ from twin.cli.options import (
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
+from twin.cli.progress import Steps
 
 PlotTarget = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write causes before and after as a picture (.png, .svg, "
@@ -47,7 +48,10 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         calibration=calibration, assume_unsupported=assume_unsupported)
     temperature = "cold" if cold else "warm"
-    changed = twin.what_if(deployment, changes, temperature=temperature, calibration=calibration)
+    with Steps("predicted") as steps:
+        steps.tell(0, 1, "before and after")
+        changed = twin.what_if(deployment, changes, temperature=temperature,
+                               calibration=calibration)
     if as_json:
         show_json(changed)
     else:
@@ -62,11 +66,15 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
 
         items = list(changes.items())
         names = [f"{path}={value}" for path, value in items]
-        steps = [(", ".join(names), changed.after)]
-        if is_folder(plot):
-            steps = [*((names[done - 1], twin.predict(
-                deployment.replace(dict(items[:done])), temperature=temperature,
-                calibration=calibration)) for done in range(1, len(names))),
-                (names[-1], changed.after)]
-        for written in write_change_pictures(changed.before, steps, plot):
-            note_written(written)
+        stages = []
+        with Steps("drawn") as steps:
+            for done in range(1, len(names) if is_folder(plot) else 1):
+                steps.tell(done - 1, len(names), names[done - 1])
+                stages.append((names[done - 1], twin.predict(
+                    deployment.replace(dict(items[:done])), temperature=temperature,
+                    calibration=calibration)))
+            stages.append((names[-1] if stages else ", ".join(names), changed.after))
+            steps.tell(len(stages) - 1, len(stages), plot)
+            paths = write_change_pictures(changed.before, stages, plot)
+        for path in paths:
+            note_written(path)
