@@ -147,7 +147,7 @@ def _drop_noughts(part: _Parts) -> _Parts:
     *where, amounts = part
     if amounts.ndim == where[2].ndim:
         return part
-    some = amounts.any(axis=0)
+    some = np.bitwise_or.reduce(amounts, axis=0) != 0
     epoch, key, place = (np.broadcast_to(one, some.shape)[some] for one in where)
     return epoch, key, place, amounts[:, some]
 
@@ -226,11 +226,10 @@ def _round_cycles(waited: EventColumns, core: Ints) -> Ints:
     first, epoch, slot = count_first(np.bincount(waited.epoch).tolist())
     score = np.full((*core.shape, int(slot.max()) + 1), np.iinfo(np.int64).max)
     score[..., epoch, slot] = (TICKS - left) * (2 * _LAST) + waited.places
-    order = np.argsort(score, axis=-1)
-    rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.broadcast_to(np.arange(order.shape[-1]), order.shape), -1)
     short = core - np.add.reduceat(whole, first[:-1], axis=-1)
-    cycles: Ints = whole + (rank[..., epoch, slot] < short[..., epoch])
+    last = np.take_along_axis(np.sort(score, axis=-1), np.maximum(short - 1, 0)[..., None], -1)
+    bound = np.where(short > 0, last[..., 0], -1)
+    cycles: Ints = whole + (score[..., epoch, slot] <= bound[..., epoch])
     return cycles
 
 

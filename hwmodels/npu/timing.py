@@ -150,19 +150,14 @@ def plan_epochs(epochs: Sequence[Epoch], engines: EngineColumns, units: UnitColu
     engine_rows = spans[engines.epoch, 0] + engines.place
     unit_rows = (spans[units.epoch, 0] + engines.first[units.epoch + 1]
                  - engines.first[units.epoch] + units.place)
-    many, pieces = streams.latency_cycles.shape[:-1], np.ones(spans[-1, 0], np.int64)
-    columns = np.zeros((9, *many, spans[-1, 0]), np.int64)
-    columns[1:3][..., unit_rows] = -1
-    columns[5][..., unit_rows] = units.cycles * TICKS
-    columns[6][..., unit_rows] = machine.fill[units.kind] * TICKS
-    for column, ticks in enumerate(_plan_engines(engines, streams, machine), 1):
-        columns[column][..., engine_rows] = ticks
+    pieces = np.ones(spans[-1, 0], np.int64)
     pieces[engine_rows] = np.maximum(1, streams.total)
     pieces[unit_rows] = np.maximum(1, units.cycles)
     rows = np.repeat(spans[:-1, 0], np.diff(first_link))[:, None] + pairs
-    columns[0] = steps = _cut(rows, pieces)
-    columns[8] = np.maximum(1, columns[5] // np.maximum(pieces, steps))
-    columns[7] = columns[8] + columns[6]
+    steps = _cut(rows, pieces)
+    nodes = _lay_nodes(steps, np.maximum(pieces, steps), [
+        (unit_rows, [-1, -1, 0, 0, units.cycles * TICKS, machine.fill[units.kind] * TICKS]),
+        (engine_rows, _plan_engines(engines, streams, machine))])
     moved, ahead = np.zeros(len(pieces), np.int64), np.zeros((2, len(pieces)), np.bool_)
     moved[engine_rows] = np.maximum(1, streams.wanted_bytes)
     ahead[0, engine_rows], ahead[1, unit_rows] = engines.weights, units.multiplies
@@ -171,10 +166,36 @@ def plan_epochs(epochs: Sequence[Epoch], engines: EngineColumns, units: UnitColu
                            // np.maximum(units.cycles * TICKS, steps[unit_rows]))
     links = np.concatenate([pairs, _finish_links(
         rows, steps, filling, moved, ahead, machine.npu)], axis=-1)
-    return PlanColumns(spans=spans, nodes=np.ascontiguousarray(np.moveaxis(columns, 0, -1)),
-                       links=links, engines=engine_rows,
+    return PlanColumns(spans=spans, nodes=nodes, links=links, engines=engine_rows,
                        units=unit_rows, ports=2 * max(len(machine.interfaces), len(
                            machine.pools)) + int(engines.place.max(initial=0)) + 1)
+
+
+def _lay_nodes(steps: Ints, pieces: Ints, parts: Sequence[tuple[Ints, list[Ints]]]) -> Ints:
+    """Return nodes; what is the same on many machines is copied, not worked out on each.
+
+    Parameters
+    ----------
+    steps, pieces : ndarray of int64, (nodes,)
+        Steps, and what own time is divided by.
+    parts : sequence of (rows, columns)
+        Rows of nodes, and their columns from the channel to the latency.
+    """
+    alike, apart = np.zeros((len(steps), 9), np.int64), []
+    alike[:, 0] = steps
+    for rows, columns in parts:
+        trail = np.maximum(1, columns[4] // pieces[rows])
+        for column, ticks in enumerate([*columns, trail + columns[5], trail], 1):
+            if np.ndim(ticks) > 1:
+                apart.append((rows, column, ticks))
+            else:
+                alike[rows, column] = ticks
+    many = apart[0][2].shape[:-1] if apart else ()
+    nodes = np.empty((*many, *alike.shape), np.int64)
+    nodes[...] = alike
+    for rows, column, ticks in apart:
+        nodes[:, rows, column] = ticks
+    return nodes
 
 
 def _plan_engines(engines: EngineColumns, streams: StreamColumns,

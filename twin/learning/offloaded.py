@@ -180,10 +180,11 @@ class Offloaded:
         cycles, energy_pj = (np.concatenate([np.broadcast_to(cost[part], (
             boards, np.shape(cost[part])[-1])) for cost in costs], axis=1) for part in range(2))
         hz = np.broadcast_to(rates, (boards, len(named)))
+        cycles *= (1e6 / hz)[:, traits.clock]
         powered = stack_columns([_known(prices.price(event, "").pj) for event in POWERED])
         return Lines(
             traits=traits, clocks=named, hertz=hz, energy_pj=energy_pj,
-            time_us=cycles * (1e6 / hz)[:, traits.clock],
+            time_us=cycles,
             powered_pj=np.broadcast_to(powered, (boards, len(POWERED))),
             powered_unsure=np.array([self._unsure(event, "") for event in POWERED]))
 
@@ -206,7 +207,7 @@ class Offloaded:
                         epoch=whose[line], layer=layer)
                   for line, layer in zip(at.tolist(), layers, strict=True)]
         cycles, pj = _rate(lines, prices)
-        return np.where(shown[at], occurred * cycles, 0.0), _spend(occurred, pj)
+        return occurred * np.where(shown[at], cycles, 0.0), _spend(occurred, pj)
 
     def _share(self, whose: Sequence[int]) -> tuple[Ints, Floats, np.ndarray, list[int]]:
         """Line, share, whether it takes what rounding leaves, and layer, of each part of lines."""
@@ -298,8 +299,8 @@ def _divide(amounts: Floats, at: Ints, share: Floats, heir: np.ndarray) -> Float
 
 def _spend(occurred: Floats, pj: Floats) -> Floats:
     """Energy of what occurred; of what did not none, known or not."""
-    spent: Floats = np.where(occurred != 0, occurred * pj, 0.0)
-    return spent
+    spent: Floats = occurred * pj
+    return np.where(occurred != 0, spent, 0.0) if np.isnan(pj).any() else spent
 
 
 def _known(pj: float | None) -> float:

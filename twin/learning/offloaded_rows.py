@@ -19,9 +19,13 @@ from twin.prediction.accelerator.energy import DEVIATIONS
 BOARDS, ROWS = 1024, 2048
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
 
+MULTIPLIED = 1 << 18
+"""Multiplications of a product that OpenBLAS does on one core, where others may be busy."""
+
 FEW = 16
 """Rows of one board below which they are worked out with those of other boards."""
 
+_HARDWARE = PARTS.index("hardware")
 _MEMORY = TIME_PRICES.index("memory")
 _POWERED_CAUSES = tuple(CAUSES.index(EVENTS[event].cause) for event in POWERED)
 
@@ -109,7 +113,9 @@ class _Sums:
         self.host = lines.clocks.index(item.deployment.board.core.clock)
         clocks = len(lines.clocks)
         self.clocks = clocks
-        pairs, pair = np.unique(traits.epoch * len(PARTS) + traits.part, return_inverse=True)
+        own = layers | (traits.part == _HARDWARE)  # only what is bounded by epoch is told apart
+        pairs, pair = np.unique(np.where(own, traits.epoch, 0) * len(PARTS) + traits.part,
+                                return_inverse=True)
         self.epoch, self.part = np.divmod(pairs, len(PARTS))
         self.time = np.concatenate([
             _choose(traits.clock * self.layers + layer, clocks * self.layers),
@@ -181,7 +187,7 @@ class _Sums:
         """Write intervals: `twin.prediction.accelerator.certainty` says what they are."""
         spread = self.spread
         assert spread is not None
-        hardware = self.part == PARTS.index("hardware")
+        hardware = self.part == _HARDWARE
         own = np.array([spread.epoch if one else spread.sd(PARTS[part])
                         for one, part in zip(hardware.tolist(), self.part.tolist(), strict=True)])
         total_us = _or_one(batch.time_us[at])[:, None]
@@ -238,16 +244,29 @@ def _multiply(values: Floats, board: Ints, columns: Floats, factors: Floats | No
         sums = _multiply(np.where(lost, 0.0, values), board, columns, factors, number)
         sums[((lost.astype(np.float64) @ columns) != 0)[board]] = np.nan
         return sums
+    filled = np.flatnonzero(columns.any(axis=0))
+    if len(filled) < columns.shape[1]:
+        sums = np.zeros((len(board), columns.shape[1]))
+        sums[:, filled] = _multiply(values, board, columns[:, filled], factors, number)
+        return sums
     if factors is None:
         first, of_row = np.unique(board, return_inverse=True)
-        alone: Floats = (values[first] @ columns)[of_row.ravel()]
+        alone: Floats = _add_up(values[first], columns)[of_row.ravel()]
         return alone
     chosen = _choose(number, factors.shape[1]).T
     if (board == board[0]).all():
         product: Floats = factors @ ((chosen * values[board[0]]) @ columns)
         return product
-    spread: Floats = (values[board] * (factors @ chosen)) @ columns
-    return spread
+    return _add_up(values[board] * _add_up(factors, chosen), columns)
+
+
+def _add_up(values: Floats, columns: Floats) -> Floats:
+    """Return a product of matrices, in pieces for which BLAS wakes no other core to spin on."""
+    rows = max(MULTIPLIED // max(1, columns.size), 8)
+    sums = np.empty((len(values), columns.shape[1]))
+    for begin in range(0, len(values), rows):
+        np.matmul(values[begin:begin + rows], columns, out=sums[begin:begin + rows])
+    return sums
 
 
 def _choose(number: Ints, count: int) -> Floats:
