@@ -95,7 +95,7 @@ def _gather(parts: Sequence[_Parts], many: tuple[int, ...]) -> EventColumns:
     order = np.lexsort((key, epoch))
     epoch, key = epoch[order], key[order]
     first = np.flatnonzero(np.append(True, (np.diff(epoch) != 0) | (np.diff(key) != 0)))
-    amounts = np.concatenate(columns[3], axis=-1)[..., order]
+    amounts = np.take(np.concatenate(columns[3], axis=-1), order, axis=-1)
     return EventColumns(
         epoch=epoch[first], key=key[first], amounts=np.add.reduceat(amounts, first, axis=-1),
         places=np.minimum.reduceat(np.where(amounts != 0, place[order], _LAST), first, axis=-1))
@@ -147,9 +147,10 @@ def _drop_noughts(part: _Parts) -> _Parts:
     *where, amounts = part
     if amounts.ndim == where[2].ndim:
         return part
-    some = np.bitwise_or.reduce(amounts, axis=0) != 0
-    epoch, key, place = (np.broadcast_to(one, some.shape)[some] for one in where)
-    return epoch, key, place, amounts[:, some]
+    flat = amounts.reshape(len(amounts), -1)
+    some = np.flatnonzero(np.bitwise_or.reduce(flat, axis=0))
+    epoch, key, place = (np.broadcast_to(one, amounts.shape[1:]).ravel()[some] for one in where)
+    return epoch, key, place, np.take(flat, some, axis=1)
 
 
 def _spread_active(worked: EventColumns, core: Ints, active: Flags) -> EventColumns:
@@ -211,8 +212,8 @@ def _blame_nodes(asked: Asked, blame: Ints, engine_keys: Ints,
     engines, units = asked.engines, asked.units
     place = 1 + _COLUMNS * engines.place[:, None] + np.arange(_COLUMNS)
     yield (engines.epoch[:, None], engine_keys[engines.pool, engines.interface], place,
-           blame[..., asked.plan.engines, :])
-    own, filling = (blame[..., asked.plan.units, column] for column in (0, 4))
+           np.take(blame, asked.plan.engines, axis=-2))
+    own, _, _, _, filling = np.moveaxis(np.take(blame, asked.plan.units, axis=-2), -1, 0)
     useful = (own * units.useful).astype(np.int64)
     count = np.diff(engines.first)[units.epoch]
     place = 1 + _COLUMNS * count[:, None] + 2 * units.place[:, None] + np.arange(2)

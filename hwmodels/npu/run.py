@@ -257,7 +257,7 @@ def _repeat(parts: tuple[EventColumns, EventColumns], which: Ints, machine: Mach
     return ManyColumns(
         keys=machine.keys, key=key[line], shown=shown[line], machines=machines,
         epoch=np.repeat(np.arange(len(lines)), [len(own) for own in lines]),
-        occurred=amounts[:, line].astype(np.float64))
+        occurred=np.take(amounts, line, axis=1).astype(np.float64))
 
 
 def _start_cycles(handed_over: Sequence[bool], engines: Ints, machine: Machine) -> Ints:

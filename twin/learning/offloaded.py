@@ -288,7 +288,7 @@ def _rate(lines: Sequence[_Line], prices: Prices) -> tuple[Floats, Floats]:
 
 def _divide(amounts: Floats, at: Ints, share: Floats, heir: np.ndarray) -> Floats:
     """Part amounts by shares in 64ths; the largest share takes what rounding leaves."""
-    whole = amounts[:, at]
+    whole = np.take(amounts, at, axis=1)
     if heir.all():
         return whole
     parts = np.where(heir, 0.0, np.floor(whole * share * EXACT) / EXACT)
