@@ -171,7 +171,8 @@ def plan_epochs(epochs: Sequence[Epoch], engines: EngineColumns, units: UnitColu
                            machine.pools)) + int(engines.place.max(initial=0)) + 1)
 
 
-def _lay_nodes(steps: Ints, pieces: Ints, parts: Sequence[tuple[Ints, list[Ints]]]) -> Ints:
+def _lay_nodes(steps: Ints, pieces: Ints,
+               parts: Sequence[tuple[Ints, Sequence[Ints | int]]]) -> Ints:
     """Return nodes; what is the same on many machines is copied, not worked out on each.
 
     Parameters
@@ -190,7 +191,7 @@ def _lay_nodes(steps: Ints, pieces: Ints, parts: Sequence[tuple[Ints, list[Ints]
                 apart.append((rows, column, ticks))
             else:
                 alike[rows, column] = ticks
-    many = apart[0][2].shape[:-1] if apart else ()
+    many = np.shape(apart[0][2])[:-1] if apart else ()
     nodes = np.empty((*many, *alike.shape), np.int64)
     nodes[...] = alike
     for rows, column, ticks in apart:
