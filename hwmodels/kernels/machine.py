@@ -6,6 +6,10 @@ from typing import Any
 import llvmlite
 from llvmlite import binding as llvm
 
+MOST_UNROLLED = 1500
+"""Lines of a module above which loops stay as they are: its many short ones run no faster unrolled,
+and take LLVM a fifth longer."""
+
 
 @functools.cache
 def target_machine() -> Any:
@@ -48,6 +52,8 @@ def compile_module(text: str) -> bytes:
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_vectorization = False  # What was just stored by words is waited for as vectors.
+    # What is in a loop whose turns are done several at once has to be straight.
+    tuning.loop_unrolling = "llvm.loop !" in text or text.count("\n") <= MOST_UNROLLED
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     code: bytes = machine.emit_object(module)

@@ -113,7 +113,7 @@ def test_everything_is_compiled_ahead(tmp_path):
             for _ in range(2)]
     assert [line.rpartition(" ")[2] for line in told[0]] == [
         loop.name for loop in compiled.kept_loops()]
-    assert len(told[0]) == 10 and not told[1]
+    assert len(told[0]) == 11 and not told[1]
     assert run(tmp_path).stderr == ""
 
 
