@@ -8,7 +8,7 @@ from llvmlite import binding as llvm
 
 MOST_UNROLLED = 1500
 """Lines of a module above which loops stay as they are: its many short ones run no faster unrolled,
-and take LLVM a fifth longer."""
+and take LLVM a tenth longer."""
 
 
 @functools.cache
