@@ -39,6 +39,7 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 HERE = Path(__file__).parent
 NOTHING = "none"
 TOLD = "compiling simulation kernels, once: {name}"
+NOT_KEPT = "note: simulation kernels are compiled by every command; {folder} keeps none: {reason}"
 PARTS: dict[Callable[..., Any], bool] = {}
 """Functions that loops may call, and whether they are put in place of every call."""
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -167,6 +168,8 @@ class Kernel:
             made = " ".join((NOTHING if returned is None else "i", *kinds)).encode() + b"\n" + made
             if store:
                 store.save(key, made)
+                if store.refusal:
+                    _tell_not_kept(store)
         return made
 
 
@@ -197,6 +200,18 @@ def kinds_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the types of a loop's arguments, as `translation` names them."""
     return tuple(getattr(one.annotation, "__metadata__", "i")[0]
                  for one in inspect.signature(function).parameters.values())
+
+
+def _tell_not_kept(store: Store) -> None:
+    """Say, once a process, why the next one compiles again."""
+    global _told_not_kept
+    if not _told_not_kept:
+        _told_not_kept = True
+        logging.getLogger(__package__).info(
+            NOT_KEPT.format(folder=store.folder, reason=store.refusal))
+
+
+_told_not_kept = False
 
 
 def _machine() -> Any:

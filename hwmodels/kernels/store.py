@@ -53,8 +53,11 @@ class Store:
     -----
     Each entry begins with a keyed hash of its name and content. The key lies in the folder, made at
     random: a damaged entry, or one that somebody put there who cannot read the folder, is not
-    loaded. Nothing here fails: what cannot be kept or loaded is compiled again.
+    loaded. Nothing here fails: what cannot be kept or loaded is compiled again, and `refusal` says
+    why it was not kept.
     """
+
+    refusal = ""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.swept = folder, False
@@ -65,18 +68,19 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not is_own(os.stat(self.folder)):
+                self.refusal = "another user owns it or can write to it"
                 return None
             path = self.folder / "key"
-            if not path.exists():
+            if (found := _read_key(path)) is None:
                 with self.hold():
-                    if not path.exists():  # nor did another process make it
-                        write_private(path, os.urandom(SECRET_BYTES), awaited=True)
-            found = read_private(path) if is_own(os.lstat(path)) else b""
-            if len(found) != SECRET_BYTES:  # damaged; what it guarded is of no more use
-                path.unlink()
-                return None
+                    if (found := _read_key(path)) is None:  # nor did another process make it
+                        with contextlib.suppress(FileNotFoundError):
+                            path.unlink()  # Damaged; what it guarded is of no more use.
+                        found = os.urandom(SECRET_BYTES)
+                        write_private(path, found, awaited=True)
             return found
-        except OSError:
+        except OSError as error:
+            self.refusal = error.strerror or str(error)
             return None
 
     def load(self, name: str) -> bytes | None:
@@ -102,12 +106,14 @@ class Store:
         if not self.key:
             return
         self.sweep()
-        with contextlib.suppress(OSError):
+        try:
             for path in self.folder.glob(f"{glob.escape(function)}.*.*"):
                 if path.name.count(".") == name.count(".") and \
                         path.name.rsplit(".", 2)[1] != sources:
                     path.unlink()
             write_private(self.folder / name, self._seal(name, entry) + entry)
+        except OSError as error:
+            self.refusal = error.strerror or str(error)
 
     def sweep(self) -> None:
         """Remove, once a process, drafts of processes that were killed as they wrote."""
@@ -154,6 +160,14 @@ def read_private(path: Path) -> bytes:
     from hwmodels.files import read_regular
 
     return read_regular(path, LARGEST_ENTRY_BYTES)
+
+
+def _read_key(path: Path) -> bytes | None:
+    """Return a folder's secret; None where there is none that its user alone made, whole."""
+    with contextlib.suppress(OSError):
+        found = read_private(path) if is_own(os.lstat(path)) else b""
+        return found if len(found) == SECRET_BYTES else None
+    return None
 
 
 def write_private(path: Path, content: bytes, *, awaited: bool = False) -> None:
