@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from calibration.virtual_board import check_virtual_board
 from hwmodels.board.facts import Board
 from twin.deployment.deployment import Deployment, deploy
 from twin.deployment.kernels import TILES
@@ -140,6 +141,8 @@ def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequenc
     ------
     UsageError
         For no candidate, or a tile that cannot be.
+    LinkError, ToolMissingError
+        When there is no such virtual board, or what runs it is not installed; nothing is computed.
     FirmwareError
         When a build computes other bits than the arithmetic.
     """
@@ -149,6 +152,7 @@ def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequenc
             raise UsageError(f"tile {tile}; accepted: {', '.join(TILES)}")
     if best < 1 or not levels:
         raise UsageError("tune: accepted: one level or more, and one build or more to run")
+    check_virtual_board(virtual)  # Before what takes seconds.
     base = deploy(model, board, runtime=f"firmware@{levels[0]}")
     found = sorted((_predict(base, tile, level) for level in levels for tile in tiles),
                    key=lambda one: one.cycles)

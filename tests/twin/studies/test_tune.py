@@ -6,6 +6,7 @@ pytest.importorskip("unicorn", reason="needs unicorn")
 
 from made_networks import needs_tools
 
+from hwmodels.errors import ToolMissingError
 from twin.errors import UsageError
 from twin.image.compile.verification import BoardRun, LayerRun
 from twin.network.zoo.builder import Builder
@@ -53,3 +54,11 @@ def test_what_cannot_be_is_refused() -> None:
         tune("kws", "nucleo_l4r5zi", virtual="unicorn-m4", tiles=(3,))
     with pytest.raises(UsageError, match="one build or more"):
         tune("kws", "nucleo_l4r5zi", virtual="unicorn-m4", best=0)
+
+
+def test_without_the_boards_extra_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibration.virtual_board.find_spec",
+                        lambda name: None if name == "elftools" else object())
+    monkeypatch.setattr("twin.studies.tune.deploy", lambda *_, **__: pytest.fail("was deployed"))
+    with pytest.raises(ToolMissingError, match="needs: the extra 'boards'"):
+        tune("kws", "nucleo_l4r5zi", virtual="unicorn-m4", best=1)
