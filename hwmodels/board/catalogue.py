@@ -23,6 +23,7 @@ from hwmodels.board.declaration import (
     keys_of_part,
 )
 from hwmodels.board.facts import Board
+from hwmodels.board.file import paths_of
 from hwmodels.board.schema import BOARD_FILE
 from hwmodels.quantities import UNITS
 
@@ -81,7 +82,7 @@ def list_facts() -> tuple[FactRow, ...]:
 
 
 def list_facts_of(board: Board) -> tuple[FactRow, ...]:
-    """Return every key the file of a board may hold, with the board's own names in the paths.
+    """Return every key of a board a what-if may set, with the board's own names in the paths.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ def list_facts_of(board: Board) -> tuple[FactRow, ...]:
         In the order of the file; of what the board has none of, nothing.
     """
     known = [fact.path.split(".") for fact in board.facts]
-    return tuple(one for row in list_facts() for one in _name(row, known, 0))
+    able = paths_of(board)
+    return tuple(one for row in list_facts() for one in _name(row, known, 0) if one.path in able)
 
 
 def _name(row: FactRow, known: list[list[str]], start: int) -> Iterator[FactRow]:

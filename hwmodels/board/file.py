@@ -199,6 +199,11 @@ def bounds_of_supply(board: Board) -> tuple[float, ...]:
             *(one.value for one in lowest if one is not None))
 
 
+def paths_of(board: Board) -> frozenset[str]:
+    """Return every path `change_board` may set: none of a part the board does not have."""
+    return frozenset(_paths(_read_section(board.document, board.name)))
+
+
 def range_of_supply(board: Board) -> tuple[float, float, str] | None:
     """Return the lowest and highest supply voltage of the part, and where that is stated."""
     section = _read_section(board.document, board.name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hwmodels.board.file import load_board
+from hwmodels.board.file import load_board, paths_of
 from twin.cli.options import SETTINGS_HELP
 from twin.deployment.changes import (
     NEAREST,
@@ -70,6 +70,17 @@ def test_paths_of_a_board_carry_its_own_names():
     assert "KiB" in listed["caches.l1d.size_bytes"]
     assert "plru" in listed["caches.l1d.replacement"]
     assert not [name for name in listed if ".NAME" in name or "MASTER" in name]
+
+
+@pytest.mark.parametrize("name, absent", [
+    ("nrf52840dk", "npu.cache.line_bytes"), ("rpi_pico2", "memories.flash.sdram.row_bytes")])
+def test_a_part_a_board_does_not_have_has_no_paths(name, absent):
+    board = load_board(name)
+    assert {path for path, *_ in list_paths_of(board) if path.split(".")[0] in (
+        "npu", "memories")} <= paths_of(board)
+    with pytest.raises(TwinError, match="no such path") as refused:
+        deploy("kws", board).replace({absent: "32"})
+    assert absent not in str(refused.value).partition("no such path")[2]
 
 
 def test_the_page_of_paths_names_none_that_is_not_listed():
