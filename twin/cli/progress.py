@@ -122,12 +122,13 @@ class Rate:
         self._come = done, total
         now = time.monotonic()
         rate = done / max(now - self._began_s, 1e-9)
-        said = f"{rate:.3g} points/s" + (f", {failed} cannot be" if failed else "")
+        said = ", ".join(([f"{rate:.3g} points/s"] if done else [])
+                         + ([f"{failed} cannot be"] if failed else []))
         if not sys.stderr.isatty():
             if now >= self._due_s and done < total:
                 self._due_s = now + QUIET_S
-                left = f", {(total - done) / rate:.0f} s left" if done else ""
-                print(f"{done} of {total}, {said}{left}", file=sys.stderr)
+                left = f", {said}, {(total - done) / rate:.0f} s left" if done else ""
+                print(f"{done} of {total}{left}", file=sys.stderr)
             return
         if self._bars is None:
             self._bars = _make_bars("predicting", "{task.fields[said]}")

@@ -72,8 +72,8 @@ def cache(deployment: Deployment, *, temperature: str = "warm", sweep: Sequence[
 
 
 def check_axes(axes: Sequence[str]) -> None:
-    """Refuse axes nothing can be swept over; raises `UsageError`."""
-    if any(axis not in AXES for axis in axes):
+    """Refuse axes nothing can be swept over, and one named twice; raises `UsageError`."""
+    if any(axis not in AXES for axis in axes) or len(set(axes)) < len(axes):
         raise UsageError(f"--sweep {','.join(axes)!r}; accepted: size, ways, or size,ways")
 
 

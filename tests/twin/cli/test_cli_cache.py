@@ -100,6 +100,7 @@ def test_pictures_are_written(tmp_path):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("--sweep", "colour"), "accepted: size, ways"),
+    (("--sweep", "size,size"), "accepted: size, ways, or size,ways"),
     (("--layer", "99"), "--layer 99; accepted: 0, 1, 2"),
     (("--sweep", ""), "empty value"),
     (("--plot", "x.png"), "accepted: a folder"),
