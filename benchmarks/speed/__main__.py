@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.row import Row
-from hwmodels.files import read_json, write_whole
+from hwmodels.errors import TwinError
+from hwmodels.files import DocumentError, read_json, write_whole
 
 BUSY = 0.75
 """Processes a processor from which a machine is not quiet."""
+WIDTH = 34
+"""Of names of rows; a longer one has a line to itself."""
 MET = {True: "yes", False: "no", None: ""}
 
 
@@ -39,16 +42,37 @@ def measure_rows(modules: Sequence[str]) -> Iterator[Row]:
         yield from import_module(f"benchmarks.speed.{name}_rows").measure()
 
 
+def read_rows(path: str) -> dict[str, Mapping[str, Any]]:
+    """Return the rows of a run kept before, by name."""
+    document = read_json(path)
+    try:
+        return {row["name"]: {"figure": float(row["figure"]), "events": dict(row["events"])}
+                for row in document["rows"]}
+    except (KeyError, TypeError, ValueError):
+        raise DocumentError("no run of this table; accepted: what --json wrote") from None
+
+
+def to_text(figure: float) -> str:
+    """Return a figure to three digits, without an exponent where a thousandth is enough."""
+    if figure >= 1000:
+        return f"{figure:.0f}"
+    return f"{figure:.3g}" if figure >= 0.001 or figure == 0 else f"{figure:.1e}"
+
+
 def show(row: Row, before: Mapping[str, Any] | None) -> str:
-    """Return a row as two lines of text."""
-    digits = ".3g" if row.figure < 1000 else ".0f"
-    theirs = f"{row.theirs:{digits}} {row.peer}" if row.theirs is not None else row.peer
-    ratio = f"{row.ratio:{'.3g' if row.ratio < 1000 else '.0f'}} x" if row.ratio is not None else ""
-    events = ", ".join(f"{count:,} {name}" for name, count in row.events.items())
+    """Return a row as some lines of text: figures, then its peer and what was counted."""
+    theirs = f"{to_text(row.theirs)} {row.unit}" if row.theirs is not None else ""
+    ratio = f"{to_text(row.ratio)} x" if row.ratio is not None else ""
+    peer = [f"beside {row.peer}"] if row.peer else []
+    below = peer + [f"{count:,} {name}" for name, count in row.events.items()]
     since = f"; {row.figure / before['figure']:.2f} x of before" if before else ""
-    return (f"{row.name:42}{row.figure:9{digits}} {row.unit:4}{theirs:>24}  {ratio:>9}  "
-            f"{row.target:22}{MET[row.met]}".rstrip()
-            + (f"\n    {events}{since}" if events or since else ""))
+    fits = len(row.name) <= WIDTH
+    lines = [] if fits else [row.name]
+    lines.append(f"{row.name if fits else '':{WIDTH}}{to_text(row.figure):>8} {row.unit:4}"
+                 f"{theirs:>13}  {ratio:>9}  {row.target:23}{MET[row.met]}".rstrip())
+    if below or since:
+        lines.append("    " + ", ".join(below) + since)
+    return "\n".join(lines)
 
 
 def find_changes(rows: Sequence[Row], before: Mapping[str, Any]) -> list[str]:
@@ -70,14 +94,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.modules:
         if name not in list_modules():
             parser.error(f"{name}: no such rows; accepted: {', '.join(list_modules())}")
-    before = {row["name"]: row for row in read_json(options.against)["rows"]} \
-        if options.against else {}
-    print(f"{'':42}{'this':>14}{'peer':>24}  {'this/peer':>9}  {'target':22}met")
+    before: dict[str, Mapping[str, Any]] = {}
+    try:
+        before = read_rows(options.against) if options.against else before
+    except TwinError as error:
+        parser.error(f"--against {options.against}: {error}")
+    if options.json and (Path(options.json).is_dir() or not Path(options.json).parent.is_dir()):
+        parser.error(f"--json {options.json}: accepted: a file in a folder that exists")
+    print(f"{'':{WIDTH}}{'this':>13}{'peer':>13}  {'this/peer':>9}  {'target':23}met")
     if hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * (os.cpu_count() or 1):
         print(f"(a busy machine: {os.getloadavg()[0]:.1f} processes for {os.cpu_count()} "
               "processors; seconds may be twice those of a quiet one, ratios say more)")
     rows = []
-    for row in measure_rows(options.modules or list_modules()):
+    for row in measure_rows(tuple(dict.fromkeys(options.modules)) or list_modules()):
         rows.append(row)
         print(show(row, before.get(row.name)), flush=True)
     if options.json:

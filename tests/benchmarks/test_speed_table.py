@@ -27,9 +27,47 @@ def test_a_row_says_whether_all_it_aims_at_is_met(row, met):
 
 def test_a_row_shows_peer_ratio_target_and_events():
     first, second = table.show(SECONDS, {"figure": 1.0}).splitlines()
-    for word in ("command", "0.5 s", "0.4 vela", "1.25 x", "<= 0.45 s, <= 1.3 x", "no"):
+    for word in ("command", "0.5 s", "0.4 s", "1.25 x", "<= 0.45 s, <= 1.3 x", "no"):
         assert word in first
-    assert second.strip() == "7 cycles; 0.50 x of before"
+    assert second.strip() == "beside vela, 7 cycles; 0.50 x of before"
+
+
+@pytest.mark.parametrize(("figure", "text"), [
+    (3124.7, "3125"), (0.000863, "8.6e-04"), (0.0235, "0.0235"), (16.42, "16.4")])
+def test_a_figure_has_three_digits(figure, text):
+    assert table.to_text(figure) == text
+
+
+def test_rows_fit_a_hundred_columns():
+    long = Row(name="accelerator, ten clocks of either x factors", figure=123456.0, unit="M/s",
+               peer="predict, one by one", theirs=123456.0, limit=2000.0, ratio_limit=12.0,
+               events={"accesses": 101_128_218, "misses": 5_873_806})
+    for line in table.show(long, None).splitlines():
+        assert len(line) <= 100
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}", '{"rows": [1]}', '{"rows": [{"name": "a"}]}'])
+def test_a_run_that_is_none_is_refused_in_one_line(tmp_path, capsys, content):
+    kept = tmp_path / "run.json"
+    if content is not None:
+        kept.write_text(content)
+    with pytest.raises(SystemExit, match="2"):
+        table.main(["--against", str(kept)])
+    assert str(kept) in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_where_no_run_can_be_kept_nothing_is_timed(tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "measure_rows", lambda modules: pytest.fail("timed"))
+    for place in (tmp_path, tmp_path / "none" / "run.json"):
+        with pytest.raises(SystemExit, match="2"):
+            table.main(["--json", str(place)])
+
+
+def test_rows_named_twice_are_timed_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr(table, "measure_rows", lambda modules: seen.extend(modules) or iter([]))
+    assert table.main(["cache", "bus", "cache"]) == 0
+    assert seen == ["cache", "bus"]
 
 
 def test_a_run_is_kept_and_a_count_that_differs_is_an_error(tmp_path, monkeypatch, capsys):

@@ -92,7 +92,11 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
 
 
 def _check(deployments: Iterable[Deployment]) -> list[Deployment]:
-    listed = list(deployments)
+    try:
+        listed = list(deployments)
+    except TypeError:
+        raise UsageError(f"predict_many: {deployments!r} is no deployment; accepted: "
+                         "twin.deploy(model, board), or several") from None
     for one in listed:
         if not isinstance(one, Deployment):
             raise UsageError(f"predict_many: {one!r} is no deployment; accepted: "
