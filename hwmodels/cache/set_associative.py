@@ -37,7 +37,8 @@ MOST_PLACED = 8
 
 METHODS = ("auto", "accesses", "runs", "phases")
 """Ways to simulate, all exact: one access after the other; runs of them; phases and passes, where
-LRU allows it; "auto" does what phases found from an empty cache to any other, where it is LRU."""
+LRU allows it. "auto" makes passes, and phases where one run pays for them: where it is LRU, what
+that found from an empty cache is done to any other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -295,8 +296,7 @@ def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
         raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
     if not cache.enabled:
         looked_up = (False,) * len(operands)
-    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
-                      "phases" if method == "auto" else method)
+    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, method)
     call = _Call(plan=plan, looked_up=looked_up,
                  moves=method == "auto" and plan.program.has_firsts,
                  given=(nests, operands, cache))

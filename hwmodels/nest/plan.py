@@ -26,6 +26,10 @@ MOST_TREES = 256
 ANY_CACHE = Cache(name="any", size_bytes=32, line_bytes=32, ways=1)
 """What loops run as passes ask of a cache is its line and its sets."""
 
+LEAST_CUT_TOUCHES = 30_000_000
+"""Touches of a kernel from which phases save more of a single run than it takes to find them: some
+thirty milliseconds, and passes run through a touch in a nanosecond."""
+
 Count = Callable[[int, int, int], Any]
 """What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
 
@@ -72,7 +76,8 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         What they reach.
     method : str
         "accesses", "runs" or "phases" (with passes; they need stores that allocate and sets on
-        their own, phases a stack of lines: else "runs").
+        their own, phases a stack of lines: else "runs"); "auto": phases only where one run pays
+        for them, else passes.
 
     Returns
     -------
@@ -86,11 +91,11 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         tree = make_tree(nests, own, looked_up, line_bytes)
     else:
         tree = _make_compact(nests, own, looked_up, line_bytes, allocates)
-    if method == "phases" and policy.sets_apart and allocates:
+    if method in ("auto", "phases") and policy.sets_apart and allocates:
         tree = _mark_tree(tree, line_bytes, cache.sets,
                           0 if policy.hits_change else cache.sets * cache.ways)
-    cut = tree
-    if method == "phases" and policy.stack and allocates:
+    cut, pays = tree, method == "phases" or (method == "auto" and met.touches >= LEAST_CUT_TOUCHES)
+    if pays and policy.stack and allocates:
         cut = cut_tree(tree, cache, operands)
     flatten = _flatten_tree if cut is tree else flatten_tree
     program = flatten(cut, cache, own, allocates=allocates, grouped=method != "accesses")
@@ -107,6 +112,8 @@ class _Met:
         Per operand.
     stores : bool
         Whether there are any to operands that are looked up.
+    touches : int
+        Of operands that are looked up.
     lines : tuple of int
         Lines each operand is from where plans have it.
     own : tuple of Operand
@@ -115,6 +122,7 @@ class _Met:
 
     traffic: tuple[Traffic, ...]
     stores: bool
+    touches: int
     lines: tuple[int, ...]
     own: tuple[Operand, ...]
 
@@ -124,10 +132,11 @@ def _read_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
                 looked_up: tuple[bool, ...], line_bytes: int) -> _Met:
     traffic = measure_traffic(nests, operands, line_bytes)
     bases = [find_base(operand, line_bytes) for operand in operands]
+    met = [operand for operand, chosen in zip(traffic, looked_up, strict=True) if chosen]
     return _Met(
         traffic=traffic, lines=tuple([base // line_bytes for base in bases]),
-        stores=any([operand.write_touches and chosen
-                    for operand, chosen in zip(traffic, looked_up, strict=True)]),
+        stores=any([operand.write_touches for operand in met]),
+        touches=sum([operand.read_touches + operand.write_touches for operand in met]),
         own=tuple([Operand(name=operand.name, role="", memory="", size_bytes=operand.size_bytes,
                            address=operand.address - base)
                    for operand, base in zip(operands, bases, strict=True)]))

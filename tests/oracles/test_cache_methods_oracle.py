@@ -168,6 +168,7 @@ def test_iterations_that_fit_nowhere(monkeypatch):
     from hwmodels.nest import phases, plan
 
     monkeypatch.setattr(phases, "PAYS", 1e9)
+    monkeypatch.setattr(plan, "LEAST_CUT_TOUCHES", 0)
     plan.plan_nests.cache_clear()
     plain = 0
     for case in range(4 * CASES):
