@@ -55,8 +55,14 @@ def random_geometry(rng, policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_methods_agree(policy):
+@pytest.mark.parametrize("least", [0, None], ids=["phases", "passes"])
+def test_methods_agree(policy, least, monkeypatch):
     """Networks of three layers, the state carried on: equal counts, equal final state."""
+    from hwmodels.nest import plan
+
+    if least is not None:  # "auto" looks for phases in the smallest kernel
+        monkeypatch.setattr(plan, "LEAST_CUT_TOUCHES", least)
+    plan.plan_nests.cache_clear()
     misses = 0
     for case in range(CASES):
         rng = random.Random(f"{policy}/{case}")
@@ -70,6 +76,7 @@ def test_methods_agree(policy):
                     case, method)
             state = wanted[1]
             misses += wanted[0].total("read_misses")
+    plan.plan_nests.cache_clear()
     assert misses > (100 * CASES if CASES >= 10 else 0)  # a few may be small
 
 
