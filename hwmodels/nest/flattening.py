@@ -226,12 +226,13 @@ def _flatten_loop(body: Tree, flat: _Flat, extent: int, depth: int,
     if flat.sketched and not phases:
         _insert_sketch(flat, body, extent, depth, passes)
         return
-    # Lines that phases left out fill are counted for all sets: a loop around them leaves none out.
+    # The next row of phases is that of the next iteration of the loops around them, which leave
+    # none out therefore; lines that phases left out fill are counted for all sets, too.
     pace, chunk = UNPACED, EVER
     first, moving = _numbers(flat)[1], 0
     if passes:
         chunk, moving = phases, _place_movers(body, depth, flat)
-    elif flat.manner.grouped and not _leaves_out(body):
+    elif flat.manner.grouped and not phases:
         pace, moving = _place_blocks(body, depth, flat)
     start, place = _numbers(flat)[:2]
     operation = len(flat.code)
@@ -287,12 +288,6 @@ def _has_phases(body: Tree) -> int:
     """One where a loop's body takes rows of a table, and none of it may be left out; else zero."""
     return int(any([part.rows is not None or _has_phases(part.body)
                     for part in body if isinstance(part, Repeat)]))
-
-
-def _leaves_out(body: Tree) -> bool:
-    """Whether phases are left out of a loop."""
-    return any([bool(part.skipped) or _leaves_out(part.body)
-                for part in body if isinstance(part, Repeat)])
 
 
 def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, flat: _Flat) -> None:

@@ -196,6 +196,26 @@ def test_iterations_that_fit_nowhere(monkeypatch):
     assert plain > CASES // 2
 
 
+def test_an_iteration_that_fits_takes_its_rows_all_the_same(monkeypatch):
+    """Phases of later iterations are theirs, though blocks could have dealt with this one whole.
+
+    Weights go through the sets: outputs 9 to 12 fit beside the input, those around them do not.
+    """
+    from hwmodels.nest import phases, plan
+
+    monkeypatch.setattr(phases, "PAYS", 1e9)
+    plan.plan_nests.cache_clear()
+    cache = Cache(name="l1d", size_bytes=2048, line_bytes=16, ways=1)
+    nests, operands = make_pointwise(12, 76, 38)
+    state = new_state(cache)
+    found = simulate_nests(cache, nests, operands, state, method="phases")
+    program = plan.plan_nests(nests, operands, (True,) * len(operands), cache, "phases").program
+    plan.plan_nests.cache_clear()
+    assert PLAIN in program.front[program.front[CODE]:program.front[CODE_END]].reshape(
+        -1, OPERATION_WORDS)[:, EXTENT]
+    assert found == simulate_nests(cache, nests, operands, state, method="accesses")
+
+
 def test_passes_with_many_owners():
     """More owners than passes keep counters for: simulated without them, to the same end."""
     cache = Cache(name="l1d", size_bytes=4096, line_bytes=32, ways=4, replacement="plru")
