@@ -131,7 +131,7 @@ unsigned use(void)
     return twin_probe_on_node(0, 2, 0);
 }
 """
-TFLM = """#include <cstdint>
+TFLM = """#include <stdint.h>
 namespace tflite {
 class MicroProfilerInterface {
   public:

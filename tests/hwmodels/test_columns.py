@@ -40,10 +40,9 @@ def make_columns(rng: random.Random, owners: int) -> tuple[CountColumns, BillCol
         energy[rng.randrange(len(energy))] = np.nan
     counts = CountColumns(keys=keys, first=first, key=key, occurred=occurred, exposed=exposed)
     clock = np.array([number % 2 for number in key], int)
-    passed = np.zeros((owners, 2))
-    for one in range(2):
-        own = np.where(clock == one, cycles, 0.0)
-        passed[:, one] = sum_exactly(own, first)
+    sums = [sum_exactly(np.where(clock == one, cycles, 0.0), first) for one in range(2)]
+    passed = tuple({name: spent for name, spent in zip(CLOCKS, own, strict=True) if spent}
+                   for own in zip(*sums, strict=True))
     return counts, BillColumns(
         keys=keys, clocks=CLOCKS, first=first, key=key, clock=clock, occurred=occurred,
         exposed=exposed, cycles=cycles, energy_pj=energy, passed=passed)
