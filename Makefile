@@ -27,7 +27,7 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test twice lint site bench accuracy gallery tools lock sbom fuzz clean
+.PHONY: demo test twice lint site gate bench accuracy gallery tools lock sbom fuzz clean
 
 demo: $(CORE)
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
@@ -80,6 +80,10 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.reliability --keep
 	$(BIN)/python -m benchmarks.mutation
 	$(BIN)/python -m benchmarks.exactness.binary --keep
+
+# Whether a change moved a number: 146 commands against what they printed before it.
+gate: $(TEST) tools
+	$(BIN)/python -m benchmarks.exactness.gate
 
 # Readers of files against damaged ones, FUZZ a reader; what fails joins the corpus.
 FUZZ ?= 20000
