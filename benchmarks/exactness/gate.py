@@ -202,9 +202,9 @@ def hash_program(image: bytes) -> str:
 
 def make_log() -> str:
     """Return the made log: runs a few microseconds apart."""
-    return "".join(f"{op} took {time + number * (place % 3)} ticks ({(time + number) // 1000} ms).\n"
-                   for number in range(RUNS)
-                   for place, (time, op) in enumerate(LOG))
+    return "".join(
+        f"{op} took {time + number * (place % 3)} ticks ({(time + number) // 1000} ms).\n"
+        for number in range(RUNS) for place, (time, op) in enumerate(LOG))
 
 
 @contextmanager
