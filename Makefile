@@ -1,10 +1,12 @@
 # make demo: the main job on bundled input. make test: everything CI checks. make bench: figures.
 # make lock: pins and bill of materials once more. make fuzz FUZZ=100000: damaged files, for longer.
+# UNPINNED=1 make ...: installs any versions, without hashes.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core-installed
 TEST := $(VENV)/.test-installed
+DOCS := $(VENV)/.docs-installed
 BENCH := $(VENV)/.bench-installed
 
 # Debian ships venv apart from Python: without it, ask the package manager once.
@@ -36,7 +38,7 @@ demo: $(CORE)
 
 # Types are checked, which is one process, beside what is tested twice; then everything, a process
 # per core.
-test: $(TEST) tools
+test: $(TEST) $(DOCS) tools
 	$(MAKE) -j2 lint twice
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
@@ -53,7 +55,7 @@ tools:
 	else echo "not installed, tests that need them skip:$$missing ($(TOOL_PACKAGES))"; fi
 
 # The documentation as a site that opens offline.
-site: $(TEST)
+site: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lint: $(TEST)
@@ -101,7 +103,7 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed: make PYTHON=python3.11"'
 	$(PYTHON) -m venv --clear $(VENV) || { $(SUDO_APT) update && $(SUDO_APT) install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
 
-# Pinned by version and hash where the lock is of this machine's kind; it says so where not.
+# By version and hash; a pin or hash that cannot be met is an error.
 $(CORE): $(BIN)/python pyproject.toml dependencies/demo.lock
 	$(BIN)/python dependencies/pins.py install demo
 	touch $@
@@ -110,9 +112,33 @@ $(TEST): $(CORE) dependencies/test.lock
 	$(BIN)/python dependencies/pins.py install test
 	touch $@
 
-# Both lock files and the bill of materials once more: newest versions pyproject.toml allows.
-lock sbom: $(BIN)/python
-	$(BIN)/python dependencies/pins.py make
+$(DOCS): $(TEST) dependencies/docs.lock
+	$(BIN)/python dependencies/pins.py install docs
+	touch $@
+
+# Locks for every platform and Python from 3.11.0 on, then what they install here as the bill of
+# materials. Versions stay where they still fit; make lock UPGRADE=--upgrade takes the newest.
+LOCKING := build/locking
+LOCKED := build/locked
+COMPILE := $(LOCKING)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--only-binary :all: --emit-build-options --system-certs --custom-compile-command "make lock" $(UPGRADE)
+BUILD_NEEDS := $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")'
+# uv does not read pip's configuration.
+lock sbom: export UV_DEFAULT_INDEX ?= $(or $(PIP_INDEX_URL),$(shell $(LOCKING)/bin/python -m pip config get global.index-url 2>/dev/null))
+lock sbom: $(LOCKING)/.installed
+	$(BUILD_NEEDS) | $(COMPILE) pyproject.toml - --extra test -o dependencies/test.lock
+	$(BUILD_NEEDS) | $(COMPILE) pyproject.toml - --extra plot -c dependencies/test.lock -o dependencies/demo.lock
+	$(BUILD_NEEDS) | $(COMPILE) pyproject.toml - --extra docs -c dependencies/test.lock -o dependencies/docs.lock
+	$(COMPILE) --group locking -o dependencies/locking.lock
+	$(PYTHON) -m venv --clear --without-pip $(LOCKED)
+	$(LOCKING)/bin/python -m pip --python $(LOCKED)/bin/python install --quiet --no-compile \
+	  --require-hashes -r dependencies/test.lock -r dependencies/docs.lock
+	$(LOCKING)/bin/python dependencies/sbom.py $(LOCKED)/bin/python
+
+$(LOCKING)/.installed: dependencies/locking.lock
+	$(PYTHON) -m venv --clear $(LOCKING)
+	$(LOCKING)/bin/python -m pip install --quiet --no-compile --require-hashes -r $<
+	touch $@
 
 $(BENCH): $(TEST)
 	$(INSTALL) -e '.[bench]'
