@@ -59,7 +59,7 @@ def explain(errors: str, *, offline: bool) -> str:
         version = re.escape(package.partition("==")[2])
         if other := re.search(OTHER_PYTHON.format(version=version), errors):
             return f"{package}: needs Python {other[1]}, this is {sys.version.split()[0]}"
-        return f"{package}: no wheel found for this Python and platform, only versions: {versions}"
+        return f"{package}: no wheel found for this Python and platform, found: {versions}"
     return " ".join(errors.rpartition("ERROR: ")[2].split())[:300]
 
 

@@ -194,7 +194,7 @@ def test_what_is_pinned_is_installed_by_hash(checkout):
 
 
 @pytest.mark.parametrize(("damage", "reason"), [
-    (withhold, "needed==1.0: no wheel found for this Python and platform, only versions: 99.0"),
+    (withhold, "needed==1.0: no wheel found for this Python and platform, found: 99.0"),
     (alter, "needed==1.0: the archive found is not the one pinned, its sha256 is "),
     (offer_source_only, "needed==1.0: no wheel found for this Python and platform"),
     (lock_nothing, "needed: pyproject.toml asks for it, the lock lacks it; run `make lock`")])
