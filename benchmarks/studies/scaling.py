@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from twin.studies.study.scaling import WELL, TaskCosts, find_most_workers, simul
 from twin.studies.study.session import begin_session
 from twin.studies.study.study import list_asked
 from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, make_plan
-from twin.studies.study.workers import open_cluster
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"
 STUDY, EMPTY, POINTS, EACH = "hardware", 300, 100_000, 4
@@ -64,16 +64,26 @@ def predict_points(number: int) -> tuple[float, float]:
     return float(batch.time_us.mean()), time.process_time() - began
 
 
+@contextmanager
+def begin_cluster(workers: int) -> Iterator[Any]:
+    """Give the client of a cluster on this machine, encrypted as those of studies are."""
+    distributed: Any = import_module("distributed")
+    with distributed.LocalCluster(n_workers=workers, threads_per_worker=1,
+                                  security=distributed.Security.temporary(),
+                                  dashboard_address="127.0.0.1:0") as cluster:
+        yield cluster.get_client()
+
+
 def measure_scheduler() -> float:
     """Return processor time each task sent takes of scheduler and client, two workers.
 
-    Both are in this process, one after another, as workers of `open_cluster` are in others.
+    Both are in this process, one after another, as workers of `begin_cluster` are in others.
     """
     study = load_study(STUDY)
     plan = make_plan(study)
     tasks = cut_tasks(plan, list_asked(study))
     distributed: Any = import_module("distributed")
-    with open_cluster("local:2") as client:
+    with begin_cluster(2) as client:
         def go(count: int) -> float:
             began = time.process_time()
             futures = [client.submit(do_nothing, plan, [(number, tasks[number % len(tasks)])],
@@ -93,7 +103,7 @@ def measure_two() -> list[tuple[float, float]]:
     """
     found = []
     for workers in (1, 2):
-        with open_cluster(f"local:{workers}") as client:
+        with begin_cluster(workers) as client:
             client.run(predict_points, 0)
             began = time.perf_counter()
             told = client.gather(client.map(predict_points, range(EACH), pure=False))

@@ -28,8 +28,8 @@ Output = Annotated[str, typer.Option(
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, metavar="N",
                                    help="Processes of this machine.")]
 Cluster = Annotated[str | None, typer.Option(
-    "--cluster", metavar="WHERE", help="local:4, or the address of a Dask scheduler: "
-                                       "tcp://host:8786.")]
+    "--cluster", metavar="WHERE", help="local:4 (as -j 4), or the address of a Dask scheduler: "
+                                       "tls://host:8786.")]
 Over = Annotated[str | None, typer.Option(
     "--over", metavar="NAMES", help="What the front is over, in place of the file's: time, "
                                     "energy, ram, flash, price.")]

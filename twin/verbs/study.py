@@ -35,7 +35,7 @@ def run_study(study: str | PathLike[str], folder: str | PathLike[str], *, jobs: 
     jobs : int
         Processes of this machine; results are the same at any number.
     cluster : str, optional
-        "local:4", or the address of a Dask scheduler: "tcp://host:8786".
+        "local:4", or the address of a Dask scheduler: "tls://host:8786".
     command : sequence of str
         Noted in `session.json`.
     on_progress : callable, optional

@@ -1,6 +1,8 @@
 """Where tasks are computed: in this process, in others of this machine, or on a Dask cluster.
 
-Workers compute and send rows; only the process that began a study writes its folder.
+Workers compute and send rows; only the process that began a study writes its folder. Nothing here
+listens: processes of this machine are reached by pipes, and a cluster by a connection to its
+scheduler on which both sides show a certificate, because what Dask sends is pickled code.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import extra_missing
@@ -29,6 +32,9 @@ TRIES = 3
 MOST_SENT, TURNS = 16, 8
 """Tasks sent at once at most, and batches each worker gets at least: what a scheduler takes for
 each is shared, and what a kill loses stays small."""
+
+CREDENTIALS = {"ca-file": "CA_FILE", "client.cert": "CLIENT__CERT", "client.key": "CLIENT__KEY"}
+"""What Dask is configured with, and the end of each environment variable that says it."""
 
 _OTHER = "other version"
 
@@ -53,12 +59,12 @@ def open_workers(jobs: int = 1, cluster: str | None = None) -> Iterator[Compute]
     jobs : int
         Processes; 1: this one.
     cluster : str or None
-        "local:4" begins four workers, "tcp://host:8786" is the scheduler of a Dask cluster.
+        "local:4" is the same as `jobs=4`; "tls://host:8786" is the scheduler of a Dask cluster.
 
     Raises
     ------
     UsageError
-        For a number or an address that is none.
+        For a number or an address that is none, or a cluster without certificates.
     StudyError
         For workers with another version of the twin.
     ToolMissingError
@@ -66,6 +72,9 @@ def open_workers(jobs: int = 1, cluster: str | None = None) -> Iterator[Compute]
     """
     if cluster is not None and jobs != 1:
         raise UsageError("--jobs and --cluster say both where tasks run; accepted: one of them")
+    local = re.fullmatch(r"local:([1-9]\d{0,2})", cluster or "")
+    if local is not None:
+        jobs, cluster = int(local[1]), None
     if not 1 <= jobs <= 1024:
         raise UsageError(f"--jobs {jobs}; accepted: 1 to 1024 processes")
     if cluster is not None:
@@ -105,20 +114,21 @@ def _compute_beside(joblib: Any, jobs: int, plan: Plan, tasks: Sequence[Task]) -
 @contextlib.contextmanager
 def open_cluster(address: str) -> Iterator[Any]:
     """Give the client of a cluster all of whose workers have this version of the twin."""
-    local = re.fullmatch(r"local:([1-9]\d{0,2})", address)
-    if local is None and not re.fullmatch(r"(tcp|tls)://\S+:\d+", address):
+    if address.startswith("tcp://"):
+        raise UsageError(f"--cluster {address!r}: tcp:// runs the code of whoever connects; "
+                         "accepted: tls://host:8786, with certificates")
+    if not re.fullmatch(r"tls://\S+:\d+", address):
         raise UsageError(f"--cluster {address!r}; accepted: local:4, or the address of a Dask "
-                         "scheduler such as tcp://host:8786")
+                         "scheduler such as tls://host:8786")
     try:
         distributed: Any = import_module("distributed")
     except ImportError as error:
         raise extra_missing("clusters", "Dask", "study") from error
+    credentials = _load_credentials(distributed, address)
     with contextlib.ExitStack() as opened:
         try:
-            where: Any = address if local is None else opened.enter_context(
-                distributed.LocalCluster(n_workers=int(local[1]), threads_per_worker=1,
-                                         processes=True, dashboard_address=None))
-            client = opened.enter_context(distributed.Client(where, timeout=30))
+            client = opened.enter_context(
+                distributed.Client(address, security=credentials, timeout=30))
         except (OSError, TimeoutError) as error:
             raise StudyError(f"{address}: no scheduler answers: {error}") from error
         try:
@@ -130,6 +140,19 @@ def open_cluster(address: str) -> Iterator[Any]:
         for worker, told in found.items():
             _check(worker, told)
         yield client
+
+
+def _load_credentials(distributed: Any, address: str) -> Any:
+    """Return the certificates Dask's own configuration names; without them nothing connects."""
+    from dask.config import get
+
+    for key, variable in CREDENTIALS.items():
+        file = get(f"distributed.comm.tls.{key}", None)
+        if not file or not Path(file).is_file():
+            raise UsageError(f"--cluster {address!r}: DASK_DISTRIBUTED__COMM__TLS__{variable} names "
+                             f"no file: {file or 'not set'}; accepted: PEM files in that variable "
+                             "for each of " + ", ".join(CREDENTIALS.values()))
+    return distributed.Security(require_encryption=True)
 
 
 def _check(worker: str, told: object) -> None:

@@ -1,7 +1,9 @@
-"""A study on a Dask cluster of processes here: one is killed, one has other sources."""
+"""A study on a Dask cluster of processes here: one is killed, one has other sources; who is let in."""
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 import time
@@ -11,10 +13,11 @@ import pytest
 from made_patience import HANG_S
 
 import twin
-from twin.errors import StudyError
-from twin.studies.study.workers import cut_batches
+from twin.errors import StudyError, UsageError
+from twin.studies.study.workers import CREDENTIALS, cut_batches, open_workers
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
+needs_openssl = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes certificates")
 
 FILE = """
 schema: 1
@@ -49,14 +52,75 @@ tasks.identify = workers.identify = lambda: "0.0.0+other"
 """
 
 
+CALLED = """
+import asyncio, sys
+from pathlib import Path
+from distributed.core import rpc
+from distributed.protocol.pickle import dumps
+from distributed.security import Security
+
+async def call(address, **files):
+    security = Security(tls_ca_file=files["pem"], tls_client_cert=files["pem"],
+                        tls_client_key=files["key"]) if files else Security()
+    called = rpc(address, timeout=2, connection_args=security.get_connection_args("client"))
+    try:
+        await called.run(function=dumps(Path.touch), args=dumps((Path(sys.argv[3]),)),
+                         wait=True)
+        return "ran"
+    except OSError:
+        return "refused"
+    finally:
+        await called.close_rpc()
+
+async def call_all():
+    worker, folder = sys.argv[1:3]
+    strange = {end: f"{folder}/strange.{end}" for end in ("pem", "key")}
+    own = {end: f"{folder}/own.{end}" for end in ("pem", "key")}
+    print(await call(worker.replace("tls:", "tcp:")), await call(worker, **strange),
+          Path(sys.argv[3]).exists(), await call(worker, **own), Path(sys.argv[3]).exists())
+
+asyncio.run(call_all())
+"""
+
+LISTENING = """
+import sys
+import psutil
+import twin
+
+seen = []
+
+def look(*_):
+    family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    seen.append((len(family) > 2, [found.laddr for one in family for found in
+                                   one.net_connections("inet") if found.status == "LISTEN"]))
+
+twin.run_study(sys.argv[1], sys.argv[2], cluster="local:2", on_progress=look)
+assert any(several for several, _ in seen), "no processes beside this one"
+print([listening for _, listening in seen if listening])
+"""
+
+
+def make_certificate(folder: Path, name: str) -> None:
+    """Make a key and a certificate signed by itself, which is the CA of those who have it."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem",
+         "-subj", f"/CN={name}"], check=True, stderr=subprocess.DEVNULL)
+
+
 @pytest.fixture
 def cluster(tmp_path):
     """Give a function that begins a worker after a preloaded script, and the scheduler's file."""
+    import dask
+
     root, file, begun = Path(twin.__file__).parents[1], tmp_path / "scheduler.json", []
+    make_certificate(tmp_path, "own")
+    own = {end: str(tmp_path / f"own.{end}") for end in ("pem", "key")}
 
     def begin(*words: str) -> None:
         begun.append(subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_" + words[0], "--scheduler-file", file,
+             "--tls-ca-file", own["pem"], "--tls-cert", own["pem"], "--tls-key", own["key"],
              "--no-dashboard", *words[1:]], cwd=root, stderr=subprocess.DEVNULL))
 
     def work(script: str = "") -> None:
@@ -64,26 +128,26 @@ def cluster(tmp_path):
         preload.write_text(script)
         begin("worker", "--nthreads", "1", "--no-nanny", "--preload", str(preload))
 
-    begin("scheduler", "--host", "127.0.0.1", "--port", "0")
-    yield work, file, begun
+    begin("scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0",
+          "--dashboard-address", "127.0.0.1:0")
+    with dask.config.set({f"distributed.comm.tls.{key}": own["key" if "key" in key else "pem"]
+                          for key in CREDENTIALS}):
+        yield work, file, begun
     for process in begun:
         process.kill()
         process.wait()
 
 
 def find_address(file: Path, workers: int) -> str:
-    import json
-
-    from distributed import Client
-
     while not file.is_file() or not file.read_text().endswith("}"):
         time.sleep(0.05)
     address = json.loads(file.read_text())["address"]
-    with Client(address) as client:
+    with distributed.Client(address, security=distributed.Security()) as client:
         client.wait_for_workers(workers, timeout=HANG_S)
     return address
 
 
+@needs_openssl
 def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> None:
     work, file, begun = cluster
     (tmp_path / "small.yaml").write_text(FILE)
@@ -95,6 +159,7 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> No
     assert 9 in {process.poll() for process in begun}  # It was given work, and died of it.
 
 
+@needs_openssl
 def test_a_slow_worker_holds_up_none_and_files_are_sent_once(cluster, tmp_path) -> None:
     work, file, _ = cluster
     twin.export_model("kws", tmp_path / "own.tflite")
@@ -114,6 +179,7 @@ def test_many_short_tasks_are_sent_together_and_few_alone() -> None:
         assert max(map(len, batches)) == size
 
 
+@needs_openssl
 def test_a_worker_of_another_version_is_refused(cluster, tmp_path) -> None:
     work, file, _ = cluster
     (tmp_path / "small.yaml").write_text(FILE)
@@ -121,3 +187,32 @@ def test_a_worker_of_another_version_is_refused(cluster, tmp_path) -> None:
     with pytest.raises(StudyError, match="another version"):
         twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=find_address(file, 2))
     assert not (tmp_path / "far").exists()
+
+
+@needs_openssl
+def test_who_has_no_certificate_of_the_cluster_runs_nothing_there(cluster, tmp_path) -> None:
+    work, file, _ = cluster
+    make_certificate(tmp_path, "strange")
+    work()
+    with distributed.Client(find_address(file, 1), security=distributed.Security()) as client:
+        worker, = client.scheduler_info()["workers"]
+    called = subprocess.run([sys.executable, "-c", CALLED, worker, tmp_path, tmp_path / "written"],
+                            capture_output=True, text=True, check=True)
+    assert called.stdout.split() == ["refused", "refused", "False", "ran", "True"], called.stderr
+
+
+def test_processes_of_this_machine_listen_nowhere(tmp_path) -> None:
+    (tmp_path / "small.yaml").write_text(FILE)
+    made = subprocess.run([sys.executable, "-c", LISTENING, tmp_path / "small.yaml",
+                           tmp_path / "out"], capture_output=True, text=True, check=False)
+    assert made.stdout.split() == ["[]"], made.stderr
+
+
+@pytest.mark.parametrize(("address", "said"), [
+    ("tcp://127.0.0.1:8786", "runs the code of whoever connects; accepted: tls://"),
+    ("tls://127.0.0.1:8786", "TLS__CA_FILE names no file: not set; accepted: PEM files"),
+    ("ucx://127.0.0.1:8786", "accepted: local:4"),
+])
+def test_a_cluster_without_certificates_is_not_connected_to(address, said) -> None:
+    with pytest.raises(UsageError, match=said), open_workers(cluster=address):
+        pass
