@@ -149,9 +149,9 @@ def _load_credentials(distributed: Any, address: str) -> Any:
     for key, variable in CREDENTIALS.items():
         file = get(f"distributed.comm.tls.{key}", None)
         if not file or not Path(file).is_file():
-            raise UsageError(f"--cluster {address!r}: DASK_DISTRIBUTED__COMM__TLS__{variable} names "
-                             f"no file: {file or 'not set'}; accepted: PEM files in that variable "
-                             "for each of " + ", ".join(CREDENTIALS.values()))
+            raise UsageError(f"--cluster {address!r}: DASK_DISTRIBUTED__COMM__TLS__{variable} "
+                             f"names no file: {file or 'not set'}; accepted: a PEM file in that "
+                             f"variable for each of {', '.join(CREDENTIALS.values())}")
     return distributed.Security(require_encryption=True)
 
 

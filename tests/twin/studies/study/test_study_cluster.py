@@ -1,4 +1,4 @@
-"""A study on a Dask cluster of processes here: one is killed, one has other sources; who is let in."""
+"""A study on a Dask cluster of processes here: one is killed, one has other sources; strangers."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_processes_of_this_machine_listen_nowhere(tmp_path) -> None:
 
 @pytest.mark.parametrize(("address", "said"), [
     ("tcp://127.0.0.1:8786", "runs the code of whoever connects; accepted: tls://"),
-    ("tls://127.0.0.1:8786", "TLS__CA_FILE names no file: not set; accepted: PEM files"),
+    ("tls://127.0.0.1:8786", "TLS__CA_FILE names no file: not set; accepted: a PEM file"),
     ("ucx://127.0.0.1:8786", "accepted: local:4"),
 ])
 def test_a_cluster_without_certificates_is_not_connected_to(address, said) -> None:
