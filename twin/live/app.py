@@ -82,20 +82,20 @@ class Service:
         self.uploads = Uploads()
         self.pool = Pool(self.uploads.folder)
 
-    def predict(self, asked: Asked) -> dict[str, Any]:
+    async def predict(self, asked: Asked) -> dict[str, Any]:
         """Predict a state."""
         check_names(asked.state)
-        found = self._ask({"do": "predict", "state": asked.state.model_dump(),
-                           "controls": asked.controls}, asked.state)
+        found = await self._ask({"do": "predict", "state": asked.state.model_dump(),
+                                 "controls": asked.controls}, asked.state)
         names = self.uploads.names()
         files = {one: names[one] for one in (asked.state.model, asked.state.board) if one in names}
         return {**found, "files": files} if files else found
 
-    def reprice(self, slid: Slid) -> dict[str, Any]:
+    async def reprice(self, slid: Slid) -> dict[str, Any]:
         """Price a state again from kept counts."""
         check_names(slid.state)
-        return self._ask({"do": "reprice", "state": slid.state.model_dump(), "path": slid.path,
-                          "begin": slid.begin}, slid.state)
+        return await self._ask({"do": "reprice", "state": slid.state.model_dump(),
+                                "path": slid.path, "begin": slid.begin}, slid.state)
 
     def export(self, asked: Exported) -> dict[str, Any]:
         """Write variants as what gives the same figures elsewhere."""
@@ -112,9 +112,9 @@ class Service:
         return {"command": command_line(variants[0].state, names),
                 "studies": write_studies(variants, names)}
 
-    def upload(self, kind: str, name: str, content: bytes) -> dict[str, Any]:
+    async def upload(self, kind: str, name: str, content: bytes) -> dict[str, Any]:
         """Keep a file that can be read."""
-        made = self.uploads.add(kind, name, content, self.pool)
+        made = await self.uploads.add(kind, name, content, self.pool)
         return {"key": made.key, "file": made.file, **made.facts}
 
     def close(self) -> None:
@@ -122,8 +122,8 @@ class Service:
         self.pool.close()
         self.uploads.close()
 
-    def _ask(self, request: dict[str, Any], state: State) -> dict[str, Any]:
-        answer = self.pool.ask(request, f"{state.model} {state.board} {state.runtime}")
+    async def _ask(self, request: dict[str, Any], state: State) -> dict[str, Any]:
+        answer = await self.pool.ask(request, f"{state.model} {state.board} {state.runtime}")
         if "refused" in answer:
             raise _Refused(str(answer["refused"]), str(answer["kind"]), {
                 name: answer[name] for name in ("controls", "paths") if name in answer})
@@ -207,8 +207,8 @@ def make_app(service: Service, *, hosts: tuple[str, ...] = LOOPBACK,
     def add_upload(path: str, kind: str) -> None:
         async def upload(request: Request) -> JSONResponse:
             content = await request.body()
-            return JSONResponse(await run_in_threadpool(
-                service.upload, kind, request.query_params.get("name", ""), content))
+            return JSONResponse(await service.upload(
+                kind, request.query_params.get("name", ""), content))
 
         app.add_route(path, upload, methods=["POST"])
 

@@ -128,6 +128,8 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             self.wind(held.head_s)
+            if not self.is_waiting and self.conn.trailing_data[0]:
+                self.end()  # What comes before the answer hides that the peer left.
 
         def on_response_complete(self) -> None:
             if self in held.open:

@@ -10,8 +10,11 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
+
+from twin.live.pool import CLIENT
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -36,11 +39,11 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LARGEST_BODY = 64 << 10
 """Of a request, where its path is not given more."""
 
-MOST_IN_FLIGHT = 12
-"""Requests of the interface at once; others are told to come again."""
-
 BODY_S, LEAST_BYTES_PER_S = 10.0, 64 << 10
 """A body has come in so long, and as much longer as what has come takes at that rate."""
+
+MOST_DISCARDED_BYTES = 64 << 20
+"""Of a body that is too large: read all the same, or its sender would not see the answer."""
 
 MOST_HELD_BYTES = 128 << 20
 """Of bodies larger than `LARGEST_BODY` that are on their way at once."""
@@ -51,6 +54,11 @@ BUSY = 503, "busy with other requests; ask again"
 
 TYPES = ("application/json", "application/octet-stream")
 """Of a body: what a form of another site cannot send unasked."""
+
+ONCE = ("host", "origin", "sec-fetch-site", "content-type")
+"""Lines of a head that decide who may ask: none may stand there twice."""
+
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::\d{0,5})?")
 
 
 class Guard:
@@ -74,7 +82,6 @@ class Guard:
         self.hosts = frozenset(one.lower() for one in hosts)
         self.any_address = any_address
         self.bodies = dict(bodies or {})
-        self.in_flight = 0
         self.held_bytes = 0
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive,
@@ -96,21 +103,35 @@ class Guard:
         if isinstance(body, tuple):
             await _answer(send, *body)
             return
-        if self.in_flight >= MOST_IN_FLIGHT:
-            await _answer(send, *BUSY)
-            return
-        self.in_flight += 1
+        CLIENT.set((scope.get("client") or ("",))[0])
+        await self._serve(scope, body, receive, send)
+
+    async def _serve(self, scope: MutableMapping[str, Any], body: bytes, receive: Receive,
+                     send: Send) -> None:
+        """Serve a request that came whole; where its client leaves before, that is cancelled."""
+        left = asyncio.ensure_future(receive())
+        served = asyncio.ensure_future(
+            self.app(scope, _replay(body, left), _with_headers(send)))
         try:
-            await self.app(scope, _replay(body, receive), _with_headers(send))
+            await asyncio.wait((served, left), return_when=asyncio.FIRST_COMPLETED)
+            if served.done():
+                served.result()
         finally:
-            self.in_flight -= 1
+            left.cancel()
+            served.cancel()
 
     def _refuse(self, scope: MutableMapping[str, Any]) -> tuple[int, str] | None:
         """Return why a request is refused by its head alone; None where it is not."""
         heads = [(name.decode("latin-1"), value.decode("latin-1"))
                  for name, value in scope["headers"]]
-        named = [value for name, value in heads if name == "host"]
-        if len(named) != 1 or not self._is_ours(named[0]):
+        held = dict(heads)
+        for name in ONCE:
+            if sum(name == other for other, _ in heads) > 1:
+                return 400, f"several lines {name}; accepted: one"
+        host = _HOST.fullmatch(held.get("host", "").lower())
+        if host is None:
+            return 400, "the line host is no name and port; accepted: one such as localhost:8787"
+        if not self._is_ours(host[1] or host[2]):
             return 421, "this server does not go by that name"
         if len(scope.get("query_string", b"")) > LONGEST_QUERY:
             return 414, f"a query of more than {LONGEST_QUERY:,} characters"
@@ -118,22 +139,16 @@ class Guard:
             return 405, "accepted: GET and POST"
         if scope["method"] != "POST":
             return None
-        held = dict(heads)
-        origin, site = held.get("origin"), held.get("sec-fetch-site", "same-origin")
-        if (origin is not None and origin.lower() != f"{scope['scheme']}://{named[0]}".lower()) \
-                or site not in ("same-origin", "none"):
+        own = f"{scope['scheme']}://{host[0]}"
+        if held.get("origin", own).lower() != own \
+                or held.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return 403, "a page of another site may not ask"
         if held.get("content-type", "").partition(";")[0].strip().lower() not in TYPES:
             return 415, f"accepted: a body of type {' or '.join(TYPES)}"
         return None
 
-    def _is_ours(self, host: str) -> bool:
-        """Whether a Host header names this server."""
-        name = host.lower()
-        if name.startswith("["):
-            name = name[1:].partition("]")[0]
-        elif name.count(":") == 1:
-            name = name.partition(":")[0]
+    def _is_ours(self, name: str) -> bool:
+        """Whether a name or an address is this server's."""
         if name in self.hosts:
             return True
         try:
@@ -144,13 +159,15 @@ class Guard:
 
     async def _read(self, scope: MutableMapping[str, Any],
                     receive: Receive) -> bytes | tuple[int, str]:
-        """Return the body, or why it is refused; more than it may have is not read."""
+        """Return the body, or why it is refused; more than it may have is not kept."""
         largest = self.bodies.get(scope["path"], LARGEST_BODY)
         too_large = 413, f"a body of more than {largest:,} bytes"
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if not declared.isdigit() or len(declared) > 18 or int(declared) > largest:
-            return too_large
-        parts, size, held = [], 0, 0
+        head = dict(scope["headers"])
+        declared = head.get(b"content-length", b"0")
+        is_large = not declared.isdigit() or len(declared) > 18 or int(declared) > largest
+        if is_large and b"expect" in head:
+            return too_large  # Its sender waits to be asked for the body.
+        parts, size, held = list[bytes](), 0, 0
         clock = asyncio.get_running_loop().time
         begun_s = clock()
         try:
@@ -161,11 +178,12 @@ class Guard:
                         return 400, "the connection ended before the body"
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
-                    if size > largest:
-                        return too_large
-                    if not message.get("more_body"):
-                        return b"".join(parts)
-                    if size > LARGEST_BODY:
+                    if is_large or size > largest:
+                        is_large = True
+                        parts.clear()
+                    if not message.get("more_body") or size > largest + MOST_DISCARDED_BYTES:
+                        return too_large if is_large else b"".join(parts)
+                    if size > LARGEST_BODY and not is_large:
                         if self.held_bytes + size - held > MOST_HELD_BYTES:
                             return BUSY
                         self.held_bytes += size - held
@@ -177,14 +195,14 @@ class Guard:
             self.held_bytes -= held
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a body that has come as the one message the app reads."""
-    left = [body]
+def _replay(body: bytes, left: asyncio.Future[Message]) -> Receive:
+    """Return a body that has come as the one message the app reads before its client left."""
+    bodies = [body]
 
     async def read() -> Message:
-        if left:
-            return {"type": "http.request", "body": left.pop(), "more_body": False}
-        return await receive()
+        if bodies:
+            return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+        return await asyncio.shield(left)
 
     return read
 

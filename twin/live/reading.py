@@ -30,7 +30,7 @@ class Reader:
 
     def operations(self) -> Mapping[str, Operation]:
         """Return what can be asked, by name."""
-        return {"model": self.read_model, "board": self.read_board}
+        return {"ready": lambda _: {}, "model": self.read_model, "board": self.read_board}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Answer one request; what is refused is an answer, too.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import shutil
@@ -60,14 +61,14 @@ class Uploads:
         self.folder = Path(tempfile.mkdtemp(prefix="twin-serve-"))
         self._kept: OrderedDict[str, Upload] = OrderedDict()
         self._lock = threading.Lock()  # of what is kept
-        self._turn = threading.Lock()  # one is read at a time
+        self._reading: set[str] = set()
 
     def names(self) -> dict[str, str]:
         """Return the file name of each upload by its key."""
         with self._lock:
             return {key: one.file for key, one in self._kept.items()}
 
-    def add(self, kind: str, name: str, content: bytes, pool: Pool) -> Upload:
+    async def add(self, kind: str, name: str, content: bytes, pool: Pool) -> Upload:
         """Have a file read by a process of its own, and keep it.
 
         Parameters
@@ -86,35 +87,39 @@ class Uploads:
         UsageError
             When it is refused, with why.
         WorkerError
-            When reading it took too long or too much memory.
+            When reading it took too long or too much memory, or it is being read for another.
         """
         file = clean_name(kind, name)
         if not content or len(content) > LARGEST_BYTES[kind]:
             raise UsageError(f"{file}: has {len(content):,} bytes; accepted: from 1 up to "
                              f"{LARGEST_BYTES[kind]:,}")
-        digest = hashlib.sha256(content).hexdigest()
-        key = UPLOAD + digest
-        with self._turn:
-            with self._lock:
-                if key in self._kept and self._kept[key].kind == kind:
-                    self._kept.move_to_end(key)
-                    return self._kept[key]
+        key = UPLOAD + (await asyncio.to_thread(hashlib.sha256, content)).hexdigest()
+        with self._lock:
+            if key in self._kept and self._kept[key].kind == kind:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        if key in self._reading:
+            raise WorkerError(f"{file}: is being read for another request; ask again")
+        self._reading.add(key)
+        try:
             made = Upload(key=key, kind=kind, file=file, size_bytes=len(content),
-                          facts=self._read(kind, key, file, content, pool))
-            with self._lock:
-                self._kept[key] = made
-                self._drop()
-            return made
+                          facts=await self._read(kind, key, file, content, pool))
+        finally:
+            self._reading.discard(key)
+        with self._lock:
+            self._kept[key] = made
+            self._drop()
+        return made
 
-    def _read(self, kind: str, key: str, file: str, content: bytes,
-              pool: Pool) -> Mapping[str, Any]:
+    async def _read(self, kind: str, key: str, file: str, content: bytes,
+                    pool: Pool) -> Mapping[str, Any]:
         """Write a file where workers find it, and have it read; remove it where it is refused."""
         folder = self.folder / key.removeprefix(UPLOAD)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:
-            write_whole(folder / file, content, mode=0o600)
-            answer = pool.read({"do": kind, "name": key})
+            await asyncio.to_thread(write_whole, folder / file, content, mode=0o600)
+            answer = await pool.ask({"do": kind, "name": key}, None)
             if answer.get("kind") == "WorkerError":
                 raise WorkerError(str(answer["refused"]))
             if "found" not in answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -52,7 +53,8 @@ def serve(model: str | PathLike[str] | None = None, board: str | PathLike[str] |
     service = Service()
     try:
         address = address_of(opened, host)
-        query = _write_query(service.upload, model, board, runtime, settings)
+        query = _write_query(lambda *file: asyncio.run(service.upload(*file)), model, board,
+                             runtime, settings)
         run(service, opened, host, lambda: on_ready(address + query) if on_ready else None)
     finally:
         service.close()

@@ -10,10 +10,11 @@ const at = (id) => document.getElementById(id);
 
 let state = null, answer = null, known = null, catalogue = null, pins = [], base = 0;
 let asked = 0, moves = 0, moving = false, repricing = false, waiting = null, settled = "", failed = false;
+let underway = new AbortController();
 const files = new Map();
 
-const ask = async (path, body) => {
-  const response = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+const ask = async (path, body, signal) => {
+  const response = await fetch(path, { signal, method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
   const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
   return response.ok ? found : { ...found, error: found.error ?? `the server answered ${response.status}` };
 };
@@ -209,13 +210,15 @@ const turnPath = (changes) => { const { set } = state; change(changes); predict(
 
 // Simulate what is chosen now; an answer that is overtaken by a later question is dropped.
 const predict = async (fresh = false, back = null) => {
+  underway.abort();
+  underway = new AbortController();
   const mine = ++asked, moved = moves;
   waiting = null;
   moving = false;
   const wanted = fresh || !known || known.for !== `${state.model} ${state.board} ${state.runtime}`;
   tell("busy", "predicting");
   drawChanged(state, turn);
-  const found = await ask("/api/predict", { state, controls: wanted }).catch(() => ({ error: "the server does not answer; is it still running?" }));
+  const found = await ask("/api/predict", { state, controls: wanted }, underway.signal).catch(() => ({ error: "the server does not answer; is it still running?" }));
   if (mine !== asked || moved !== moves) return;
   if (found.controls) known = { for: `${state.model} ${state.board} ${state.runtime}`, controls: found.controls, paths: found.paths };
   // What was refused and taken back leaves the state the figures are of.
