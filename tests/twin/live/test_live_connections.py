@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import socket
 import threading
 from types import SimpleNamespace
@@ -71,8 +72,27 @@ class Wire(asyncio.Transport):
         pass
 
 
-async def serve_nothing(*_):
-    """Answer nothing: what is looked at happens before."""
+async def serve_nothing(scope, receive, send):
+    """Answer with nothing."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+
+@contextlib.contextmanager
+def serve(app, held=None):
+    """Serve an app over the wire; gives its address."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
+    server = uvicorn.Server(uvicorn.Config(
+        app, log_level="critical", lifespan="off", limit_concurrency=12,
+        http=make_protocol(held or Held())))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield listening.getsockname()
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE_S)
 
 
 def connect(held, peer="192.0.2.1"):
@@ -140,30 +160,44 @@ def test_who_has_waited_longest_makes_room_and_who_is_answered_does_not() -> Non
 
 def test_silent_connections_keep_nobody_out() -> None:
     """Over the wire: more of them than are held, from one address; then one that asks."""
-    async def answer(scope, receive, send):
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 204, "headers": []})
-            await send({"type": "http.response.body", "body": b""})
-
-    listening = socket.create_server(("127.0.0.1", 0), backlog=64)
-    server = uvicorn.Server(uvicorn.Config(
-        answer, log_level="critical", lifespan="off", limit_concurrency=12,
-        http=make_protocol(Held(head_s=3600, most=8, most_of_a_peer=8))))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        silent = [socket.create_connection(listening.getsockname(), PATIENCE_S) for _ in range(30)]
-        with socket.create_connection(listening.getsockname(), PATIENCE_S) as asked:
+    with serve(serve_nothing, Held(head_s=3600, most=8, most_of_a_peer=8)) as address:
+        silent = [socket.create_connection(address, PATIENCE_S) for _ in range(30)]
+        with socket.create_connection(address, PATIENCE_S) as asked:
             asked.sendall(HEAD + b"Connection: close\r\n\r\n")
             assert asked.recv(100).startswith(b"HTTP/1.1 204")
         for one in silent[:20]:
             with contextlib.suppress(ConnectionResetError):
                 assert one.recv(1) == b""
-    finally:
-        server.should_exit = True
         for one in silent:
             one.close()
-        thread.join(PATIENCE_S)
+
+
+def test_who_uploads_too_much_sees_the_answer() -> None:
+    """Over the wire: a body left unread would reset the connection, and with it the answer."""
+    limit = 1 << 20
+    with serve(Guard(serve_nothing, bodies={"/api/models": limit})) as (host, port):
+        for size, status in ((limit, 204), (8 * limit, 413)):
+            for waits in (False, True):
+                asked = http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
+                asked.putrequest("POST", "/api/models")
+                asked.putheader("content-type", "application/octet-stream")
+                asked.putheader("content-length", str(size))
+                if waits:
+                    asked.putheader("expect", "100-continue")
+                asked.endheaders()
+                if not waits or status == 204:
+                    asked.send(bytes(size))
+                answer = asked.getresponse()
+                assert answer.status == status and (status == 204 or b"1,048,576" in answer.read())
+                asked.close()
+
+
+def test_what_comes_before_the_answer_ends_the_connection() -> None:
+    made, wire, _ = connect(Held())
+    made.data_received(HEAD + b"\r\n")
+    assert not wire.aborted
+    made.data_received(HEAD)
+    assert wire.aborted
 
 
 def post(guard, messages, clock):

@@ -208,7 +208,7 @@ const turn = (changes) => { change(changes); predict(); };
 // A path that was typed and is refused is taken back: no control shows it.
 const turnPath = (changes) => { const { set } = state; change(changes); predict(false, set); };
 
-// Simulate what is chosen now; an answer that is overtaken by a later question is dropped.
+// Simulate what is chosen now; a question that is overtaken by a later one is taken back.
 const predict = async (fresh = false, back = null) => {
   underway.abort();
   underway = new AbortController();
