@@ -243,7 +243,7 @@ class Pool:
         WorkerError
             As `Worker.ask`, or when newer requests took its place in the queue.
         """
-        job = self._make_job(request, about)
+        job = self._make_job(request, about, CLIENT.get())
         self._waiting.append(job)
         if len(self._waiting) > MOST_WAITING:
             busiest = Counter(each.client for each in self._waiting).most_common(1)[0][0]
@@ -320,8 +320,8 @@ class Pool:
         abandoned = [job for job in running if job.answer.done()]
         return next(iter(abandoned or [job for job in running[::-1] if not job.is_long]), None)
 
-    def _make_job(self, request: Mapping[str, Any], about: str | None) -> Job:
-        return Job(request=request, about=about, client=CLIENT.get(), number=next(self._numbers),
+    def _make_job(self, request: Mapping[str, Any], about: str | None, client: str) -> Job:
+        return Job(request=request, about=about, client=client, number=next(self._numbers),
                    answer=asyncio.get_running_loop().create_future())
 
     def _begin(self, job: Job, worker: Worker) -> None:
@@ -352,7 +352,7 @@ class Pool:
         else:
             job.answer.set_exception(error)
         if was_ended and not self._is_closed:  # Starting again is nobody's time.
-            self._begin(self._make_job({"do": "ready"}, ""), worker)
+            self._begin(self._make_job({"do": "ready"}, "", ""), worker)
         self._advance()
 
 

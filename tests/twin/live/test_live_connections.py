@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
+from made_patience import HANG_S
 
 from twin.live.connections import Held, make_protocol
 from twin.live.guard import BODY_S, BUSY, LARGEST_BODY, LEAST_BYTES_PER_S, Guard
@@ -178,7 +179,7 @@ def test_who_uploads_too_much_sees_the_answer() -> None:
     with serve(Guard(serve_nothing, bodies={"/api/models": limit})) as (host, port):
         for size, status in ((limit, 204), (8 * limit, 413)):
             for waits in (False, True):
-                asked = http.client.HTTPConnection(host, port, timeout=PATIENCE_S)
+                asked = http.client.HTTPConnection(host, port, timeout=HANG_S)
                 asked.putrequest("POST", "/api/models")
                 asked.putheader("content-type", "application/octet-stream")
                 asked.putheader("content-length", str(size))

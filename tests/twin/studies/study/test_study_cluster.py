@@ -59,10 +59,10 @@ from distributed.core import rpc
 from distributed.protocol.pickle import dumps
 from distributed.security import Security
 
-async def call(address, **files):
+async def call(address, wait_s, **files):
     security = Security(tls_ca_file=files["pem"], tls_client_cert=files["pem"],
                         tls_client_key=files["key"]) if files else Security()
-    called = rpc(address, timeout=2, connection_args=security.get_connection_args("client"))
+    called = rpc(address, timeout=wait_s, connection_args=security.get_connection_args("client"))
     try:
         await called.run(function=dumps(Path.touch), args=dumps((Path(sys.argv[3]),)),
                          wait=True)
@@ -76,8 +76,9 @@ async def call_all():
     worker, folder = sys.argv[1:3]
     strange = {end: f"{folder}/strange.{end}" for end in ("pem", "key")}
     own = {end: f"{folder}/own.{end}" for end in ("pem", "key")}
-    print(await call(worker.replace("tls:", "tcp:")), await call(worker, **strange),
-          Path(sys.argv[3]).exists(), await call(worker, **own), Path(sys.argv[3]).exists())
+    print(await call(worker.replace("tls:", "tcp:"), 1), await call(worker, 1, **strange),
+          Path(sys.argv[3]).exists(),
+          await call(worker, float(sys.argv[4]), **own), Path(sys.argv[3]).exists())
 
 asyncio.run(call_all())
 """
@@ -196,8 +197,8 @@ def test_who_has_no_certificate_of_the_cluster_runs_nothing_there(cluster, tmp_p
     work()
     with distributed.Client(find_address(file, 1), security=distributed.Security()) as client:
         worker, = client.scheduler_info()["workers"]
-    called = subprocess.run([sys.executable, "-c", CALLED, worker, tmp_path, tmp_path / "written"],
-                            capture_output=True, text=True, check=True)
+    called = subprocess.run([sys.executable, "-c", CALLED, worker, tmp_path, tmp_path / "written",
+                             str(HANG_S)], capture_output=True, text=True, check=True)
     assert called.stdout.split() == ["refused", "refused", "False", "ran", "True"], called.stderr
 
 
