@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 from hwmodels.errors import TwinError, tell_in_one_line
 
-LARGEST_BYTES = (1 << 31) - 1
-"""What no file this project reads is near, unless it is another kind of file."""
+LARGEST_BYTES = 1 << 28
+"""Of a file read whole: four times the largest memory of a board; readers of text allow less."""
 
 
 def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:

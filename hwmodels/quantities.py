@@ -32,7 +32,7 @@ FASTEST_HZ = 20e9
 _CASELESS = ("hz", "bytes")
 """Dimensions whose units may be in any case: nobody means millihertz, but MJ is not mJ."""
 
-_WRITTEN = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z/]*)\s*")
+_WRITTEN = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)(?:\s*([A-Za-z/]+))?\s*")
 
 Cell = str | int | float | None
 """Of a table; None is not known and stays empty."""
@@ -87,7 +87,7 @@ def suggest_unit(text: str, dimension: str) -> str:
         Key of `UNITS`.
     """
     match = _WRITTEN.fullmatch(text)
-    written = match[2] if match else ""
+    written = (match[2] or "") if match else ""
     for unit in UNITS[dimension]:
         low = unit.lower()
         if written != unit and written.lower() in (low, low.replace("i", ""),

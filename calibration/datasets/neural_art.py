@@ -276,7 +276,7 @@ def _tally(cell: Cell) -> dict[str, int]:
 
 def _pool_bytes(cell: Cell) -> dict[str, tuple[int, int]]:
     """Bytes read and written by pool of a cell like "npuRAM5:15/0 npuRAM4:7171/7685"."""
-    found = re.findall(r"(\w+):(\d+)/(\d+)", str(cell or ""))
+    found = re.findall(r"\b(\w+):(\d+)/(\d+)", str(cell or ""))
     return {pool: (int(reads), int(writes)) for pool, reads, writes in found}
 
 

@@ -22,7 +22,13 @@ from calibration.fitting.cell import SHIPPED, STRANGER, Estimate
 from calibration.fitting.intervals import Band, Basis
 from hwmodels.board.isas import read_name
 from hwmodels.file_cache import make_once
-from hwmodels.files import DocumentError, parse_yaml, read_regular, write_whole
+from hwmodels.files import (
+    LARGEST_YAML_BYTES,
+    DocumentError,
+    parse_yaml,
+    read_regular,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     import yaml
@@ -266,7 +272,7 @@ def read_overlay(path: str | Path) -> Overlay:
     """
     path = Path(path)
     try:
-        content = read_regular(path)
+        content = read_regular(path, LARGEST_YAML_BYTES)
     except OSError as error:
         raise FitError(f"{path}: cannot be read: {error.strerror or error}") from error
     return make_once("overlay", path, content, Path(__file__).parent,

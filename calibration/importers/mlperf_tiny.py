@@ -25,8 +25,8 @@ EXPECTED = "m-lap-us lines, or lines of Throughput, Energy or medians"
 _LAP = re.compile(r"m-lap-us-(\d{1,20})\b")
 _START = re.compile(r"m-infer-start-(\d{1,12})\b")
 _DONE = re.compile(r"m-infer-done")
-_MODEL = re.compile(r"m-model-\[([^\]]+)\]")
-_NAME = re.compile(r"m-name-dut-\[([^\]]+)\]")
+_MODEL = re.compile(r"m-model-\[([^\[\]]+)\]")
+_NAME = re.compile(r"m-name-dut-\[([^\[\]]+)\]")
 _VALUE = r"(?P<value>-?[\d.,]+(?:e[+-]?\d+)?|nan|inf)"
 _RATES = {"latency": re.compile(rf"Throughput\s*:\s*{_VALUE}\s*inf\./sec", re.IGNORECASE),
           "energy": re.compile(rf"Energy/Inf\.?\s*:\s*{_VALUE}\s*uJ/inf", re.IGNORECASE),

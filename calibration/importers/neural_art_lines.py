@@ -99,8 +99,8 @@ def _read_engine(key: str, value: str) -> Found:
 
 def _read_cache(key: str, value: str) -> Found:
     for side, direction in (("R", "read"), ("W", "write")):
-        listed = read_groups(rf"{side}\[([^\]]*)\]", value)[0]
-        counts = dict(re.findall(r"([a-z-]+)=(\d+)", listed))
+        listed = read_groups(rf"{side}\[([^\[\]]*)\]", value)[0]
+        counts = dict(re.findall(r"(?<![a-z-])([a-z-]+)=(\d+)", listed))
         for theirs, ours in _CACHE[side]:
             yield f"npu_cache_{direction}_{ours}", None, float(counts[theirs]), "count"
 

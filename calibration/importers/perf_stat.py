@@ -24,17 +24,18 @@ EXPECTED = "lines of perf stat, such as `1,234,567  cycles`"
 _VALUE = r"[\d.,]+|<not supported>|<not counted>"
 _TEXT = re.compile(rf"^\s*(?P<value>{_VALUE})\s+"
                    r"(?:(?P<unit>msec|ns|Joules|MiB)\s+)?(?P<event>[A-Za-z][\w./:,=-]*)"
-                   r"\s*(?:#.*?)?(?:\(\s*\+-.*?\))?(?:\s*\((?P<share>[\d.]+)%\))?\s*$")
+                   r"\s*(?:#|(?:\(\s*\+-[^()]*\)\s*)?(?:\([\d.]+%\)\s*)?$)")
+_SHARE = re.compile(r"\(([\d.]+)%\)$")
 _ELAPSED = re.compile(r"^\s*(?P<value>[\d.,]+)\s+(?:\+-\s*[\d.,]+\s+)?seconds "
                       r"(?P<what>time elapsed|user|sys)\b.*$")
 _KNOWN = re.compile(r"\s*(Performance counter stats for .*|# started on .*|#.*)$")
-_TITLE = re.compile(r"^\s*Performance counter stats for ", re.MULTILINE)
+_TITLE = re.compile(r"^[ \t]*Performance counter stats for ", re.MULTILINE)
 _UNITS = {"msec": ("us", 1e3), "ns": ("us", 1e-3), "Joules": ("uj", 1e6), "": ("events", 1.0),
           "MiB": ("bytes", float(1 << 20)), "s": ("us", 1e6)}
 _NAMES = {"cycles": "cpu_cycles", "cpu-cycles": "cpu_cycles", "seconds time elapsed": "latency"}
 _USER = ":u"
 _SEPARATORS = (",", ";", "\t")
-_INTERVAL = re.compile(rf"\s*\d+\.\d{{9}}[,;\t ]+(?:{_VALUE})[,;\t ]")
+_INTERVAL = re.compile(rf"\s*\d+\.\d{{9}}[,;\t ]++(?:{_VALUE})[,;\t ]")
 _PER_CORE = re.compile(r"\s*(?:S\d+(?:-[DC]\d+)*|CPU\d+|N\d+)[,;\t ]+\d+[,;\t ]")
 
 
@@ -122,8 +123,9 @@ def _sample(log: Log, number: int, row: _Row) -> Sample:
 def _read_row(log: Log, number: int, line: str) -> _Row | None:
     if line.lstrip().startswith("{"):
         return _read_json(log, number, line)
-    for pattern, what in ((_INTERVAL, "counts over intervals"), (_PER_CORE, "counts per core")):
-        if pattern.match(line):
+    for found, what in ((_INTERVAL.match(line), "counts over intervals"),
+                        (_PER_CORE.match(line), "counts per core")):
+        if found:
             raise log.refuse(number, f"{what} are not one run's; run perf stat without -I, -A or "
                                      "--per-...")
     elapsed = _ELAPSED.match(line)
@@ -135,9 +137,9 @@ def _read_row(log: Log, number: int, line: str) -> _Row | None:
     match = _TEXT.match(line)
     if match is None:
         return None
-    share = match["share"]
+    share = _SHARE.search(line.rstrip())
     return _Row(event=match["event"], value=match["value"], unit=match["unit"] or "",
-                share=float(share) if share else None)
+                share=float(share[1]) if share else None)
 
 
 def _read_json(log: Log, number: int, line: str) -> _Row:

@@ -29,7 +29,7 @@ EXPECTED = 'lines of twin_probe.h, such as "@twin 1 begin run=0 ...", or its fra
 RECORD = 0xA0
 """Type of its frames."""
 
-_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<told>[ -)+-~]*))"
+_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<told>[ -)+-~]{0,900}))"
                    r"\*(?P<sum>[0-9A-F]{2})")
 _BEGUN = re.compile(r"@twin 1 ")
 _KINDS = ("begin", "layer", "end")

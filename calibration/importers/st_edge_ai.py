@@ -26,26 +26,27 @@ EXPECTED = 'a report of validate on a target, with a line "duration : 62.976 ms"
 
 PHASES = ("pre_cycles", "core_cycles", "post_cycles")
 _NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf"
-_CYCLES = r"\[?\s*(?P<cycles>[\d][\d,]*(?:\s+[\d][\d,]*)*)\s*\]?"
+_CYCLES = r"(?:\[\s*)?(?P<cycles>\d[\d,]*+(?:\s+\d[\d,]*+(?![^\s\]]))*+)(?:\s*\])?"
 _DURATION = re.compile(rf"^\s*duration\s*:\s*(?P<value>{_NUMBER})\s*ms", re.IGNORECASE)
-_COUNTED = re.compile(rf"^\s*(?:CPU cycles|cycles)\s*:\s*{_CYCLES}\s*(?:\(average\))?\s*$")
+_COUNTED = re.compile(rf"^\s*(?:CPU cycles|cycles)\s*:\s*{_CYCLES}(?:\s*\(average\))?\s*$")
 _RANGE = re.compile(r"by sample \(([\d.]+)/([\d.]+)/([\d.]+)\)")
 _MACC = re.compile(r"\bmacc\s*[=:]\s*(\d[\d,]*)")
-_CLOCK = re.compile(r"@\s*(\d{1,5})\s*(?:MHz)?\s*/\s*(\d{1,5})\s*MHz")
-_DEVICE = re.compile(r"devid=(0x[0-9a-fA-F]+/\S+?)\s+msg|^\s*(0x[0-9a-fA-F]{3}\s*[-/]\s*\S.*?)\s*@"
-                     r"|\bdevice(?:\.desc)?\s*:\s*(\S.*?)\s*@")
-_NETWORK = re.compile(r"(?:Profiling results v[\d.]+|Results for|STM32 execution)\s*-?\s*"
+_CLOCK = re.compile(r"@\s*(\d{1,5})\s*(?:MHz\s*)?/\s*(\d{1,5})\s*MHz")
+_DEVICE = re.compile(r"devid=(0x[0-9a-fA-F]{1,16}/\S{1,200})\s+msg|^\s*(0x[0-9a-fA-F]{3}\s*[-/]\s*[^\s@][^@]*)@"
+                     r"|\bdevice(?:\.desc)?\s*:\s*([^\s@][^@]{0,200})@")
+_NETWORK = re.compile(r"(?:Profiling results v[\d.]+|Results for|STM32 execution)\s*(?:-\s*)?"
                       r"\(?\"([^\"]+)\"")
 _TOOLS = re.compile(r"(?P<tool>ST Edge AI Core|STEdgeAI|X-CUBE-AI|stm32ai)\s*[- ]?v?"
                     r"(?P<version>\d+\.\d+\.\d+)", re.IGNORECASE)
-_OLD = re.compile(r"^\s*(?P<c_id>\d{1,6})\s+(?P<m_id>\d+)\s+(?P<type>\S.*?)\s+\([\d, ]+\)\s+"
+_OLD = re.compile(r"^\s*(?P<c_id>\d{1,6})\s+(?P<m_id>\d+)\s+(?P<type>\S+(?:\s+\S+)*?)\s+\([\d, ]+\)\s+"
                   r"(?P<ms>\d+\.\d+)\s*$")
-_NEW = re.compile(rf"^\s*(?P<c_id>\d{{1,6}})\s+(?P<m_id>\S+)\s+(?P<type>\S.*?)\s+(?P<ms>\d+\.\d+)"
-                  rf"\s+[\d.]+\s*%\s+[\d.]+\s*%(?:\s+{_CYCLES})?(?:\s+(?P<name>[^\s\[\]].*?))?\s*$")
+_NEW = re.compile(r"^\s*(?P<c_id>\d{1,6})\s+(?P<m_id>\S+)\s+(?P<type>\S+(?:\s+\S+)*?)\s+"
+                  r"(?P<ms>\d+\.\d+)\s+[\d.]+\s*%\s+[\d.]+\s*%(?P<rest>.*)")
+_REST = re.compile(rf"(?:\s+{_CYCLES})?(?:\s+[^\s\[\]].*|\s*)")
 _BETWEEN = re.compile(r"^\s*n/a\s+n/a\s+Inter-nodal\s+(?P<ms>\d+\.\d+)\s")
-_TOTAL = re.compile(rf"^\s*(?:total\s+(?P<new>\d+\.\d+)\s*(?:{_CYCLES})?|(?P<old>\d+\.\d+)\s+"
+_TOTAL = re.compile(rf"^\s*(?:total\s+(?P<new>\d+\.\d++)(?:\s*{_CYCLES})?|(?P<old>\d+\.\d+)\s+"
                     r"\(total\))\s*$")
-_EPOCHS = re.compile(r"^\s*EpochBlock_\d+ \(c_idx=", re.MULTILINE)
+_EPOCHS = re.compile(r"^[ \t]*EpochBlock_\d+ \(c_idx=", re.MULTILINE)
 _NODES = re.compile(r"Clayer\s+id\s+desc|c_id\s+m_id\s+type")
 _DERIVED = re.compile(r"\s*(nb sample\(s\)|cycles/MACC)\s*:|\s*Inference time per node"
                       r"|\s*[\d.]+ inf/s\s|\s*HW: [\d.]+%")
@@ -113,9 +114,10 @@ def _sample(counter: str, value: float, layer: int | None) -> Sample:
 def _read_line(log: Log, report: _Report, number: int, line: str) -> bool:
     """Take in one line; whether it says something this reads."""
     setting = _read_setting(report.told, line)
-    node = _OLD.match(line) or _NEW.match(line)
-    if node:
-        _add_node(log, report, number, node)
+    old, new = _OLD.match(line), _NEW.match(line)
+    rest = _REST.fullmatch(new["rest"]) if new else None
+    if old or (new and rest):
+        _add_node(log, report, number, old or new, rest["cycles"] if rest else None)
         return True
     end = _TOTAL.match(line)
     if end:
@@ -134,13 +136,14 @@ def _read_line(log: Log, report: _Report, number: int, line: str) -> bool:
     return bool(found or setting or _NODES.search(line) or _DERIVED.match(line))
 
 
-def _add_node(log: Log, report: _Report, number: int, node: re.Match[str]) -> None:
+def _add_node(log: Log, report: _Report, number: int, node: re.Match[str],
+              cycles: str | None) -> None:
     layer = int(node["c_id"])
     due = max(report.nodes, default=-1) + 1
     if layer != due:
         raise log.refuse(number, f"c_id {layer} where {due} is due; is the report complete?")
     values = {"latency": float(node["ms"]) * 1e3}
-    values |= _name_cycles(log, number, _list_cycles(log, number, node.groupdict().get("cycles")))
+    values |= _name_cycles(log, number, _list_cycles(log, number, cycles))
     report.nodes[layer] = values
     report.tags.append(node["type"].replace(",", ";"))
 
@@ -178,7 +181,7 @@ def _read_setting(told: dict[str, str], line: str) -> bool:
     for key, pattern in (("clock", _CLOCK), ("device", _DEVICE), ("network", _NETWORK)):
         match = pattern.search(line)
         if match:
-            told.setdefault(key, next(group for group in match.groups() if group))
+            told.setdefault(key, next(group for group in match.groups() if group).strip())
     tools = _TOOLS.search(line)
     if tools:
         told.setdefault("tool", tools["tool"])

@@ -31,7 +31,7 @@ _TEXT = re.compile(r"\s*(?P<tag>\S.*?) took (?P<value>-?\d+) "
                    r"(?:(?P<unit>ticks) \((?P<ms>-?\d+) ms\)|microseconds)\.?\s*$")
 _HEADER = re.compile(r'\s*"?Event"?\s*,\s*"?Tag"?\s*,\s*"?(?P<unit>Ticks|microseconds)"?\s*'
                      r'(?:,\s*"?(?:ms|Percentage)"?\s*)*$', re.IGNORECASE)
-_ROW = re.compile(r"\s*(?P<event>\d+)\s*,\s*(?P<tag>[^,]+?)\s*,\s*(?P<value>-?\d+)\s*"
+_ROW = re.compile(r"\s*(?P<event>\d+)\s*,(?P<tag>[^,]+),\s*(?P<value>-?\d+)\s*"
                   r"(?:,\s*(?P<ms>\d+)\s*$)?(?:,[^,]*)*$")
 _WHOLE = re.compile(r"\s*(?:\w+\(\d+\)|Initialize\w+) took -?\d+ ticks \(-?\d+ ms\)\.?\s*$")
 """A line of the benchmarks' own: set-up, or so many inferences together; no operator."""
@@ -42,7 +42,7 @@ _NEARLY = re.compile(r"\s*(?:[A-Z][A-Z0-9_]* t(?:o(?:o(?:k\b.*)?)?)?|\d+\s*,.*)$
 _WHOLE_NOTE = "lines of the benchmark itself, such as Iterations(1), are left out: no operators"
 _TAG_HEADER = re.compile(r'\s*"?Unique Tag"?\s*,\s*"?Total (?P<unit>ticks|microseconds)',
                          re.IGNORECASE)
-_TAG_ROW = re.compile(r'\s*"?(?P<tag>[^",]+?)"?\s*,\s*(?P<value>-?\d+)\s*$')
+_TAG_ROW = re.compile(r'\s*+"?(?P<tag>[^",]+)(?:"\s*)?,\s*(?P<value>-?\d+)\s*$')
 _TOTAL = re.compile(r"total number of (ticks|microseconds)")
 
 
@@ -103,7 +103,7 @@ def read_log(log: Log) -> Measurement:
                 runs.append(open_run)
             _add(log, number, open_run, text)
         elif open_run is not None and open_run.table != "text" and (
-                row := (_ROW if open_run.table == "events" else _TAG_ROW).match(line)):
+                row := _ROW.match(line) if open_run.table == "events" else _TAG_ROW.match(line)):
             _add(log, number, open_run, row)
         else:
             open_run = _go_on(log, number, line, open_run)
@@ -111,6 +111,7 @@ def read_log(log: Log) -> Measurement:
         log.take(number)
     if open_run is not None and open_run.table == "events":
         log.remark_open_end()
+    runs = _drop_empty(log, runs)
     pairs = [pair for run in runs for pair in run.pairs]
     log.tick_hz = bound_ticks(pairs)
     runs = _split_inferences(log, runs)
@@ -142,6 +143,14 @@ def _go_on(log: Log, number: int, line: str, run: _Run | None) -> _Run | None:
         log.lack(f"line {number} breaks off: {line.strip()[:60]!r}")
     # it ends a list of events; the tables go on over blank ones
     return None if line.strip() or run.table == "text" else run
+
+
+def _drop_empty(log: Log, runs: list[_Run]) -> list[_Run]:
+    """Leave out tables of which the log has the head alone: their capture ended there."""
+    filled = [run for run in runs if run.values or run.total is not None]
+    if len(filled) < len(runs):
+        log.lack(f"{len(runs) - len(filled)} of {len(runs)} tables have a head and no rows")
+    return filled
 
 
 def _all_lines(log: Log) -> list[tuple[int, str]]:

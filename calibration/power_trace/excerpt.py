@@ -14,7 +14,7 @@ from calibration.errors import MeasurementError
 from calibration.power_trace.board_energy import place_by_marks
 from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
-from hwmodels.files import DocumentError, parse_json, read_regular_text
+from hwmodels.files import LARGEST_JSON_BYTES, DocumentError, parse_json, read_regular_text
 
 EXCERPT_FILE = "power.json"
 """In the folder of the energies."""
@@ -130,7 +130,7 @@ def read_excerpt(folder: str | Path) -> Excerpt:
         raise MeasurementError(f"{folder}: no {EXCERPT_FILE}; accepted: a folder `twin energy` "
                                "wrote")
     try:
-        found = parse_json(read_regular_text(path))
+        found = parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
         return Excerpt(time_us=_floats(found["time_us"]), power_mw=_floats(found["power_mw"]),
                        edges_us=_floats(found["edges_us"]), meter=str(found["meter"]),
                        layers=tuple(int(one) for one in found["layers"]),

@@ -51,7 +51,7 @@ _OTHERS = {
     "otii": (re.compile(r"^timestamp\b(?!\s*\()", re.I), re.compile(r"\bmain current\b", re.I)),
     "joulescope": (re.compile(r"^#time\s*,", re.I), re.compile(r"\bcurrent\s*,\s*voltage\b", re.I))}
 """How headers of meters with columns of their own begin, and what else stands in them."""
-_NAME = re.compile(r"^[#\s\"]*([^(\[\"]+?)\s*(?:[(\[]\s*([^)\]]*?)\s*[)\]])?[\"\s]*$")
+_NAME = re.compile(r"^[#\s\"]*+([^(\[\"]++)(?:[(\[]([^)\]]*)[)\]])?[\"\s]*$")
 _MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|(arc|ace)?gpi\d*|in\d)$",
                     re.IGNORECASE)
 _ASCII_DEC = re.compile(rb"^\s*(\d+)([+-]\d+)\s*$")
@@ -237,7 +237,7 @@ def _find_header(lines: Sequence[str],
                 match = _NAME.match(cell)
                 if match is None:
                     continue
-                name, unit = match[1].strip().lower(), (match[2] or "").lower()
+                name, unit = match[1].strip().lower(), (match[2] or "").strip().lower()
                 if _MARKS.match(name.replace(" ", "")):
                     marks.append(place)
                 for quantity, names in _QUANTITIES.items():

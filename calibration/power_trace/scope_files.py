@@ -23,9 +23,9 @@ _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e-3, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 
 _WORDS = {"second": "s", "seconds": "s", "sec": "s", "volt": "V", "volts": "V", "amp": "A",
           "amps": "A", "ampere": "A"}
 _TIMES = ("time", "t", "x", "x-axis", "second", "seconds", "sequence", "source", "timestamp")
-_UNIT = re.compile(r"^\s*[(\[]?\s*([a-zA-Z\u00b5\u03bc]{1,7})\s*[)\]]?\s*$")
-_BRACKET = re.compile(r"^(?P<name>[^(\[]*)[(\[]\s*(?P<unit>[^)\]]*)[)\]]\s*$")
-_IN = re.compile(r"^(?P<name>.*?)\s*\bin (?P<unit>\S+)$")
+_UNIT = re.compile(r"\s*(?:[(\[]\s*)?([a-zA-Z\u00b5\u03bc]{1,7})\s*(?:[)\]]\s*)?$")
+_BRACKET = re.compile(r"^(?P<name>[^(\[]*)[(\[](?P<unit>[^)\]]*)[)\]]\s*$")
+_IN = re.compile(r"^(?P<name>.*)\bin (?P<unit>\S+)$")
 _FACT = re.compile(r"^(?P<axis>horizontal|vertical) units?$", re.IGNORECASE)
 _NUMBER = re.compile(r"^[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$")
 _HEAD = 60

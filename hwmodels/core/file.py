@@ -20,7 +20,7 @@ from hwmodels.core.timing import (
 )
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.file_cache import make_once
-from hwmodels.files import DocumentError, parse_yaml, read_regular
+from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
 
 if TYPE_CHECKING:
     from hwmodels.core.schema import CoreFile
@@ -80,7 +80,7 @@ def read_core(path: Path) -> CoreTiming:
         `file:key: reason; accepted ...`.
     """
     try:
-        content = read_regular(path)
+        content = read_regular(path, LARGEST_YAML_BYTES)
     except OSError as problem:
         raise BoardError(f"{path.name}: not a readable YAML file: {problem.strerror}") from None
     return make_once("core", path, content, Path(__file__).parent, lambda: _read(path, content))

@@ -109,7 +109,7 @@ def parse_code(code: str) -> tuple[Instruction, ...]:
     return tuple(_parse_line(line) for line in _split_lines(code))
 
 
-_COMMENT = re.compile(r"@.*|//.*|/\*.*?\*/")
+_COMMENT = re.compile(r"@.*|//.*|/\*(?:(?!\*/).)*+(?:\*/)?")
 _LISTING = re.compile(r"^\s*(?:0x)?[0-9a-f]+:\s+(?:(?:[0-9a-f]{8}|[0-9a-f]{4}|[0-9a-f]{2})\s+)+",
                       re.IGNORECASE)
 _ADDRESS = re.compile(r"^\s*0x[0-9a-f]+:\s*", re.IGNORECASE)

@@ -17,7 +17,7 @@ _REGISTER = re.compile(
     r"^(?:r\d{1,2}|x\d{1,2}|[asdt]\d{1,2}|ft\d{1,2}|fa\d|fs\d{1,2}|f\d{1,2}|q[0-7]|sp|lr|pc|ip|fp"
     r"|sl|sb|ra|gp|tp|zero|vpr|p0|apsr|apsr_nzcv|fpscr)$")
 _LANE = re.compile(r"^(q[0-7]|d\d{1,2})\[\d+\]$")
-_SHIFT = re.compile(r"^(lsl|lsr|asr|ror|rrx|uxtw)(?:\s+(.*))?$")
+_SHIFT = re.compile(r"^(lsl|lsr|asr|ror|rrx|uxtw)(?:\s++(.*))?$")
 _NUMBER = re.compile(r"^#?(-?(?:0x[0-9a-f]+|\d+))(?:\.\d+(?:e[+-]?\d+)?)?$")
 _INDIRECT = re.compile(r"^(-?(?:0x[0-9a-f]+|\d+)|%\w+\([^)]*\))?\((\w+)\)$")
 

@@ -117,7 +117,7 @@ def _pair_program(ours: Sequence[Part], second: Side) -> Pairing:
     """Pair calls of functions with measured layers; what ran outside of calls is none of them."""
     calls = [part for part in ours if not part.name.startswith("between ")]
     theirs = second.parts
-    numbers = [re.search(r"\d+$", part.name) for part in calls]
+    numbers = [re.search(r"(?<!\d)\d+$", part.name) for part in calls]
     by_number = {int(number[0]): part for number, part in zip(numbers, calls, strict=True)
                  if number}
     found: list[tuple[Part, Part]] = []

@@ -101,7 +101,7 @@ def parse_percent(text: str) -> float:
     UsageError
         When it is none, or negative.
     """
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text)
+    match = re.fullmatch(r"([0-9]*\.[0-9]+|[0-9]+)\s*(%?)", text.strip())
     if match is None:
         raise UsageError(f"--max-increase {text!r} is not understood; accepted: a percentage from "
                          "0 on, such as 2%")

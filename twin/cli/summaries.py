@@ -24,9 +24,10 @@ def summarise(place: str) -> str | None:
     """
     module, _, name = place.partition(":")
     text = (FOLDER / f"{module}.py").read_text(encoding="utf-8")
-    found = re.search(rf'^def {name}\(.*?\n    """(.*?)(?:\n\s*\n|""")', text, re.DOTALL | re.M)
+    _, found, rest = text.partition(f"\ndef {name}(")
     if found:
-        return " ".join(found[1].split())
-    found = re.search(rf'^{name} = typer\.Typer\([^#]*?\bhelp=((?:\s*"[^"\n]*")+)', text,
-                      re.DOTALL | re.M)
+        described = rest.partition('\n    """')[2].partition('"""')[0]
+        return " ".join(described.partition("\n\n")[0].split()) or None
+    call = text.partition(f"\n{name} = typer.Typer(")[2].partition("\n\n")[0]
+    found = re.search(r'\bhelp=((?:\s*"[^"\n]*")+)', call)
     return "".join(map(ast.literal_eval, re.findall(r'"[^"\n]*"', found[1]))) if found else None

@@ -317,7 +317,7 @@ def name_frequency(hertz: float) -> str:
 
 def wordless(error: object) -> str:
     """Return what an error says, its first frequency apart."""
-    return re.sub(r"\d[\d.,]*(e[+-]?\d+)? \w?Hz", "", str(error), count=1)
+    return re.sub(r"(?<![\d.,])\d[\d.,]*(e[+-]?\d+)? \w?Hz", "", str(error), count=1)
 
 
 def sign_board(board: Board) -> tuple[object, ...]:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.files import LARGEST_BYTES, BoundedReader, open_regular
+from hwmodels.files import BoundedReader, open_regular
 from twin.errors import UsageError
 
 INPUTS, LABELS = ("x", "inputs", "images"), ("y", "labels", "targets")
 """Names of the arrays of a data file."""
 
+LARGEST_BYTES = (1 << 31) - 1
 MOST_ADDED_BYTES = 1 << 28
 """What arrays may unpack to beyond the size of their file."""
 
@@ -89,7 +90,7 @@ def read_data(path: str | Path) -> Data:
 def _read_arrays(path: str | Path, wanted: Sequence[Sequence[str]]
                  ) -> tuple[list[str], list[np.ndarray | None]]:
     """Return the names in a file, and of each choice of names the array of the first it has."""
-    with BoundedReader(open_regular(path), MOST_LISTED_BYTES) as stream:
+    with BoundedReader(open_regular(path, LARGEST_BYTES), MOST_LISTED_BYTES) as stream:
         if stream.read(6) == np.lib.format.MAGIC_PREFIX:
             raise ValueError("is a single array")
         with zipfile.ZipFile(stream) as file:
@@ -125,7 +126,7 @@ def _read_array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Return shape, whether in Fortran's order, type, and where an array's bytes begin."""
     head = stream.read(12)
-    if head[:6] != np.lib.format.MAGIC_PREFIX or head[6] not in (1, 2, 3):
+    if len(head) < 12 or head[:6] != np.lib.format.MAGIC_PREFIX or head[6] not in (1, 2, 3):
         raise ValueError("an array of it is not as NumPy writes them")
     width = 2 if head[6] == 1 else 4
     length = int.from_bytes(head[8:8 + width], "little")

@@ -18,7 +18,6 @@ from hwmodels.extensions import take
 from twin.network.operators import OPERATORS
 from twin.runtimes.lowering import EXTENSIONS, Kernels, Lowering
 
-_TABLE = re.compile(r"^KERNELS: Kernels = \{$(.*?)^\}", re.MULTILINE | re.DOTALL)
 _OPERATOR = re.compile(r'^ {4}"(\w+)":', re.MULTILINE)
 
 
@@ -39,10 +38,10 @@ def find_operators(library: str) -> Mapping[str, str]:
     folder = Path(__file__).parent
     found: dict[str, str] = {}
     for path in sorted((folder / library).rglob("*.py")):
-        for table in _TABLE.findall(path.read_text(encoding="utf-8")):
-            parts = path.relative_to(folder).with_suffix("").parts
-            module = ".".join(("twin.runtimes", *parts)).removesuffix(".__init__")
-            found |= dict.fromkeys(_OPERATOR.findall(table), module)
+        _, _, text = path.read_text(encoding="utf-8").partition("\nKERNELS: Kernels = {\n")
+        parts = path.relative_to(folder).with_suffix("").parts
+        module = ".".join(("twin.runtimes", *parts)).removesuffix(".__init__")
+        found |= dict.fromkeys(_OPERATOR.findall(text.partition("\n}")[0]), module)
     return found
 
 

@@ -162,7 +162,7 @@ def _pack(manifest: Mapping[str, Any], files: Mapping[str, Path]) -> bytes:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
         text = json.dumps(manifest, indent=1, sort_keys=True).encode()
         for name, content in ((MANIFEST, text), *(
-                (name, read_regular(file)) for name, file in sorted(files.items()))):
+                (name, read_regular(file, MOST_BYTES)) for name, file in sorted(files.items()))):
             entry = zipfile.ZipInfo(check_name(name), _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (stat.S_IFREG | 0o644) << 16

@@ -23,7 +23,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hwmodels.files import DocumentError, open_regular, parse_json, read_regular_text, write_whole
+from hwmodels.files import (
+    LARGEST_JSON_BYTES,
+    DocumentError,
+    open_regular,
+    parse_json,
+    read_regular_text,
+    write_whole,
+)
 from twin.errors import SessionError
 from twin.sessions.request import INPUTS, Request, read_request
 from twin.studies.study.tasks import made_with
@@ -71,7 +78,7 @@ class Session:
         """Return the document of its result; raises `SessionError` where there is none."""
         path = self.folder / RESULT
         try:
-            return parse_json(read_regular_text(path))
+            return parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
         except (DocumentError, OSError, UnicodeDecodeError) as error:
             raise SessionError(f"{path}: cannot be read: {error}") from error
 
@@ -212,7 +219,7 @@ def remove_session(folder: Path) -> None:
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a regular file."""
     digest = hashlib.sha256()
-    with open_regular(path) as stream:
+    with open_regular(path, MOST_BYTES) as stream:
         while chunk := stream.read(1 << 20):
             digest.update(chunk)
     return digest.hexdigest()
@@ -280,7 +287,7 @@ def _keep(source: Path, inputs: Path, name: str) -> str:
     for path in files:
         copy = target if path == source else target / path.relative_to(source)
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with open_regular(path) as stream, copy.open("xb") as written:
+        with open_regular(path, MOST_BYTES) as stream, copy.open("xb") as written:
             shutil.copyfileobj(stream, written)
     return f"{INPUTS}/{name}/{target.name}"
 

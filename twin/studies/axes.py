@@ -47,6 +47,9 @@ MOST_POINTS = 1_000_000
 
 MOST_AXES = 100
 
+_BOUND = r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?:\s*([A-Za-z/]+))?\s*"
+_SPAN = re.compile(rf"{_BOUND}\.\.{_BOUND}(?::(\d+))?")
+
 Value = str | float | int | Graph | Board
 Point = Mapping[str, Value]
 """A value by axis."""
@@ -350,8 +353,7 @@ def read_clock(text: str) -> float:
 
 
 def _read_span(path: str, text: str) -> Span:
-    number = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]*)\s*"
-    found = re.fullmatch(rf"{number}\.\.{number}(?::(\d+))?", text)
+    found = _SPAN.fullmatch(text)
     if found is None or (found[2] and found[2] != found[4]):
         raise UsageError(f"{path}={text}: is no range; accepted: LOW..HIGH with one unit, such as "
                          "80..280MHz, or LOW..HIGH:COUNT for a grid")
@@ -361,4 +363,4 @@ def _read_span(path: str, text: str) -> Span:
             count == 0):
         raise UsageError(f"{path}={text}: is no range; accepted: LOW below HIGH, COUNT from 1 to "
                          f"{MOST_POINTS:,}")
-    return Span(low=low, high=high, unit=found[4], count=count)
+    return Span(low=low, high=high, unit=found[4] or "", count=count)

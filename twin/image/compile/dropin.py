@@ -25,9 +25,9 @@ COMPILER = "the project's"
 LEFT_OUT = ("memory.c",)
 """Of the core: what a C library has."""
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s+"(\w+\.h)"[^\n]*\n', re.MULTILINE)
-_DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
-_STATIC = re.compile(r"^static\s+([^;={]*?)\s*(?:\(|=|;|\[|\{)", re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"(\w+\.h)"[^\n]*\n', re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_STATIC = re.compile(r"^static\s([^;=({\[]{1,500}+)[;=({\[]", re.MULTILINE)
 _ROW = 24
 _ARENA = ', section(".model_arena")))'
 _WEIGHTS = "extern const uint8_t model_weights[];\n"

@@ -21,9 +21,9 @@ ISAS = {
 }
 """Instruction set by core; the boards' names for them."""
 
-_REGION = re.compile(r"(\w+) *: *ORIGIN *= *(0x[0-9a-fA-F]+|\d+)")
+_REGION = re.compile(r"\b(\w+) *: *ORIGIN *= *(0x[0-9a-fA-F]+|\d+)")
 _ALIAS = re.compile(r'REGION_ALIAS\("(\w+)", *(\w+)\)')
-_SETTING = re.compile(r"^(\w+) *:= *(.*?) *$", re.MULTILINE)
+_SETTING = re.compile(r"^(\w+) *:= *+(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,8 @@ def load_port(name: str) -> Port:
     if name not in known:
         raise UsageError(f"no port {name!r}; {did_you_mean(name, known)}")
     folder = firmware_folder() / "ports" / name
-    settings = dict(_SETTING.findall((folder / "port.mk").read_text(encoding="utf-8")))
+    settings = {name: value.strip() for name, value in _SETTING.findall(
+        (folder / "port.mk").read_text(encoding="utf-8"))}
     return Port(name=name, arch=settings["ARCH"], core=settings.get("CORE", ""),
                 fixed_map=settings["ARCH"] == "host" or (folder / "memory.ld").is_file(),
                 settings=settings)

@@ -15,7 +15,7 @@ from typing import Any
 from hwmodels.errors import ToolMissingError, extra_missing
 from twin.errors import FirmwareError
 
-_LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(\S+)\s*([^@<]*)")
+_LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+)\t\s*(\S+)\s*([^@<]*)")
 _TOOL = "arm-none-eabi-objdump"
 _NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
 _ALLOCATED, _WRITABLE = 2, 1

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.files import MISSHAPEN, DocumentError, parse_json
+from hwmodels.files import LARGEST_JSON_BYTES, MISSHAPEN, DocumentError, parse_json
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
@@ -79,7 +79,7 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
       fits. Shape arithmetic (SHAPE, STRIDED_SLICE, PACK) computes constants and is left out.
     """
     path = str(path)
-    content, reader = read_bytes(path), None
+    content, reader = read_bytes(path, LARGEST_JSON_BYTES), None
     try:
         document = parse_json(content.decode("utf-8"))
         reader = _Reader(path, document)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from hwmodels.files import read_regular
+from hwmodels.files import LARGEST_BYTES, read_regular
 from twin.errors import ModelError
 
-MAX_BYTES = 2**31 - 1
-"""Largest file read: flatbuffers address themselves with signed 32-bit offsets, protocol buffers
-refuse more than 2 GiB; no microcontroller holds a fraction of it."""
 
-
-def read_bytes(path: str) -> bytes:
+def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
     """Read a model file whole.
 
     Parameters
     ----------
     path : str
         Of the file.
+    largest_bytes : int
+        A larger one is refused unread.
 
     Returns
     -------
@@ -26,10 +24,10 @@ def read_bytes(path: str) -> bytes:
     Raises
     ------
     ModelError
-        When it is missing, a directory, empty, unreadable or larger than `MAX_BYTES`.
+        When it is missing, a directory, empty, unreadable or too large.
     """
     try:
-        content = read_regular(path, MAX_BYTES)
+        content = read_regular(path, largest_bytes)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file") from None
     except OSError as error:

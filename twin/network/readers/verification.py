@@ -73,8 +73,9 @@ def _need(condition: bool, message: str) -> None:
 
 def _verify_tensor(tensor: Tensor) -> None:
     _need(tensor.dtype in DTYPE_BITS, f"type {tensor.dtype}; accepted: {', '.join(DTYPE_BITS)}")
-    _need(all(size > 0 for size in tensor.shape), f"shape {list(tensor.shape)}; every dimension "
-          "must be a fixed positive number")
+    _need(all(isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0
+              for size in tensor.shape),
+          f"shape {list(tensor.shape)}; every dimension must be a fixed positive number")
     _need(tensor.elements <= MAX_ELEMENTS, f"{tensor.elements} elements")
     if tensor.data is not None:
         _need(tensor.data.shape == tensor.shape,
@@ -202,6 +203,7 @@ def _check_fully_connected(graph: Graph, layer: Layer) -> None:
     elements = math.prod(inputs[0])
     _need(elements % weights[1] == 0, f"{elements} inputs for weights {list(weights)}")
     _expect("output elements", math.prod(output), elements // weights[1] * weights[0])
+    _expect("output channels", output[-1:], weights[:1])
     _check_bias(inputs, layer, weights[0])
 
 
@@ -213,6 +215,11 @@ def _check_batch_matmul(graph: Graph, layer: Layer) -> None:
     depth2, columns = right[-2:] if not layer.option("adj_y", False) else right[:-3:-1]
     _expect("inner dimension", depth2, depth)
     _expect("output matrix", output[-2:], (rows, columns))
+    try:
+        batches = np.broadcast_shapes(left[:-2], right[:-2])
+    except ValueError:
+        raise _Mismatch(f"batches of {left} and {right} do not broadcast") from None
+    _expect("batches of output", math.prod(output[:-2]), math.prod(batches))
 
 
 def _check_pool(graph: Graph, layer: Layer) -> None:
@@ -234,6 +241,11 @@ def _check_broadcast(graph: Graph, layer: Layer, *, count: int = 2) -> None:
 def _check_same_elements(graph: Graph, layer: Layer) -> None:
     inputs, output = _shapes(graph, layer)
     _expect("output elements", math.prod(output), math.prod(inputs[0]))
+
+
+def _check_same_shape(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _expect("output shape", output, inputs[0])
 
 
 def _check_reduction(graph: Graph, layer: Layer) -> None:
@@ -376,11 +388,10 @@ CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
     **dict.fromkeys(("mean", "reduce_max", "reduce_min", "sum"), _check_reduction),
     **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "prelu", *PAIRED),
                     _check_broadcast),
-    **dict.fromkeys(("reshape", "softmax", "logistic", "relu", "relu6", "leaky_relu",
-                     "hard_swish", "tanh", "quantize", "dequantize", "cast", "log_softmax",
-                     "l2_normalization", "space_to_depth", "depth_to_space", "cumsum",
-                     "read_variable", "assign_variable", *UNARY),
-                    _check_same_elements),
+    **dict.fromkeys(("reshape", "logistic", "relu", "relu6", "leaky_relu", "hard_swish", "tanh",
+                     "quantize", "dequantize", "cast", "space_to_depth", "depth_to_space",
+                     "read_variable", "assign_variable", *UNARY), _check_same_elements),
+    **dict.fromkeys(("softmax", "log_softmax", "l2_normalization", "cumsum"), _check_same_shape),
     "select": partial(_check_broadcast, count=3), "gather": _check_gather,
     "arg_max": _check_choice, "arg_min": _check_choice,
     "pack": _check_pieces, "unpack": _check_pieces,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
-from hwmodels.files import read_regular_text
+from hwmodels.files import LARGEST_YAML_BYTES, read_regular_text
 from hwmodels.quantities import significant
 from twin.reports.page.parts import (
     Answer,
@@ -96,7 +96,7 @@ def describe_study(session: Session, command: str = "") -> Page:
              ("twin", str(head["twin"])), ("python", str(head.get("python", ""))),
              *((name, str(version)) for name, version in dict(head.get("packages", {})).items())]
     commands = [" ".join(map(str, one)) for one in head["commands"]]
-    file = read_regular_text(session.folder / "study.yaml")
+    file = read_regular_text(session.folder / "study.yaml", LARGEST_YAML_BYTES)
     sources = Section(name="provenance", title="Sources", folded=True, items=(
         Pairs(pairs=tuple(pairs)), Notes(notes=(*commands, *([command] if command else [])),
                                          kind="code"), Notes(notes=(file,), kind="code")))

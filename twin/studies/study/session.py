@@ -23,6 +23,7 @@ from typing import Any
 
 from hwmodels.errors import extra_missing
 from hwmodels.files import (
+    LARGEST_JSON_BYTES,
     MISSHAPEN,
     DocumentError,
     open_regular,
@@ -232,7 +233,7 @@ def _keep_inputs(folder: Path, inputs: Mapping[str, str]) -> None:
 def _read_head(folder: Path) -> Mapping[str, Any]:
     path = folder / "session.json"
     try:
-        head = parse_json(read_regular_text(path))
+        head = parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
     except (DocumentError, OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: cannot be read: {error}") from error
     if not isinstance(head, dict) or head.get("schema") != 1 or not isinstance(
