@@ -32,7 +32,8 @@ FASTEST_HZ = 20e9
 _CASELESS = ("hz", "bytes")
 """Dimensions whose units may be in any case: nobody means millihertz, but MJ is not mJ."""
 
-_WRITTEN = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)(?:\s*([A-Za-z/]+))?\s*")
+_WRITTEN = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)"
+                      r"(?:\s*([A-Za-z/]+))?\s*")
 
 Cell = str | int | float | None
 """Of a table; None is not known and stays empty."""

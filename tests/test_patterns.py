@@ -1,4 +1,4 @@
-"""No regular expression of the packages takes more than a line's length in steps, whatever the line.
+"""No regular expression of the packages needs more steps than a small multiple of a line's length.
 
 Two unbounded repeats that can match the same characters, with nothing between them that ends the
 first, try every split of a long run of those: n such repeats take length**n steps. Each expression
@@ -107,7 +107,7 @@ class Checker:
         return [*skipped, *(_pass(before, within) if least else []), *own]
 
     def _can_stand(self, where: Any, shared: frozenset[str]) -> bool:
-        """Whether a place between two characters of a set can be a line's begin, end or a word's."""
+        """Whether a place between two characters of a set can be an end of a line or a word."""
         if where in (codes.AT_BOUNDARY, codes.AT_NON_BOUNDARY):
             words = {bool(re.match(r"\w", one)) for one in shared}
             return len(words) == 2 or where is codes.AT_NON_BOUNDARY

@@ -21,7 +21,7 @@ from calibration.collecting.environment import (
     sample_environment,
 )
 from calibration.collecting.plan import BLOCK_S, Pass, Plan
-from calibration.collecting.resumption import count_runs, read_interrupted
+from calibration.collecting.resumption import count_runs, next_run, read_interrupted
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.session import Session
 from calibration.errors import (
@@ -188,8 +188,8 @@ class Campaign:
         if there is None:
             write_measurement(folder, Measurement(header=header))
         try:
-            self._probe(plan, folder, keep=there is None)
-            self._next_run = there.next_run if there is not None else 0
+            self._probe(plan, folder, keep=there is None or not there.samples)
+            self._next_run = next_run(there)
             for number, one in enumerate(plan.passes):
                 self._collect_pass(plan, one, folder, plan.most_runs if number == 0 else one.runs,
                                    count_runs(there, one, self.counters))

@@ -10,11 +10,14 @@ from calibration.collecting.board_samples import counter_name
 from calibration.collecting.plan import Pass
 from calibration.collecting.wire import payloads as wire
 from calibration.errors import MeasurementError
+from calibration.measurement.lines import cut_unended
 from calibration.measurement.measurement import (
     HEADER_FILE,
     RUNS_ASKED,
+    SAMPLES_FILE,
     Measurement,
     flatten_header,
+    read_header,
     read_measurement,
 )
 from calibration.measurement.sample import Header
@@ -37,18 +40,29 @@ def read_interrupted(folder: Path, header: Header) -> Measurement | None:
     ------
     MeasurementError
         When they would not be of the same kind, naming what differs.
+
+    Notes
+    -----
+    Settings and surroundings are written before the runs they are of, so a run that did not end
+    leaves some. What stands behind the last whole run is cut: it would count as a run of its own.
     """
     if not (folder / HEADER_FILE).exists():
         return None
-    found = read_measurement(folder, growing=True)
-    then, now = _essence(found.header), _essence(header)
+    then, now = _essence(read_header(folder)), _essence(header)
     for name in then | now:
         old, new = then.get(name), now.get(name)
         if old != new:
             raise MeasurementError(f"{folder}: cannot be gone on with: {name} was {_say(old)}, now "
                                    f"{_say(new)}; ask for what it was begun with, or give another "
                                    "folder")
-    return found
+    cut_unended(folder / SAMPLES_FILE)
+    return read_measurement(folder, growing=True)
+
+
+def next_run(there: Measurement | None) -> int:
+    """Return the number of the run after the last; the first inference after set-up is none."""
+    return max((sample.run for sample in there.samples if sample.counter == "output_checksum"),
+               default=-1) + 1 if there else 0
 
 
 def _essence(header: Header) -> dict[str, object]:

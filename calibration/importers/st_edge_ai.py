@@ -32,14 +32,15 @@ _COUNTED = re.compile(rf"^\s*(?:CPU cycles|cycles)\s*:\s*{_CYCLES}(?:\s*\(averag
 _RANGE = re.compile(r"by sample \(([\d.]+)/([\d.]+)/([\d.]+)\)")
 _MACC = re.compile(r"\bmacc\s*[=:]\s*(\d[\d,]*)")
 _CLOCK = re.compile(r"@\s*(\d{1,5})\s*(?:MHz\s*)?/\s*(\d{1,5})\s*MHz")
-_DEVICE = re.compile(r"devid=(0x[0-9a-fA-F]{1,16}/\S{1,200})\s+msg|^\s*(0x[0-9a-fA-F]{3}\s*[-/]\s*[^\s@][^@]*)@"
+_DEVICE = re.compile(r"devid=(0x[0-9a-fA-F]{1,16}/\S{1,200})\s+msg"
+                     r"|^\s*(0x[0-9a-fA-F]{3}\s*[-/]\s*[^\s@][^@]*)@"
                      r"|\bdevice(?:\.desc)?\s*:\s*([^\s@][^@]{0,200})@")
 _NETWORK = re.compile(r"(?:Profiling results v[\d.]+|Results for|STM32 execution)\s*(?:-\s*)?"
                       r"\(?\"([^\"]+)\"")
 _TOOLS = re.compile(r"(?P<tool>ST Edge AI Core|STEdgeAI|X-CUBE-AI|stm32ai)\s*[- ]?v?"
                     r"(?P<version>\d+\.\d+\.\d+)", re.IGNORECASE)
-_OLD = re.compile(r"^\s*(?P<c_id>\d{1,6})\s+(?P<m_id>\d+)\s+(?P<type>\S+(?:\s+\S+)*?)\s+\([\d, ]+\)\s+"
-                  r"(?P<ms>\d+\.\d+)\s*$")
+_OLD = re.compile(r"^\s*(?P<c_id>\d{1,6})\s+(?P<m_id>\d+)\s+(?P<type>\S+(?:\s+\S+)*?)\s+"
+                  r"\([\d, ]+\)\s+(?P<ms>\d+\.\d+)\s*$")
 _NEW = re.compile(r"^\s*(?P<c_id>\d{1,6})\s+(?P<m_id>\S+)\s+(?P<type>\S+(?:\s+\S+)*?)\s+"
                   r"(?P<ms>\d+\.\d+)\s+[\d.]+\s*%\s+[\d.]+\s*%(?P<rest>.*)")
 _REST = re.compile(rf"(?:\s+{_CYCLES})?(?:\s+[^\s\[\]].*|\s*)")
@@ -114,10 +115,11 @@ def _sample(counter: str, value: float, layer: int | None) -> Sample:
 def _read_line(log: Log, report: _Report, number: int, line: str) -> bool:
     """Take in one line; whether it says something this reads."""
     setting = _read_setting(report.told, line)
-    old, new = _OLD.match(line), _NEW.match(line)
-    rest = _REST.fullmatch(new["rest"]) if new else None
-    if old or (new and rest):
-        _add_node(log, report, number, old or new, rest["cycles"] if rest else None)
+    if node := _OLD.match(line):
+        _add_node(log, report, number, node, None)
+        return True
+    if (node := _NEW.match(line)) and (rest := _REST.fullmatch(node["rest"])):
+        _add_node(log, report, number, node, rest["cycles"])
         return True
     end = _TOTAL.match(line)
     if end:

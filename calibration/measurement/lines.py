@@ -11,6 +11,9 @@ from calibration.errors import MeasurementError, TornLineWarning
 from calibration.measurement.sample import Sample, check_sample, parse_object
 from hwmodels.files import DocumentError, parse_json
 
+_CHECKSUM = b'output_checksum"'
+"""In the last line of a run, as a value; no other line of a samples file has it."""
+
 
 def parse_samples(data: bytes, path: Path) -> list[Sample]:
     """Read the samples of a file; lines torn by a crash are left out with a `TornLineWarning`."""
@@ -35,6 +38,19 @@ def parse_samples(data: bytes, path: Path) -> list[Sample]:
         check_sample(document, where)
         samples.append(Sample(**document))
     return samples
+
+
+def cut_unended(path: Path) -> None:
+    """Cut what stands behind the last run that ended, as its checksum tells: it is made again."""
+    whole = size = 0
+    if not path.exists():
+        return
+    for line in path.read_bytes().splitlines(keepends=True):
+        size += len(line)
+        if line.endswith(b'\n') and _CHECKSUM in line:
+            whole = size
+    if whole < size:
+        os.truncate(path, whole)
 
 
 def _marked_torn(lines: list[bytes]) -> set[int]:

@@ -24,8 +24,8 @@ def summarise(place: str) -> str | None:
     """
     module, _, name = place.partition(":")
     text = (FOLDER / f"{module}.py").read_text(encoding="utf-8")
-    _, found, rest = text.partition(f"\ndef {name}(")
-    if found:
+    _, head, rest = text.partition(f"\ndef {name}(")
+    if head:
         described = rest.partition('\n    """')[2].partition('"""')[0]
         return " ".join(described.partition("\n\n")[0].split()) or None
     call = text.partition(f"\n{name} = typer.Typer(")[2].partition("\n\n")[0]

@@ -305,6 +305,42 @@ def test_what_is_there_is_not_made_again(session, tmp_path):
     assert session.runs() == [(0, 1), (0, 8), (8, 4)]
 
 
+class CountingSession(MadeSession):
+    """Leaves a sample of each event that is counted, too; there are two."""
+
+    def counters(self) -> tuple[wire.Counter, ...]:
+        return (*COUNTERS, wire.Counter(id=0x11, clock=0, bits=8, name="dwt exc"))
+
+    def configure(self, **asked: object) -> wire.ConfigReply:
+        self.events = asked["events"]
+        return super().configure(**asked)
+
+    def samples_of(self, run: int) -> list[wire.RawSample]:
+        *values, checksum = super().samples_of(run)
+        return [*values, *(wire.RawSample(run=run, layer=wire.LAYER_INFERENCE, counter=event - 14,
+                                          clock=0, value=event) for event in self.events), checksum]
+
+
+@pytest.mark.parametrize("passes", [
+    (Pass(events=(0x10,), runs=4),), (Pass(events=(0x10,), runs=2), Pass(events=(0x11,), runs=2))])
+def test_killed_anywhere_and_resumed_it_has_the_runs_asked_for(session, tmp_path, passes):
+    """Cut ahead of each line, within it, and ahead of its end."""
+    plan = Plan(temperature="warm", warmup=1, passes=passes, most_runs=passes[0].runs)
+    made = CountingSession(features=SIMULATED)
+    prepared(made, tmp_path).collect(plan)
+    samples = tmp_path / "warm" / "samples.jsonl"
+    whole, runs = samples.read_bytes(), [
+        line for line in written(tmp_path) if line[2] not in ("setup", "read_overhead")]
+    assert len(runs) == 4 + 4 * 4
+    for end in (place + cut for place, byte in enumerate(b"\n" + whole) if byte == ord("\n")
+                for cut in (-1, 0, 1, 30)):
+        samples.write_bytes(whole[:max(end, 0)])
+        prepared(made, tmp_path, resume=True).collect(plan)
+        resumed = written(tmp_path)
+        assert [line for line in resumed if line[2] not in ("setup", "read_overhead")] == runs, end
+        assert {line[0] for line in resumed} == {*range(4)}, end
+
+
 @pytest.mark.parametrize(("features", "more", "flags", "repeats"), [
     (0, {}, 0, 1), (MARK, {}, 16, 1), (MARK, {"layers": True}, 32, 1), (MASK, {}, 2, 1),
     (MARK | MASK, {"mask": False}, 16, 1), (MASK | MARK, {"repeat_layer": 4, "repeat": 3}, 18, 3)])
