@@ -12,9 +12,10 @@ LONGEST_REFUSAL = 499
 """Characters of a refusal, of which the end says what would be accepted."""
 
 _SHOWN = 300
-_STEERING = re.compile(
+STEERING = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]")
+"""Control characters, invisible ones and those that turn the direction of text."""
 
 
 def escape(text: str, *, keep: str = "") -> str:
@@ -34,7 +35,7 @@ def escape(text: str, *, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return _STEERING.sub(lambda found: found[0] if found[0] in keep
+    return STEERING.sub(lambda found: found[0] if found[0] in keep
                          else found[0].encode("unicode_escape").decode("ascii"), text)
 
 

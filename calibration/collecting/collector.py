@@ -39,7 +39,7 @@ from calibration.measurement.measurement import (
     write_measurement,
 )
 from calibration.measurement.quality import WAITED, wants_more_runs
-from calibration.measurement.sample import Header, Sample
+from calibration.measurement.sample import Header, Sample, check_counts
 
 MOST_RESTARTS = 5
 MOST_IDLE_BLOCKS = 5
@@ -340,9 +340,10 @@ class Campaign:
                     continue
                 self._held += self._translator.translate(sample, prefix)
                 if self._translator.ends_run(sample):
+                    run, self._held = self._held, []
+                    check_counts(run, self.session.link.port)
                     if folder is not None:
-                        append_samples(folder, self._held)
-                    self._held.clear()
+                        append_samples(folder, run)
                     self._next_run = max(self._next_run, sample.run + 1)
             self._next_sample = first + len(samples)
 

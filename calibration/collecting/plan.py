@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from calibration.collecting.wire import payloads as wire
 from calibration.errors import MeasurementError
+from calibration.measurement.measurement import MOST_RUNS_ASKED
 from hwmodels.errors import did_you_mean
 
 BLOCK_S = 1.0
@@ -107,8 +108,9 @@ def make_plans(identity: wire.Identity, counters: Sequence[wire.Counter], *, run
     MeasurementError
         When the numbers are impossible or the board cannot mask.
     """
-    if runs < 1 or warmup < 0:
-        raise MeasurementError(f"{runs} runs after {warmup} warm-up runs; accepted: from 1, from 0")
+    if not 1 <= runs <= MOST_RUNS_ASKED or not 0 <= warmup <= MOST_RUNS_ASKED:
+        raise MeasurementError(f"{runs} runs after {warmup} warm-up runs; accepted: from 1, from 0, "
+                               f"to {MOST_RUNS_ASKED:,}")
     if mask and not identity.has("MASK"):
         raise MeasurementError(f"port {identity.port} cannot mask interrupts")
     ids = choose_events(counters, events)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from calibration.errors import IncompleteLogError, MeasurementError
 from calibration.importers.listing import Listing
 from calibration.measurement.measurement import Measurement
-from calibration.measurement.sample import MAX_VALUE, Header, Sample
+from calibration.measurement.sample import MAX_VALUE, Header, Sample, check_counts
 
 UNKNOWN = "not known"
 """What a header says where neither the log nor the user does."""
@@ -136,6 +136,7 @@ def measurement_of(log: Log, samples: Sequence[Sample], *, runtime: str = UNKNOW
     """
     if not samples:
         raise MeasurementError(f"{log.where}: nothing of this format; expected {expected}")
+    check_counts(samples, log.where)
     told = [*environment, *([("operators", ",".join(tags))] if tags else []),
             *([("remarks", "; ".join(log.remarks))] if log.remarks else [])]
     header = Header(kind=kind, model=model, board=board, runtime=runtime, source=log.where,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -15,6 +15,8 @@ SCHEMA = 1
 KINDS = ("predicted", "simulated", "measured", "published")
 TEMPERATURES = ("cold", "warm")
 MAX_VALUE = 1e300
+ALL_ONES = (1 << 32) - 1
+_COUNTS = ("cpu_cycles", "timer_ticks", "first_cpu_cycles", "first_timer_ticks")
 
 PAIRS = ("clocks_hz", "placement", "environment")
 """Fields of a header that are objects in its file."""
@@ -113,6 +115,38 @@ class Sample:
     def __post_init__(self) -> None:
         """Refuse what the schema does not accept."""
         check_sample({field.name: getattr(self, field.name) for field in fields(self)}, "sample")
+
+
+def check_counts(samples: Sequence[Sample], where: str) -> None:
+    """Refuse counts no clock makes: all ones, as a register that is not there reads, and none.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        Of whole runs; a layer may take no tick of a coarse timer, a network takes some.
+    where : str
+        Board or file, for the refusal.
+
+    Raises
+    ------
+    MeasurementError
+        Naming run, counter and what was counted.
+    """
+    most: dict[tuple[int, str], float] = {}
+    for sample in samples:
+        if sample.clock not in ("cpu", "timer") or sample.counter not in _COUNTS:
+            continue
+        if sample.value == ALL_ONES:
+            raise MeasurementError(f"{where}: run {sample.run}: {sample.counter} is {ALL_ONES:,}: "
+                                   "all bits are set, as of a counter that is not there or full")
+        run = (sample.run, sample.counter)
+        most[run] = max(most.get(run, 0.0), sample.value)
+        if sample.layer is None and sample.value == 0:
+            most[run] = -math.inf
+    for (run, counter), value in most.items():
+        if value <= 0:
+            raise MeasurementError(f"{where}: run {run}: {counter} is 0 of a whole inference: the "
+                                   "counter stands still; is it enabled, and its clock on?")
 
 
 def parse_object(text: str, where: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Many damaged inputs of every door, and a table of what came of them.
 
-    python tests/fuzz/fuzz_campaign.py FIRST COUNT [DOOR ...]
+    PYTHONPATH=.:tests/made python tests/fuzz/fuzz_campaign.py FIRST COUNT [DOOR ...]
 
 Each door is a process of its own, one after the other; it ends early where its share of time does.
 What fails is kept in the corpus, as `make fuzz` keeps it.

@@ -93,5 +93,23 @@ def _line(dice: random.Random, data: bytearray, *_: Sequence[bytes]) -> None:
         data[:] = b"".join(lines)
 
 
+def pad(dice: random.Random, data: bytearray, *_: Sequence[bytes]) -> None:
+    """Put a long run of one character beside a separator, or anywhere."""
+    places = [place for place, byte in enumerate(data) if byte in PADDED]
+    place = dice.choice(places) + dice.randrange(2) if places and dice.random() < 0.8 else \
+        dice.randrange(len(data) + 1)
+    one = data[place:place + 1] if dice.random() < 0.2 else dice.choice((b" ", b"\t", b" ", b"0",
+                                                                        b'"', b",", b"x", b"("))
+    data[place:place] = bytes(one) * dice.choice((40, 600, 6000, 30_000))
+
+
+def cut_behind_line(dice: random.Random, data: bytearray, *_: Sequence[bytes]) -> None:
+    """End behind a line, as a capture does that is stopped; it may have been a table's head."""
+    ends = [place + 1 for place, byte in enumerate(data) if byte == ord("\n")]
+    if ends:
+        del data[dice.choice(ends):]
+
+
+PADDED = b" \t\n:=,;()[]{}<>\"'#*/"
 CHANGES: tuple[Change, ...] = (_flip, _set, _edge, _drop, _double, _cut, _join, _word, _value,
-                               _value, _line)
+                               _value, _line, pad, cut_behind_line)

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fuzz_mutator import cut_behind_line, pad
+
 SPLIT = b"\n=====\n"
 EDGES: tuple[Any, ...] = (
     0, 1, -1, 2, 3, 7, 255, 65536, 2**31, 2**32, 2**63, 10**9, 10**18, 10**30, 0.5, -0.0, 1e-320,
@@ -47,6 +49,10 @@ def change_value(dice: random.Random, value: Any) -> Any:
     """Return another of the same kind, or an edge."""
     if isinstance(value, str) and UNITED.search(value) and dice.random() < 0.7:
         return UNITED.sub(lambda _: str(dice.choice(EDGES[:21])), value, count=1)
+    if isinstance(value, int | float | bool) and dice.random() < 0.1:
+        return json.dumps(value)
+    if isinstance(value, str) and dice.random() < 0.1:
+        return value.replace(" ", " " * 6000) if " " in value else value + " " * 6000
     if isinstance(value, int | float) and not isinstance(value, bool) and dice.random() < 0.6:
         return dice.choice((value + 1, value - 1, -value, value * 2, value * 1000, value * 10**6,
                             value / 3, int(value) if math.isfinite(value) else 0))
@@ -108,7 +114,12 @@ def damage_documents(dice: random.Random, data: bytes) -> bytes:
 
 
 def damage_numbers(dice: random.Random, data: bytes) -> bytes:
-    """Change one to three of the numbers of a text."""
+    """Change one to three of the numbers of a text; now and then pad it or end it behind a line."""
+    text = bytearray(data)
+    for change in (pad, cut_behind_line):
+        if dice.random() < 0.15:
+            change(dice, text)
+    data = bytes(text)
     for _ in range(dice.choice((1, 1, 2, MOST_CHANGES))):
         found = list(NUMBER.finditer(data))
         if found:

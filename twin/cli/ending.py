@@ -16,9 +16,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from hwmodels.errors import TwinError, escape
+from hwmodels.errors import TwinError, escape, tell_in_one_line
 from twin.errors import UsageError
 from twin.interruption import INTERRUPTED, leave_interrupts, note_interrupts, was_interrupted
+
+LONGEST_USAGE = 400
+"""Characters of what the command-line library says of a wrong word, ahead of which it names it."""
 
 BROKEN_PIPE = 141
 BUG = 70
@@ -121,7 +124,10 @@ class Verbs(TyperGroup):
             if not word.strip() or (word.startswith("--") and word.endswith("=")):
                 before = args[place - 1] if place and not word.strip() else word.rstrip("=")
                 raise typer.BadParameter(f"an empty value after {before}")
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter.__bases__ as error:
+            raise _shortened(error) from None
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb the arguments name."""
@@ -134,8 +140,15 @@ class Verbs(TyperGroup):
             raise typer.Exit(INTERRUPTED) from error
         except Exception as error:
             if hasattr(error, "exit_code") and not isinstance(error, TwinError):
-                raise  # the command-line library's own ways to end
+                raise _shortened(error) from None  # the command-line library's own ways to end
             raise typer.Exit(say_ending(error)) from error
+
+
+def _shortened(error: Exception) -> Exception:
+    """Return an error of the command-line library, with what it quotes cut where it is long."""
+    if hasattr(error, "message"):
+        error.message = tell_in_one_line(error.message, LONGEST_USAGE)
+    return error
 
 
 def say_ending(error: Exception) -> int:

@@ -15,7 +15,7 @@ from hwmodels.errors import LONGEST_WORD, did_you_mean
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_runtimes, load_runtime
-from twin.runtimes.choice import find_runtime, settle_release
+from twin.runtimes.choice import settle_release
 from twin.runtimes.targets import TARGETS, load_target
 
 
@@ -155,7 +155,7 @@ _MEMORY = ("a memory, its role, or an accelerator's pool; several as sram+sdram 
 PATHS = (
     WhatIf(name="runtime", accepted="a runtime, as name@version", does="kernel library",
          read=lambda text, graph, board: ChangeRuntime(
-             runtime=settle_release(text, find_runtime(text)[0], board)[0])),
+             runtime=settle_release(text, load_runtime(text), board)[0])),
     WhatIf(name="placement.weights", accepted=_MEMORY, does="where the weights are",
          read=lambda text, graph, board: MoveWeights(memory=text)),
     WhatIf(name="placement.arena", accepted=_MEMORY, does="where the arena is",

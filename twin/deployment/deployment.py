@@ -105,8 +105,8 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     board : str, Path or Board
         A board's name or alias, a board file, or a board.
     runtime : str, optional
-        "name@version"; by default the one best known on the board. A name nobody described is a
-        library of its own, at the spread between libraries.
+        "name@version"; by default the one best known on the board. "unknown" is a library nobody
+        described, at the spread between libraries.
     clock_hz : float, optional
         CPU clock in hertz.
     follow_clock : bool

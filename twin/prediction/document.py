@@ -11,6 +11,7 @@ from typing import Any
 
 from calibration.fitting.intervals import Interval
 from hwmodels.counts import Bill, Counts
+from hwmodels.errors import STEERING
 from hwmodels.files import read_json
 from hwmodels.npu import EpochRun
 from twin.deployment.costs import EpochPrediction
@@ -112,8 +113,10 @@ def _calibration(sure: Certainty) -> dict[str, Any]:
 
 
 def dump_document(document: Mapping[str, Any]) -> str:
-    """Write a document as text: the same document gives the same bytes."""
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """Write a document as text: the same document gives the same bytes; none steers a terminal."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return STEERING.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1],
+                        text)
 
 
 def _interval(interval: Interval | None) -> dict[str, float] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 
@@ -10,7 +9,7 @@ from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.runtimes.file import is_file, list_runtimes, load_runtime
+from twin.runtimes.file import list_runtimes, load_runtime
 from twin.runtimes.runtime import Runtime
 
 WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected",
@@ -23,56 +22,22 @@ SHOWN = 8
 """Float layers a note names one by one."""
 
 
-UNKNOWN = "unknown"
-"""Runtime of a library nobody described."""
-
-ALIKE = 0.75
-"""From this likeness on, a name is a known one mistyped (assumed)."""
-
-
 def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     """Return the runtime asked for, or the default one with what must be said of it.
 
     Raises
     ------
     RuntimeRefusedError
-        When its version is not known, or no runtime runs a layer of the network.
+        When it or its version is not known, or no runtime runs a layer of the network.
     """
     check_layers(graph)
     if name:
-        runtime, said = find_runtime(name)
-        runtime, settled = settle_release(name, runtime, board)
+        runtime, settled = settle_release(name, load_runtime(name), board)
         check_batch(graph, runtime)
-        return _check_types(graph, runtime), (*said, *settled)
+        return _check_types(graph, runtime), settled
     runtime = default_runtime(graph, board)
     check_batch(graph, runtime)
     return runtime, (*note_float_island(graph, runtime), *_note_default(runtime, board))
-
-
-def find_runtime(name: str) -> tuple[Runtime, tuple[str, ...]]:
-    """Return a runtime by name, or the one for libraries nobody described, and say so.
-
-    Raises
-    ------
-    RuntimeRefusedError
-        For a version a known one lacks, for a name close to a known one, and for a file that
-        is none of a runtime.
-    """
-    try:
-        return load_runtime(name), ()
-    except RuntimeRefusedError:
-        stem = name.partition("@")[0]
-        known = sorted({identity.partition("@")[0] for identity in list_runtimes()})
-        if stem in known or is_file(name):
-            raise
-        near = ([one for one in known if one.startswith(stem.lower())]
-                or difflib.get_close_matches(stem.lower(), known, cutoff=ALIKE))
-        if near:
-            raise RuntimeRefusedError(f"runtime {name!r} is not known; did you mean "
-                                      f"{' or '.join(near)}?") from None
-    return load_runtime(UNKNOWN), (
-        f"runtime: {name!r} is none of `twin runtimes`: taken as a library nobody described, with "
-        "the structure of CMSIS-NN and prices from the spread between libraries",)
 
 
 def settle_release(name: str, runtime: Runtime, board: Board) -> tuple[Runtime, tuple[str, ...]]:

@@ -101,9 +101,11 @@ def load_runtime(name: str) -> Runtime:
             path = folder / f"{stem}.yaml"
             if path.is_file():
                 return _load(path, version)
-    raise RuntimeRefusedError(f"runtime {name!r} is not known; "
-                              + did_you_mean(stem, {one.partition("@")[0]
-                                                    for one in list_runtimes()}))
+    known = {one.partition("@")[0] for one in list_runtimes()}
+    near = [one for one in sorted(known) if stem and one.startswith(stem.lower())]
+    hint = f"did you mean {' or '.join(near)}?" if near else did_you_mean(stem.lower(), known)
+    raise RuntimeRefusedError(f"runtime {name!r} is not known; {hint} A library nobody described "
+                              "is named unknown")
 
 
 @lru_cache(maxsize=32)

@@ -123,10 +123,14 @@ class Watcher:
 def check_power(runs: int | None, bus: str | None, shunt_ohm: float | None, *,
                 repeat: bool) -> None:
     """Refuse a power meter that lacks what it needs; raises `UsageError`."""
+    from calibration.measurement.measurement import MOST_RUNS_ASKED
+
     if bus is not None and (shunt_ohm is None or runs is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     if repeat and bus is None:
         raise UsageError("--power-repeat needs --ina226 BUS")
+    if runs is not None and not 1 <= runs <= MOST_RUNS_ASKED:
+        raise UsageError(f"--power {runs}: accepted: from 1 to {MOST_RUNS_ASKED:,}")
 
 
 def aim(board: str, options: MeasureOptions | None, *,

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.drafts import draft_folder
-from twin.errors import SessionError, UsageError
+from hwmodels.errors import tell_in_one_line
+from twin.errors import SessionError, TwinError, UsageError
 from twin.image.compile.permission import building_refused
 from twin.learning.calibration import AUTO
 from twin.prediction.prediction import Prediction
@@ -235,6 +236,18 @@ def _staged(folder: Path) -> Iterator[Path]:
 
 
 def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
+    try:
+        return _ask_again(path, folder)
+    except TwinError as error:  # the folder goes with the refusal: the bundle is what stays
+        said = str(error)
+        for unpacked in (folder.resolve(), folder):
+            said = said.replace(f"{unpacked}{os.sep}", f"{fspath(path)}: ")
+        said = said if fspath(path) in said else f"{fspath(path)}: {said}"
+        error.args = (said if error.quotes_lines else tell_in_one_line(said),)
+        raise
+
+
+def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
     now, found = made_with(), []
     for session in open_bundle(fspath(path), folder):
         if session.request.verb == "study":

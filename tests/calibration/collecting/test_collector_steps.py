@@ -305,6 +305,16 @@ def test_what_is_there_is_not_made_again(session, tmp_path):
     assert session.runs() == [(0, 1), (0, 8), (8, 4)]
 
 
+@pytest.mark.parametrize(("value", "said"), [
+    (-50, "run 0: first_cpu_cycles is 0 of a whole inference: the counter stands still"),
+    (2**32 - 1, "run 0: first_cpu_cycles is 4,294,967,295: all bits are set")])
+def test_counts_no_clock_makes_are_not_believed(session, tmp_path, value, said):
+    session.value_of = lambda run: value
+    with pytest.raises(MeasurementError, match=f"made line: {said}"):
+        prepared(session, tmp_path).collect(warm())
+    assert written(tmp_path) == []
+
+
 class CountingSession(MadeSession):
     """Leaves a sample of each event that is counted, too; there are two."""
 

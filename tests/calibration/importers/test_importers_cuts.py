@@ -171,3 +171,21 @@ def test_the_clock_of_the_core_and_the_library_are_kept(tmp_path):
                   runtime="tflm-cmsis-nn@2023").measurement.header
     assert dict(header.clocks_hz) == {"cpu": 80e6, "timer": 1e6}
     assert header.runtime == "tflm-cmsis-nn@2023"
+
+
+HEAD = '"Event","Tag","Ticks"\n'
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (f"{HEAD}0,CONV_2D,1000\n1,SOFTMAX,50\n{HEAD}", "1 of 2 tables have a head and no rows"),
+    (HEAD, "1 of 1 tables have a head and no rows"),
+    (f"{HEAD}0,CONV_2D,0\n1,SOFTMAX,0\n", "run 0: timer_ticks is 0 of a whole inference"),
+    (f"{HEAD}0,CONV_2D,4294967295\n", "timer_ticks is 4,294,967,295: all bits are set")])
+def test_a_head_without_rows_and_a_clock_that_stands_are_refused(tmp_path, text, said):
+    path = tmp_path / "cut.log"
+    path.write_text(text)
+    with pytest.raises(MeasurementError, match=said):
+        import_log("tflm", path)
+    if "tables" in said and text != HEAD:
+        (run,) = {one.run for one in import_log("tflm", path, partial=True).measurement.samples}
+        assert run == 0

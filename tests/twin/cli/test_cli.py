@@ -260,6 +260,15 @@ def test_usage_errors_end_with_two_and_say_what_is_accepted(arguments, words):
     assert words in result.stderr
 
 
+@pytest.mark.parametrize("words", [("--{}",), ("{}",), ("predict", "kws", "--{}"),
+                                   ("measure", "kws", "-b", "host", "--power", "{}"),
+                                   ("measure", "kws", "-b", "host", "--runs", "{}")])
+def test_a_refusal_of_a_long_word_is_short(words):
+    result = run(*(word.format("9" * 4300) for word in words))
+    assert result.exit_code in (2, 3)
+    assert max(map(len, result.stderr.splitlines())) < 510
+
+
 @pytest.mark.parametrize(("error", "code"), [
     (BoardError("board 'x' is not known"), 3), (ToolMissingError("pip install it"), 5),
     (KeyboardInterrupt(), 130), (ZeroDivisionError("oops"), 70),

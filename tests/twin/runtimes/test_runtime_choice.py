@@ -18,7 +18,7 @@ from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
 from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.choice import default_runtime, find_runtime
+from twin.runtimes.choice import default_runtime
 from twin.runtimes.file import order_release
 
 BOARD = "nucleo_l4r5zi"
@@ -164,14 +164,19 @@ def test_a_name_without_a_version_is_the_release_measured_there(kws, board, name
     assert deploy(kws, board).replace({"runtime": name}).runtime.identity == identity
 
 
-@pytest.mark.parametrize("name", ["HALE", "Plumerai", "TinyEngine", "TVM", "muRISCV-NN@1.0"])
-def test_a_library_nobody_described_is_one_and_said_so(kws, name):
-    deployment = deploy(kws, BOARD, runtime=name)
-    assert deployment.runtime.identity == "unknown@any"
-    note, = deployment.notes
-    assert repr(name) in note and "\n" not in note
-    assert not deploy(kws, BOARD, runtime="unknown").notes
-    assert deploy(kws, BOARD).replace({"runtime": name}).runtime.identity == "unknown@any"
+@pytest.mark.parametrize("name", ["HALE", "Plumerai", "TinyEngine", "TVM", "muRISCV-NN@1.0", "con",
+                                  "-inf"])
+def test_a_library_nobody_knows_is_refused_and_unknown_named(kws, name):
+    for ask in (lambda: deploy(kws, BOARD, runtime=name),
+                lambda: deploy(kws, BOARD).replace({"runtime": name})):
+        with pytest.raises(RuntimeRefusedError, match=f"{name!r} is not known; .* named unknown"):
+            ask()
+
+
+def test_a_library_nobody_described_is_asked_for_by_name(kws):
+    deployment = deploy(kws, BOARD, runtime="unknown")
+    assert deployment.runtime.identity == "unknown@any" and not deployment.notes
+    assert deploy(kws, BOARD).replace({"runtime": "unknown"}).runtime == deployment.runtime
 
 
 @pytest.mark.parametrize("name, near", [
@@ -219,5 +224,4 @@ def test_what_names_a_file_is_one_or_refused(tmp_path, name, content, told):
     if content is not None:
         (tmp_path / name).write_text(content)
     with pytest.raises(RuntimeRefusedError, match=told):
-        find_runtime(str(tmp_path / name))
-    assert find_runtime("nobodys-library")[1]
+        load_runtime(str(tmp_path / name))

@@ -257,9 +257,11 @@ def test_a_bundle_of_another_is_opened_with_suspicion(root, tmp_path, change, to
     session = twin.list_sessions(root / "runs")[0]
     good = twin.bundle([session.folder], tmp_path / "good.zip")
     bad = _edit(good, tmp_path / "bad.zip", change)
-    with pytest.raises(SessionError, match=told) as error:
-        twin.reproduce(bad)
-    assert len(str(error.value)) < 500 and "\n" not in str(error.value)
+    for places in ({}, {"keep_in": tmp_path / "new"}):
+        with pytest.raises(SessionError, match=told) as error:
+            twin.reproduce(bad, **places)
+        assert len(str(error.value)) < 500 and "\n" not in str(error.value)
+        assert str(error.value).startswith(f"{bad}: ") and ".unpacked" not in str(error.value)
     assert not [*tmp_path.parent.rglob("escaped")]
 
 
