@@ -12,6 +12,8 @@ of a group is listed: reading the list of installed packages takes longer than a
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -91,6 +93,23 @@ def find_folders(group: str) -> tuple[Path, ...]:
                                  "accepted: one whose folder holds the files")
         found += map(Path, places)
     return tuple(found)
+
+
+@cache
+def hash_package(module: str) -> str:
+    """Return a hash of the sources and tables of the installed package a module belongs to."""
+    from importlib.util import find_spec
+
+    spec = find_spec(module.partition(".")[0])
+    folders = [] if spec is None else [*(spec.submodule_search_locations or ())]
+    files = [Path(folder, file) for place in folders for folder, _, names in os.walk(place)
+             for file in names if file.endswith((".py", ".yaml", ".csv"))]
+    if spec is not None and spec.origin is not None:
+        files.append(Path(spec.origin))
+    digest = hashlib.sha256()
+    for file in sorted({*files}):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def take(group: str, name: str, what: str) -> Any:

@@ -17,10 +17,12 @@ from hwmodels import extensions
 from hwmodels.board.file import list_boards
 from hwmodels.errors import ExtensionError
 from twin.errors import ModelError
+from twin.prediction.structure import forget_structures
 from twin.runtimes.file import list_runtimes
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "extension"
-CACHED = (extensions.find_entries, extensions.find_folders, extensions.load_entry)
+CACHED = (extensions.find_entries, extensions.find_folders, extensions.load_entry,
+          extensions.hash_package)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,25 @@ def test_everything_of_an_installed_extension_is_used(site, find, gated, tmp_pat
 
     written = write_pictures(prediction, f"{tmp_path}/pictures/")
     assert "intensity.png" in {path.name for path in written}
+
+
+def test_an_extension_counts_again_when_its_code_changes(site, find, gated, monkeypatch, tmp_path):
+    """What was kept on disk by another release of the package is not taken for this one's."""
+    monkeypatch.setenv("TWIN_COUNTS", str(tmp_path / "counts"))
+    place = tmp_path / "site"
+    shutil.copytree(site, place)
+    find(place)
+
+    def count() -> int:
+        forget_structures()
+        twin.predict(twin.deploy(gated, "nucleo_l4r5zi", runtime="tflm-reference@2026"))
+        return len([*(tmp_path / "counts").glob("counts.*")])
+
+    assert (first := count()) == count()
+    with (place / "acme_twin" / "gate.py").open("a") as source:
+        source.write("# another release\n")
+    extensions.hash_package.cache_clear()
+    assert count() > first
 
 
 def _install(place: Path, entries: str, **modules: str) -> Path:

@@ -109,8 +109,8 @@ def make_plans(identity: wire.Identity, counters: Sequence[wire.Counter], *, run
         When the numbers are impossible or the board cannot mask.
     """
     if not 1 <= runs <= MOST_RUNS_ASKED or not 0 <= warmup <= MOST_RUNS_ASKED:
-        raise MeasurementError(f"{runs} runs after {warmup} warm-up runs; accepted: from 1, from 0, "
-                               f"to {MOST_RUNS_ASKED:,}")
+        raise MeasurementError(f"{runs} runs after {warmup} warm-up runs; accepted: from 1, from 0"
+                               f", to {MOST_RUNS_ASKED:,}")
     if mask and not identity.has("MASK"):
         raise MeasurementError(f"port {identity.port} cannot mask interrupts")
     ids = choose_events(counters, events)

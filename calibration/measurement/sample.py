@@ -139,10 +139,10 @@ def check_counts(samples: Sequence[Sample], where: str) -> None:
         if sample.value == ALL_ONES:
             raise MeasurementError(f"{where}: run {sample.run}: {sample.counter} is {ALL_ONES:,}: "
                                    "all bits are set, as of a counter that is not there or full")
-        run = (sample.run, sample.counter)
-        most[run] = max(most.get(run, 0.0), sample.value)
+        key = (sample.run, sample.counter)
+        most[key] = max(most.get(key, 0.0), sample.value)
         if sample.layer is None and sample.value == 0:
-            most[run] = -math.inf
+            most[key] = -math.inf
     for (run, counter), value in most.items():
         if value <= 0:
             raise MeasurementError(f"{where}: run {run}: {counter} is 0 of a whole inference: the "

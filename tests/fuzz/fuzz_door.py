@@ -10,7 +10,6 @@ from pathlib import Path
 from hwmodels.errors import TwinError
 
 LONGEST_REFUSAL = 500
-NOTHING = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +57,6 @@ def run_command(*words: str) -> None:
             if not line.startswith(("warning: ", "note: ", "wrote ", "emulating "))]
     if result.exit_code not in (0, 1, 2, 3, 4, 5) or "Traceback" in result.stderr:
         raise RuntimeError(f"exit {result.exit_code} of {words[:2]}: {said[-3:]}")
-    if result.exit_code == NOTHING and result.stdout and not said:
-        return  # a table, of which nothing could be predicted
     if result.exit_code > 1:
         usage = bool(said) and said[0].startswith("Usage: ")  # of the parser of options
         refusals = [line for line in said if line.lower().startswith("error: ")]

@@ -200,9 +200,13 @@ def _frames() -> list[bytes]:
 
 def _log(form: str) -> Door:
     def read(path: Path) -> None:
+        from calibration.errors import IncompleteLogError
         from calibration.importers import import_log
 
-        import_log(form, path, clock_hz=None)
+        try:
+            import_log(form, path)
+        except IncompleteLogError:
+            import_log(form, path, partial=True)
 
     def seeds() -> list[bytes]:
         from made_logs import LOGS

@@ -18,6 +18,7 @@ from made_patience import HANG_S
 DEEP = "[" * 100_000
 BOARD = (ROOT / "hwmodels" / "boards" / "nucleo_l4r5zi.yaml").read_text(encoding="utf-8")
 LARGE_BYTES = 1_900_000_000
+LARGE_MODELS = ("large.tflite", "large.onnx", "large.json")
 
 CHILD = """
 import json, sys
@@ -83,15 +84,18 @@ def write_bombs(folder: Path) -> None:
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     os.mkfifo(folder / "pipe")
-    with (folder / "large").open("wb") as stream:
-        stream.truncate(LARGE_BYTES)
+    for name in ("large", *LARGE_MODELS):
+        with (folder / name).open("wb") as stream:
+            stream.write(b"\x1c\0\0\0TFL3" if name.endswith("tflite") else b"")
+            stream.truncate(LARGE_BYTES)
+    (folder / "padded.csv").write_text(f"{' ' * 6000}Timestamp(ms),Current(uA)\n0,1\n1,1\n")
 
 
 def commands() -> dict[str, list[str]]:
     at = ["-b", "nucleo_l4r5zi"]
     models = {name: ["predict", name, *at] for name in (
         "filled.onnx", "doubled.onnx", "elsewhere.onnx", "weights.json", "turned.json", "many.json",
-        "deep.json")}
+        "deep.json", *LARGE_MODELS)}
     boards = {f"boards {name}": ["boards", name] for name in (
         "deep.yaml", "date.yaml", "date-board.yaml", "hex-board.yaml", "long-board.yaml")}
     more = {f"overlay {name}": ["predict", "kws", *at, "--calibration", name]
@@ -105,6 +109,7 @@ def commands() -> dict[str, list[str]]:
         "pipe", "/dev/zero", "large", "deep.json")}
     more |= {"trace mark": ["energy", "m", "mark.csv", "--meter", "ppk2", "--supply", "3"],
              "trace wide": ["energy", "m", "wide.csv", "--meter", "ppk2", "--supply", "3"],
+             "trace padded": ["energy", "m", "padded.csv", "--meter", "ppk2", "--supply", "3"],
              "trace large": ["energy", "m", "large", "--meter", "ppk2", "--supply", "3"],
              "log large": ["import", "tflm", "large"], "log pipe": ["import", "tflm", "pipe"],
              "log ticks": ["import", "tflm", "ticks.log"],

@@ -20,6 +20,7 @@ from hwmodels.errors import TwinError, escape, tell_in_one_line
 from twin.errors import UsageError
 from twin.interruption import INTERRUPTED, leave_interrupts, note_interrupts, was_interrupted
 
+_USAGE_ERRORS: Any = typer.BadParameter.__bases__
 LONGEST_USAGE = 400
 """Characters of what the command-line library says of a wrong word, ahead of which it names it."""
 
@@ -126,7 +127,7 @@ class Verbs(TyperGroup):
                 raise typer.BadParameter(f"an empty value after {before}")
         try:
             return super().parse_args(ctx, args)
-        except typer.BadParameter.__bases__ as error:
+        except _USAGE_ERRORS as error:
             raise _shortened(error) from None
 
     def invoke(self, ctx: Any) -> Any:

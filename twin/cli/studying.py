@@ -12,6 +12,7 @@ import twin
 from twin.cli.options import check_outputs, parse_settings
 from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.progress import Rate
+from twin.errors import StudyError
 
 if TYPE_CHECKING:
     from twin import Table
@@ -33,9 +34,6 @@ Prices = Annotated[list[str] | None, typer.Option(
 LimitTexts = Mapping[str, Any]
 """max_ms, max_uj, ... -> what was given."""
 
-NOTHING = 3
-"""Exit code where nothing could be predicted."""
-
 
 def check_places(output: str | None, plot: str | None) -> None:
     """Refuse files that could not be written, before anything is computed."""
@@ -54,7 +52,7 @@ def check_places(output: str | None, plot: str | None) -> None:
 
 def show_table(table: Table, *, output: str | None = None, plot: str | None = None,
                as_json: bool = False, rows: int = 40) -> None:
-    """Print a table of a study and write it where it is wanted; ends with 3 where all failed."""
+    """Print a table of a study and write it where it is wanted; refuses one of failures alone."""
     if as_json:
         show_json(table)
     else:
@@ -65,7 +63,8 @@ def show_table(table: Table, *, output: str | None = None, plot: str | None = No
     for path in write_places(table, output, plot):
         note_written(path)
     if not table.predicted:
-        raise typer.Exit(NOTHING)
+        raise StudyError(f"none of {len(table.rows)} configurations was predicted"
+                         + (f": {table.failed[0].failure}" if table.failed else ""))
 
 
 def write_places(table: Table, output: str | None, plot: str | None) -> Iterator[Path]:

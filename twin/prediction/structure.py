@@ -19,11 +19,13 @@ from dataclasses import dataclass, replace
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.npu import Npu
 from hwmodels.errors import TwinError
+from hwmodels.extensions import find_entries, hash_package
 from hwmodels.kernel import Kernel
 from hwmodels.paths.exposure import Sheet
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
 from twin.deployment.deployment import Deployment
+from twin.network.operators import OPERATORS
 from twin.runtimes import Runtime
 
 MOST_IN_MEMORY = 256
@@ -165,10 +167,21 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
     digest = hashlib.sha256()
     for one in (deployment.graph.content_id, _library(deployment.runtime), placed,
                 _timed(board) if timed else read_geometry(board), content, cold, part,
-                _plan_facts(board) if deployment.target.offloads else None):
+                _plan_facts(board) if deployment.target.offloads else None,
+                _foreign_code(deployment)):
         digest.update(repr(one).encode())
         digest.update(b"\n")
     return digest.hexdigest()
+
+
+def _foreign_code(deployment: Deployment) -> tuple[str, ...]:
+    """Return hashes of what other packages add to a deployment: operators, or its target."""
+    foreign = {find_entries("twin.operators")[layer.op].value for layer in deployment.graph.layers
+               if not OPERATORS.is_ours(layer.op)}
+    target = type(deployment.target).__module__
+    if not target.startswith("twin."):
+        foreign.add(target)
+    return tuple(map(hash_package, sorted(foreign)))
 
 
 def _library(runtime: Runtime) -> Runtime:

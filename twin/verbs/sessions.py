@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.drafts import draft_folder
-from hwmodels.errors import tell_in_one_line
-from twin.errors import SessionError, TwinError, UsageError
+from hwmodels.errors import TwinError, tell_in_one_line
+from twin.errors import SessionError, UsageError
 from twin.image.compile.permission import building_refused
 from twin.learning.calibration import AUTO
 from twin.prediction.prediction import Prediction

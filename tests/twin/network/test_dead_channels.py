@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from made_graphs import model_file, needs_models, tensor
 
+from twin.errors import ModelError
 from twin.network import zoo
 from twin.network.graph import Graph, Quantization
 from twin.network.operators import graph_macs, graph_parameters, layer_macs
@@ -229,3 +230,18 @@ def test_float_channels_go_too():
     graph = edited(edited(with_dead_rows(small_net()), 0, 2, negative), 1, 2, negative)
     real = replace(graph, tensors=tuple(to_float(t) for t in graph.tensors))
     assert drop_dead_channels(real).layers[1].groups == 3
+
+
+@pytest.mark.parametrize(("add", "said"), [
+    (lambda net, source: net.layer("fully_connected", (source, net.tensor(
+        "w", (7, 8), data=np.ones((7, 8), np.int8))), (7, 1)), "output channels"),
+    (lambda net, source: net.layer("softmax", (source,), (8, 1)), "output shape"),
+    (lambda net, source: net.layer("batch_matmul", (source, net.tensor(
+        "w", (3, 8, 2), data=np.ones((3, 8, 2), np.int8))), (2, 1, 2)), "batches of output"),
+    (lambda net, source: net.layer("relu", (source,), ("8", 1)), "fixed positive number"),
+    (lambda net, source: net.layer("relu", (source,), (8, True)), "fixed positive number")])
+def test_a_layer_whose_shapes_disagree_is_refused_where_graphs_are_verified(add, said):
+    net = Builder("shapes", 1)
+    add(net, net.input((1, 8)))
+    with pytest.raises(ModelError, match=said):
+        verify_graph(net.finish())
