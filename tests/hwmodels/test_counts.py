@@ -182,3 +182,15 @@ def test_any_total_is_reached(values, more):
     parts = apportion(values, total)
     assert sum(parts) == total and len(parts) == len(values) and min(parts) >= 0
     assert sum(apportion(values)) == pytest.approx(sum(values), abs=0.5 + 1e-6)
+
+
+def test_scaled_prices_move_cycles_and_known_energy_only():
+    table = {(event, ""): Price(event=event, cycles=cycles, clock="cpu", pj=pj, kind="assumed",
+                                source="made")
+             for event, cycles, pj in (("alu_issue", 2, 10), ("branch_issue", 3, None),
+                                       ("mac_issue", 1, 4))}
+    scaled = Prices(table).scaled(("alu_issue", "branch_issue"), 1.5)
+    alu, branch, mac = (scaled.price(event, "") for event in
+                        ("alu_issue", "branch_issue", "mac_issue"))
+    assert (alu.cycles, alu.pj) == (3, 15) and (mac.cycles, mac.pj) == (1, 4)
+    assert branch.cycles == 4.5 and branch.pj is None  # not known stays not known

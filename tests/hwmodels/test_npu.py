@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
 from hwmodels.errors import BoardError, KernelError
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
 from hwmodels.npu.compiler import estimate_max_cycles
+from hwmodels.npu.details import _run_engine
 from hwmodels.npu.run import forget_epochs, hand_over_cycles, run_epoch, run_epochs, trace_epoch
 from hwmodels.npu.streams import form_streams, split_run
 from hwmodels.npu.units import estimate_unit_cycles
@@ -378,3 +380,40 @@ def test_what_ifs_by_dotted_path_move_the_epoch(change, slower):
     before = run_epoch(epoch, NPU).core_npu_cycles
     after = run_epoch(epoch, change_board(BOARD, change).npu).core_npu_cycles
     assert (after > before) == slower and after != before
+
+
+def test_engines_count_by_direction():
+    run = run_epoch(replace(element_wise(), engines=(
+        engine(0, "in", 965, interface="busif1"), engine(2, "in", 120), engine(1, "out", 965))), NPU)
+    coming = [one for one in run.engines if one.direction == "in"]
+    (leaving,) = [one for one in run.engines if one.direction == "out"]
+    assert leaving.active_cycles == run.core_npu_cycles  # open from the first cycle to the last
+    assert sum(one.read_bytes for one in run.interfaces) == sum(one.bytes for one in coming)
+    assert sum(one.write_bytes for one in run.interfaces) == leaving.bytes
+    for direction, key in (("in", "read_bursts"), ("out", "write_bursts")):
+        bursts = zip(*(one.bursts for one in run.engines if one.direction == direction),
+                     strict=True)
+        assert [sum(getattr(one, key)[place] for one in run.interfaces)
+                for place in range(4)] == [sum(column) for column in bursts]
+
+
+@pytest.mark.parametrize(("direction", "compute", "hand", "active"), [
+    ("in", 30, 7, 10 + 5.5 + 20 + 30),  # fetching, then what the units still take
+    ("in", 7, 30, 10 + 5.5 + 20 + 30), ("in", 900, 0, 500), ("out", 30, 7, 500)])
+def test_active_cycles_of_an_engine(direction, compute, hand, active):
+    stream = SimpleNamespace(
+        engine=engine(3, direction, 64), interface=SimpleNamespace(width_bytes=8), beats=9,
+        bursts=(1, 0, 0, 1), latency_cycles=5.5, fetch_cycles=20, hand_cycles=hand)
+    run = _run_engine(stream, 500, compute, 10)
+    assert (run.active_cycles, run.bytes) == (math.ceil(active), 72)
+
+
+def test_a_circle_behind_a_tree_is_found():
+    links = (Link("E0", "U0"), Link("U0", "U1"), Link("U1", "U2"), Link("U2", "U1"),
+             Link("U2", "E1"))
+    epoch = Epoch(name="e", engines=(engine(0, "in", 64), engine(1, "out", 64)),
+                  units=(UnitWork(kind="ARITH_ACC", ops=64),) * 3, links=links)
+    with pytest.raises(KernelError, match="circle"):
+        run_epoch(epoch, NPU)
+    straight = replace(epoch, links=(*links[:3], Link("U2", "E1")))
+    assert run_epoch(straight, NPU).core_npu_cycles > 0

@@ -33,6 +33,13 @@ def test_planted_drift_is_found_and_noise_is_not():
     assert find_drift(np.full(100, 5.0)) is None
 
 
+def test_drift_is_the_change_from_the_first_run_to_the_last():
+    # Eleven runs, ten steps of 0.9 % of the median: 9.0 %, not 9.9.
+    found = find_drift([1000 + 9 * run for run in range(-5, 6)])
+    assert found.evidence.startswith("+9.0% from the first to the last of 11 runs")
+    assert find_drift([1000 + 9 * run for run in range(-4, 5)]) is None  # of nine runs
+
+
 def test_planted_modes_are_found_and_noise_is_not():
     for seed in range(20):
         assert find_modes(noise(seed)) is None

@@ -166,6 +166,7 @@ def test_predicted_rows_carry_the_variance_of_their_prices() -> None:
 
 @pytest.mark.parametrize(("change", "words"), [
     ({"amounts": np.array([[1.0, -1.0, 0.0]] * 4)}, "row0: amounts"),
+    ({"amounts": np.array([[1.0, 1.0, 1.0]] * 3 + [[0.0] * 3])}, "row3: amounts must be .* zero"),
     ({"measured": np.array([1.0, 2.0, 0.0, 1.0])}, "row2: measured is 0.0"),
     ({"amounts": np.ones((4, 2))}, "amounts of shape"),
 ])

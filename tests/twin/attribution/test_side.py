@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Header, Sample
 from twin.attribution.difference import Account, Line, Row
+from twin.attribution.measured import side_of_measurement
 from twin.attribution.pairing import pair_parts
 from twin.attribution.sameness import NOTE, REFUSE, WARN, Finding, agree, require_same
 from twin.attribution.side import Part, Side, Work, sum_parts
@@ -41,6 +44,28 @@ def test_what_a_side_is():
     assert (read.predicted, read.counted, read.numbered) == (False, True, False)
     assert side("measured", runtime="firmware").numbered
     assert computed.label == "predicted" and side(source="").label == "net on nucleo_f446re"
+
+
+def measured(runs: int, **counters) -> Measurement:
+    """A measurement of so many runs, the same figures in each."""
+    header = Header(kind="measured", model="net", board="nucleo_f446re", runtime="cmsis-nn@6.0",
+                    clocks_hz=(("cpu", 1e8),), temperature="warm", source="made")
+    return Measurement(header=header, samples=tuple(
+        Sample(run=run, layer=None, counter=name, value=value, unit=unit, clock=clock)
+        for run in range(runs) for name, (value, unit, clock) in counters.items()))
+
+
+@pytest.mark.parametrize("runs", [1, 2, 7])
+def test_a_measured_side_counts_its_runs(runs):
+    made = side_of_measurement(measured(runs, cpu_cycles=(1000, "cycles", "cpu")))
+    assert made.runs == runs and made.counted and made.whole.amounts["cycles"] == 1000
+
+
+def test_runs_without_the_compared_counter_are_not_counted():
+    timed, untimed = measured(2, cpu_cycles=(1000, "cycles", "cpu")), measured(
+        3, loads=(5, "events", None))
+    made = side_of_measurement(replace(timed, samples=timed.samples + untimed.samples))
+    assert made.runs == 2
 
 
 def test_parts_add_up_and_what_one_lacks_is_not_known():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_graphs import one_layer, tensor
 
-from twin.deployment.overlap import overlap_distance_bytes, place_overlapping
+from twin.deployment.overlap import _may_lie, overlap_distance_bytes, place_overlapping
 from twin.network.graph import Window
 
 
@@ -94,3 +94,11 @@ def test_a_chain_needs_little_more_than_its_largest_buffer() -> None:
     buffers = [SimpleNamespace(first=i, last=i + 1, offset_bytes=-1) for i in range(3)]
     place_overlapping(buffers, [800, 1600, 400], {(0, 1): 808, (1, 2): 16})
     assert max(b.offset_bytes + s for b, s in zip(buffers, [800, 1600, 400], strict=True)) <= 1624
+
+
+@pytest.mark.parametrize("at, other, distances, may", [
+    (0, 10, {}, True), (0, 9, {}, False), (15, 10, {}, True), (14, 10, {}, False),
+    (13, 10, {(0, 1): 3}, True), (12, 10, {(0, 1): 3}, False),
+    (7, 10, {(1, 0): 3}, True), (8, 10, {(1, 0): 3}, False), (7, 10, {(0, 1): 3}, False)])
+def test_buffers_may_touch_and_lie_as_far_over_each_other_as_stated(at, other, distances, may):
+    assert _may_lie(0, at, 1, other, (10, 5), distances) is may
