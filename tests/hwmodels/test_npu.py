@@ -383,8 +383,9 @@ def test_what_ifs_by_dotted_path_move_the_epoch(change, slower):
 
 
 def test_engines_count_by_direction():
-    run = run_epoch(replace(element_wise(), engines=(
-        engine(0, "in", 965, interface="busif1"), engine(2, "in", 120), engine(1, "out", 965))), NPU)
+    engines = (engine(0, "in", 965, interface="busif1"), engine(2, "in", 120),
+               engine(1, "out", 965))
+    run = run_epoch(replace(element_wise(), engines=engines), NPU)
     coming = [one for one in run.engines if one.direction == "in"]
     (leaving,) = [one for one in run.engines if one.direction == "out"]
     assert leaving.active_cycles == run.core_npu_cycles  # open from the first cycle to the last
