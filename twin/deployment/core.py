@@ -26,24 +26,13 @@ from twin.deployment.placement import (
 )
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import is_alias
+from twin.network.operators import OPERATORS, is_alias
 from twin.runtimes import Runtime, list_compilers
 from twin.runtimes.lowering import Lowering, Site
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
     from twin.deployment.changes import WhatIf
-
-_PLAIN = ("input", "weights", "bias")
-NAMES = {
-    "conv_2d": _PLAIN, "depthwise_conv_2d": _PLAIN, "transpose_conv_2d": _PLAIN,
-    "fully_connected": _PLAIN, "prelu": _PLAIN,
-    "svdf": ("input", "weights", "weights2", "bias", "state"),
-    "lstm": ("input", "weights", "weights2", "bias", "state", "state2"),
-    "gru": ("input", "weights", "weights2", "bias", "state"),
-    "rnn": ("input", "weights", "weights2", "bias", "state"),
-}
-"""Operand names of the inputs of weighted operators; all others read "input", "input2", ..."""
 
 _LINE_BYTES = 32
 
@@ -201,7 +190,7 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
 
 def named_tensors(graph: Graph, layer: Layer) -> list[tuple[str, str, int]]:
     """(operand name, role, tensor index) of every tensor a layer touches."""
-    names = NAMES.get(layer.op) or tuple(
+    names = OPERATORS[layer.op].operands or tuple(
         _numbered("input", place) for place in range(len(layer.inputs)))
     named = [(name, name.rstrip("0123456789"), tensor_id)
              for name, tensor_id in zip(names, layer.inputs, strict=False) if tensor_id >= 0]

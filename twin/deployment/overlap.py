@@ -12,9 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from twin.deployment.memories import Buffer, list_neighbours
 from twin.network.graph import Graph, Layer
-from twin.network.operators import is_alias
-
-_WINDOWED = ("conv_2d", "depthwise_conv_2d", "max_pool_2d", "average_pool_2d")
+from twin.network.operators import OPERATORS, Form, is_alias
 
 
 def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]) -> int | None:
@@ -51,7 +49,8 @@ def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]
         return None
     if layer.op in in_place:
         return 0 if source.size_bytes >= output.size_bytes else None
-    if layer.op not in _WINDOWED or layer.window is None or source.shape[0] != 1:
+    slides = OPERATORS[layer.op].form is Form.WINDOW
+    if not slides or layer.window is None or source.shape[0] != 1:
         return None
     if layer.window.kernel == (1, 1) and layer.window.stride == (1, 1):
         return max(0, output.size_bytes - source.size_bytes)

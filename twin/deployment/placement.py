@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from twin.deployment.memories import Buffer, Home, align, place_greedily
 from twin.network.graph import Graph, Layer, Tensor
-from twin.network.operators import is_alias
+from twin.network.operators import OPERATORS, Form, is_alias, list_states
 from twin.runtimes.runtime import Runtime
 
 
@@ -170,7 +170,8 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     weights = graph.tensors[layer.inputs[1]]
     if not weights.is_constant or weights.quantization is None:
         return 0
-    if layer.op in ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d"):
+    operator = OPERATORS[layer.op]
+    if operator.filters is not None and operator.form is not Form.PRODUCT:
         return 8 * graph.tensors[layer.outputs[0]].shape[-1]
     return 8 * max(1, len(weights.quantization.scales))
 
@@ -272,7 +273,7 @@ def _collect_requests(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion) 
         held[tensor_id] = request
         requests.append(request)
 
-    for tensor_id in (*graph.inputs, *graph.states):
+    for tensor_id in (*graph.inputs, *list_states(graph)):
         hold(tensor_id, 0)
     for position, layer in enumerate(graph.layers):
         source = _reused_input(graph, layer, position, runtime, held)
@@ -314,11 +315,11 @@ def reads_packed(graph: Graph, layer: Layer) -> bool:
 def layer_dtype(graph: Graph, layer: Layer) -> str:
     """Type of the activations a layer works on: float32 if it reads or writes any.
 
-    Dequantising works on what it reads.
+    A change of type works on what it reads.
     """
     tensors: list[Tensor] = [graph.tensors[i] for i in (layer.inputs[0], layer.outputs[0])]
     return "float32" if any(t.dtype == "float32" for t in tensors) and (
-        layer.op != "dequantize") else tensors[0].dtype
+        not OPERATORS[layer.op].converts) else tensors[0].dtype
 
 
 def _last_readers(graph: Graph, ends: Mapping[int, int]) -> dict[int, int]:
@@ -327,7 +328,7 @@ def _last_readers(graph: Graph, ends: Mapping[int, int]) -> dict[int, int]:
         for tensor_id in layer.inputs:
             last[tensor_id] = ends.get(position, position)
     # A state must survive to the next inference, an output until it is read.
-    for tensor_id in (*graph.outputs, *graph.states):
+    for tensor_id in (*graph.outputs, *list_states(graph)):
         last[tensor_id] = max(0, len(graph.layers) - 1)
     return last
 

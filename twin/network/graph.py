@@ -17,9 +17,6 @@ DTYPE_BITS = {
 }
 """Bits of one element by data type name."""
 
-STATE_PLACES = {"svdf": (4,), "lstm": (4, 5), "gru": (4,), "rnn": (4,), "read_variable": (0,)}
-"""Places in `Layer.inputs` that hold state kept between inferences, by operator."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantization:
@@ -160,22 +157,6 @@ class Graph:
     def layer_outputs(self, layer: Layer) -> tuple[Tensor, ...]:
         """Tensors the layer writes."""
         return tuple(self.tensors[i] for i in layer.outputs)
-
-    @cached_property
-    def states(self) -> tuple[int, ...]:
-        """Tensors a recurrent layer reads and rewrites from one inference to the next.
-
-        Notes
-        -----
-        Read by a layer, yet neither constant, nor an input, nor written by any layer.
-        """
-        written = {i for layer in self.layers for i in layer.outputs}
-        filled = written | set(self.inputs)
-        read = dict.fromkeys(
-            layer.inputs[place] for layer in self.layers
-            for place in STATE_PLACES.get(layer.op, ()) if place < len(layer.inputs))
-        return tuple(i for i in read if 0 <= i < len(self.tensors) and i not in filled
-                     and not self.tensors[i].is_constant)
 
     @cached_property
     def architecture_id(self) -> str:

@@ -4,16 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import lru_cache
+from typing import Any
 
 from hwmodels.errors import ExtensionError
 from hwmodels.extensions import find_entries, take
 from twin.network.graph import Graph, Layer, Tensor
 
 
+class Form(Enum):
+    """How what an operator writes follows from what it reads."""
+
+    WINDOW = auto()  # of what a window sees that slides over rows and columns
+    PRODUCT = auto()  # each row times a matrix
+    ELEMENTWISE = auto()  # each element of one operand by itself
+    BROADCAST = auto()  # elements of several operands, which broadcast
+    ROWS = auto()  # each row as a whole; the shape stays
+    REDUCE = auto()  # without the axes of the option `axes`
+    RESIZE = auto()  # rows and columns repeated, left out or interpolated
+    JOIN = auto()  # operands side by side along the option `axis`
+    CUT = auto()  # a part of the operand, or several
+    PAD = auto()  # the operand with a border
+    PERMUTE = auto()  # axes in the order of the option `perm`
+    RESHAPE = auto()  # the same elements in the same order
+    COPY = auto()  # an operator nobody knows, taken for a copy
+    RECURRENT = auto()  # steps in sequence with a state between them
+    OTHER = auto()  # rewrites leave such layers alone
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One canonical operator.
+    """One canonical operator: all the project asks of it without its name.
 
     Parameters
     ----------
@@ -21,35 +43,82 @@ class Operator:
         Snake case; what `Layer.op` says.
     macs : callable
         (graph, layer) -> multiply-accumulates of the formula below.
+    form : Form
+        How its output follows from its inputs: shapes, channels and patches go by it.
     parameters : tuple of int
         Places in `Layer.inputs` of trained constants: weights and biases.
+    states : tuple of int
+        Places in `Layer.inputs` of what is kept between inferences.
+    operands : tuple of str
+        What kernels call the inputs; empty: input, input2, ...
+    filters : int or None
+        Axis of the weights along which its filters lie; 0: each reads all channels, else its own.
+    roles : tuple of str
+        Roles of an accelerator's units that compute it, the one that fits best first.
+    fuses_clamp : bool
+        Whether kernels of libraries clamp what it writes (`Layer.activation`).
+    clamps : bool
+        Whether it is such a clamp, from zero on.
+    takes_largest : bool
+        Whether an output is the largest of what it reads, so the lowest value there is never shows.
+    keeps_scale : bool
+        Whether its output has the quantisation of its input.
+    span : (float, float) or None
+        Range its 8-bit output is quantised to, where libraries demand one.
+    converts : bool
+        Whether it changes the numbers' type or scale, and nothing else.
     alias : bool
         The output is the input's bytes under another shape: nothing is computed or moved.
     assumed : bool
         No published measurement stands behind the cost of this operator.
+    short : str
+        Its name where a terminal is narrow; "": the name.
+    words : tuple of str
+        Parts of the names of functions that compute it, in small letters; empty: the name.
     """
 
     name: str
     macs: Callable[[Graph, Layer], int]
+    form: Form = Form.OTHER
     parameters: tuple[int, ...] = ()
+    states: tuple[int, ...] = ()
+    operands: tuple[str, ...] = ()
+    filters: int | None = None
+    roles: tuple[str, ...] = ()
+    fuses_clamp: bool = False
+    clamps: bool = False
+    takes_largest: bool = False
+    keeps_scale: bool = False
+    span: tuple[float, float] | None = None
+    converts: bool = False
     alias: bool = False
     assumed: bool = False
+    short: str = ""
+    words: tuple[str, ...] = ()
+
+    @property
+    def is_convolution(self) -> bool:
+        """Whether filters slide over an image, dense or by channel."""
+        return self.form is Form.WINDOW and self.filters is not None
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each filter reads a channel of its own."""
+        return bool(self.filters)
+
+    @property
+    def is_pool(self) -> bool:
+        """Whether a window slides that has no weights."""
+        return self.form is Form.WINDOW and self.filters is None
+
+    @property
+    def sums_products(self) -> bool:
+        """Whether each output is a sum over weights (a transposed convolution scatters instead)."""
+        return self.filters is not None and self.form is not Form.OTHER
 
 
 def layer_macs(graph: Graph, layer: Layer) -> int:
-    """Multiply-accumulates of a layer.
-
-    Parameters
-    ----------
-    graph : Graph
-        The network.
-    layer : Layer
-        One of its layers.
-
-    Returns
-    -------
-    int
-        Multiply-accumulates; one MAC is one.
+    """Multiply-accumulates of a layer; one MAC is one.
 
     Notes
     -----
@@ -73,6 +142,22 @@ def graph_parameters(graph: Graph) -> int:
     """Trained values of the network; a tensor two layers share counts once."""
     shared = {i for layer in graph.layers for i in _parameter_ids(graph, layer)}
     return sum(graph.tensors[i].elements for i in shared)
+
+
+@lru_cache(maxsize=8)
+def list_states(graph: Graph) -> tuple[int, ...]:
+    """Return the tensors a recurrent layer reads and rewrites from one inference to the next.
+
+    Notes
+    -----
+    Read by a layer, yet neither constant, nor an input, nor written by any layer.
+    """
+    filled = {i for layer in graph.layers for i in layer.outputs} | set(graph.inputs)
+    read = dict.fromkeys(
+        layer.inputs[place] for layer in graph.layers if layer.op in OPERATORS
+        for place in OPERATORS[layer.op].states if place < len(layer.inputs))
+    return tuple(i for i in read if 0 <= i < len(graph.tensors) and i not in filled
+                 and not graph.tensors[i].is_constant)
 
 
 def is_alias(layer: Layer) -> bool:
@@ -173,6 +258,12 @@ PAIRED = ("div", "floor_div", "floor_mod", "squared_difference", "equal", "not_e
           "greater_equal", "less", "less_equal", "logical_and", "logical_or", "pow")
 """Operators of two operands that broadcast, besides add, sub, mul, minimum and maximum."""
 
+ADD, PAD, SLICE, CONCATENATION = "add", "pad", "slice", "concatenation"
+TRANSPOSE = "transpose"
+RESHAPE, RESHAPE_COPY, COPY, FUNCTION = "reshape", "reshape_copy", "copy", "function"
+"""Operators that rewrites put into a graph, or take out of it."""
+
+
 class Operators(dict[str, Operator]):
     """Operators by name: the project's, and those of extensions when they are asked for."""
 
@@ -194,55 +285,83 @@ class Operators(dict[str, Operator]):
         return found
 
 
+def _row(name: str, macs: Callable[[Graph, Layer], int] = _nothing, form: Form = Form.OTHER,
+         **traits: Any) -> Operator:
+    return Operator(name=name, macs=macs, form=form, **traits)
+
+
+_WEIGHTED: dict[str, Any] = {"parameters": (1, 2), "operands": ("input", "weights", "bias")}
+_CONVOLUTION: dict[str, Any] = {**_WEIGHTED, "form": Form.WINDOW, "fuses_clamp": True}
+_POOL: dict[str, Any] = {"form": Form.WINDOW, "roles": ("pooling",), "fuses_clamp": True,
+                         "keeps_scale": True}
+_SUM: dict[str, Any] = {"form": Form.BROADCAST, "roles": ("arithmetic",), "fuses_clamp": True}
+_ACTIVATION: dict[str, Any] = {"form": Form.ELEMENTWISE, "roles": ("activation",)}
+_RECURRENT: dict[str, Any] = {
+    "form": Form.RECURRENT, "parameters": (1, 2, 3), "states": (4,), "assumed": True,
+    "operands": ("input", "weights", "weights2", "bias", "state")}
+_RESIZE: dict[str, Any] = {"form": Form.RESIZE, "short": "resize", "assumed": True}
+
 OPERATORS = Operators({operator.name: operator for operator in (
-    _operator("function", _stated_macs),
-    _operator("conv_2d", _conv_macs, parameters=(1, 2)),
-    _operator("depthwise_conv_2d", _depthwise_macs, parameters=(1, 2)),
-    _operator("transpose_conv_2d", _transpose_conv_macs, parameters=(1, 2), assumed=True),
-    _operator("fully_connected", _fully_connected_macs, parameters=(1, 2)),
-    _operator("batch_matmul", _batch_matmul_macs, assumed=True),
-    _operator("average_pool_2d"),
-    _operator("max_pool_2d"),
-    *(_operator(name) for name in ("mean", "reduce_max")),
-    *(_operator(name, assumed=True) for name in (
-        "reduce_min", "sum", "arg_max", "arg_min")),
-    _operator("add"),
-    _operator("sub", assumed=True),
-    _operator("mul"),
-    _operator("minimum"),
-    _operator("maximum"),
-    _operator("concatenation"),
-    *(_operator(name, assumed=True) for name in (
-        "split", "slice", "pack", "unpack", "gather", "space_to_depth", "depth_to_space",
-        "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to", "gather_nd",
-        "scatter_nd", "cumsum", "top_k", "read_variable", "assign_variable",
-        "non_max_suppression", "detection_postprocess")),
-    _operator("pad"),
-    _operator("reshape", alias=True),
-    _operator("reshape_copy"),
-    _operator("transpose"),
-    _operator("softmax"),
-    _operator("logistic"),
-    _operator("relu"),
-    _operator("relu6"),
-    _operator("leaky_relu", assumed=True),
-    _operator("prelu", parameters=(1,), assumed=True),
-    _operator("hard_swish", assumed=True),
-    _operator("tanh", assumed=True),
-    *(_operator(name, assumed=True) for name in (*UNARY, *PAIRED)),
-    _operator("select", assumed=True),
-    _operator("cast", assumed=True),
-    *(_operator(name, assumed=True) for name in (
-        "log_softmax", "l2_normalization")),
-    _operator("resize_nearest", assumed=True),
-    _operator("resize_bilinear", assumed=True),
-    _operator("quantize"),
-    _operator("dequantize"),
-    _operator("svdf", _svdf_macs, parameters=(1, 2, 3), assumed=True),
-    _operator("lstm", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
-    _operator("gru", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
-    _operator("rnn", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
-    _operator("copy", assumed=True),
+    _row(FUNCTION, _stated_macs),
+    _row("conv_2d", _conv_macs, **_CONVOLUTION, filters=0, roles=("convolution",), short="conv",
+         words=("conv", "matmul", "mat_mul", "dense", "gemm")),
+    _row("depthwise_conv_2d", _depthwise_macs, **_CONVOLUTION, filters=3,
+         roles=("depthwise", "convolution"), short="depthwise", words=("depthwise", "dw")),
+    _row("transpose_conv_2d", _transpose_conv_macs, **_WEIGHTED, filters=0, assumed=True,
+         roles=("convolution",), short="deconv", words=("transpose", "conv")),
+    _row("fully_connected", _fully_connected_macs, Form.PRODUCT, **_WEIGHTED, filters=0,
+         roles=("convolution",), fuses_clamp=True, short="dense",
+         words=("fully", "dense", "vec_mat", "matmul", "mat_mul", "gemm")),
+    _row("batch_matmul", _batch_matmul_macs, assumed=True, short="matmul",
+         words=("matmul", "mat_mul")),
+    _row("average_pool_2d", **_POOL, short="avg_pool", words=("pool", "mean")),
+    _row("max_pool_2d", **_POOL, takes_largest=True, short="max_pool", words=("pool",)),
+    _row("mean", form=Form.REDUCE, roles=("pooling",), words=("mean", "reduce", "pool")),
+    _row("reduce_max", form=Form.REDUCE),
+    *(_row(name, form=Form.REDUCE, assumed=True) for name in ("reduce_min", "sum")),
+    *(_row(name, assumed=True) for name in ("arg_max", "arg_min")),
+    _row(ADD, **_SUM, words=("add",)),
+    _row("sub", **_SUM, assumed=True, words=("sub",)),
+    _row("mul", **_SUM, words=("mul",)),
+    *(_row(name, form=Form.BROADCAST, roles=("arithmetic",)) for name in ("minimum", "maximum")),
+    _row(CONCATENATION, form=Form.JOIN, short="concat", words=("concat",)),
+    *(_row(name, form=Form.CUT, keeps_scale=True, assumed=True) for name in ("split", SLICE)),
+    _row("detection_postprocess", assumed=True, short="detections"),
+    _row("non_max_suppression", assumed=True, short="suppression"),
+    _row("read_variable", states=(0,), assumed=True),
+    *(_row(name, assumed=True) for name in (
+        "pack", "unpack", "gather", "space_to_depth", "depth_to_space", "space_to_batch_nd",
+        "batch_to_space_nd", "tile", "broadcast_to", "gather_nd", "scatter_nd", "cumsum", "top_k",
+        "assign_variable")),
+    _row(PAD, form=Form.PAD, keeps_scale=True, words=("pad",)),
+    _row(RESHAPE, form=Form.RESHAPE, alias=True, keeps_scale=True, words=("reshape",)),
+    _row(RESHAPE_COPY, form=Form.RESHAPE, words=("reshape",)),
+    _row(TRANSPOSE, form=Form.PERMUTE, keeps_scale=True, words=("transpose",)),
+    _row("softmax", form=Form.ROWS, span=(0.0, 255 / 256), words=("softmax",)),
+    _row("logistic", **_ACTIVATION, span=(0.0, 255 / 256), words=("logistic", "sigmoid")),
+    _row("relu", **_ACTIVATION, clamps=True, words=("relu",)),
+    _row("relu6", **_ACTIVATION, clamps=True, words=("relu",)),
+    _row("leaky_relu", **_ACTIVATION, assumed=True),
+    _row("prelu", form=Form.BROADCAST, roles=("activation",), parameters=(1,),
+         operands=_WEIGHTED["operands"], assumed=True),
+    _row("hard_swish", **_ACTIVATION, assumed=True, words=("swish",)),
+    _row("tanh", **_ACTIVATION, span=(-1.0, 127 / 128), assumed=True, words=("tanh",)),
+    *(_row(name, form=Form.ELEMENTWISE, assumed=True) for name in (*UNARY, "cast")),
+    *(_row(name, form=Form.BROADCAST, assumed=True,
+           short="square_diff" if name == "squared_difference" else "")
+      for name in (*PAIRED, "select")),
+    *(_row(name, form=Form.ROWS, assumed=True) for name in ("log_softmax", "l2_normalization")),
+    _row("resize_nearest", **_RESIZE, keeps_scale=True),
+    _row("resize_bilinear", **_RESIZE),
+    _row("quantize", form=Form.ELEMENTWISE, roles=("arithmetic",), converts=True,
+         words=("quant",)),
+    _row("dequantize", form=Form.ELEMENTWISE, converts=True, words=("quant",)),
+    _row("svdf", _svdf_macs, **_RECURRENT, words=("svdf",)),
+    _row("lstm", _recurrent_macs, **{**_RECURRENT, "states": (4, 5), "operands": (
+        *_RECURRENT["operands"], "state2")}, words=("lstm",)),
+    _row("gru", _recurrent_macs, **_RECURRENT),
+    _row("rnn", _recurrent_macs, **_RECURRENT),
+    _row(COPY, form=Form.COPY, assumed=True),
 )})
 """Every operator a graph may hold.
 
@@ -267,3 +386,6 @@ Options
     first); lstm, gru, rnn: reverse; detection_postprocess: classes, detections, regular;
     copy: of (what the file called it).
 """
+
+CLAMPS = tuple(name for name, operator in OPERATORS.items() if operator.clamps)
+"""Operators that may be a layer's `activation`."""

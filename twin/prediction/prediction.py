@@ -19,7 +19,7 @@ from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
 from twin.network.graph import Layer
-from twin.network.operators import is_alias, is_assumed, layer_macs, list_work
+from twin.network.operators import FUNCTION, is_alias, is_assumed, layer_macs, list_work
 from twin.prediction.certainty import Certainty
 from twin.prediction.host import price_on_core, runtime_prices
 from twin.prediction.structure import Call
@@ -319,7 +319,7 @@ def _predict_layers(deployment: Deployment,
             energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
             counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
             misses=cost.misses, live_bytes=live, epochs=cost.epochs, clocks_hz=clocks_hz,
-            repeats=layer.repeats, families=cost.families, called=layer.op == "function")
+            repeats=layer.repeats, families=cost.families, called=layer.op == FUNCTION)
 
 
 def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:

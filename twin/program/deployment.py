@@ -22,6 +22,7 @@ from twin.deployment.placement import Placement
 from twin.errors import UsageError
 from twin.image.compile.image_sizes import MemoryUse, share_memories
 from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import FUNCTION
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
@@ -320,7 +321,7 @@ def _make_graph(elf: Elf, wanted: Wanted, found: Found) -> Graph:
         options: dict[str, Any] = {"called": OUTSIDE if name == OUTSIDE
                                    else name_kind([run.family for run in runs]),
                                    "macs": sum(one.mac_lanes for one in traffic)}
-        layers.append(Layer(index=index, name=name, op="function", inputs=(2 * index,),
+        layers.append(Layer(index=index, name=name, op=FUNCTION, inputs=(2 * index,),
                             outputs=(2 * index + 1,), options=tuple(sorted(options.items()))))
     return Graph(name=_name_part(elf, wanted), source=str(elf.path), sha256=elf.sha256,
                  tensors=tuple(tensors), layers=tuple(layers), inputs=(), outputs=())

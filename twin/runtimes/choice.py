@@ -9,12 +9,9 @@ from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
+from twin.network.operators import OPERATORS, layer_macs
 from twin.runtimes.file import list_runtimes, load_runtime
 from twin.runtimes.runtime import Runtime
-
-WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected",
-            "batch_matmul", "svdf", "lstm", "gru", "rnn")
-"""Operators whose second input is weights."""
 
 INTEGERS = ("int4", "int8", "uint8", "int16")
 
@@ -145,7 +142,7 @@ def _note_default(runtime: Runtime, board: Board) -> tuple[str, ...]:
 
 def computing_layers(graph: Graph) -> list[Layer]:
     """Return the layers that do more than change a type."""
-    return [layer for layer in graph.layers if layer.op not in ("quantize", "dequantize")]
+    return [layer for layer in graph.layers if not OPERATORS[layer.op].converts]
 
 
 def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
@@ -173,7 +170,7 @@ def check_network(graph: Graph, runtime: Runtime) -> None:
     if runtime.unpacks_weights:
         return
     for layer in graph.layers:
-        if (layer.op in WEIGHTED and len(layer.inputs) > 1 and layer.inputs[1] >= 0
+        if (layer_macs(graph, layer) and len(layer.inputs) > 1 and layer.inputs[1] >= 0
                 and graph.tensors[layer.inputs[1]].dtype == "int4"):
             raise RuntimeRefusedError(
                 f"runtime {runtime.identity} has no kernel of {layer.op} on 4-bit weights; "
@@ -208,12 +205,12 @@ def check_layers(graph: Graph) -> None:
     BATCH_TO_SPACE_ND, which old exporters write for dilated convolutions, see a batch.
     """
     for layer in graph.layers:
-        if layer.op in WEIGHTED and graph.tensors[layer.outputs[0]].dtype == "uint16":
+        if layer_macs(graph, layer) and graph.tensors[layer.outputs[0]].dtype == "uint16":
             raise RuntimeRefusedError(
                 f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}: uint16 "
                 "activations run on no kernel library; accepted: int16, int8, uint8 or float32")
         weights = [graph.tensors[index] for index in layer.inputs[1:] if index >= 0]
-        if layer.op not in WEIGHTED or not weights or not weights[0].is_constant:
+        if not layer_macs(graph, layer) or not weights or not weights[0].is_constant:
             continue
         activations = graph.tensors[layer.inputs[0]]
         place = f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}"
@@ -230,7 +227,7 @@ def check_layers(graph: Graph) -> None:
 
 def float_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute float values; turning integers to float is no computing."""
-    return [layer for layer in graph.layers if layer.op != "dequantize"
+    return [layer for layer in graph.layers if not OPERATORS[layer.op].converts
             and graph.tensors[layer.outputs[0]].dtype == "float32"]
 
 

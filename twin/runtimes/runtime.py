@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Fact
 from twin.errors import RuntimeRefusedError
+from twin.network.operators import OPERATORS, Form
 from twin.runtimes.library import find_assumed, find_lowering, find_own
 from twin.runtimes.lowering import Lowering, assume
 from twin.runtimes.targets import CORE
@@ -23,8 +24,6 @@ FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "pool", "reduce
             "elementwise", "activation", "softmax", "data_movement", "recurrent", "quantize",
             COPY)
 """Operator families an efficiency can be stated for."""
-
-_ANY_TYPE = ("quantize", "dequantize", "reshape", "copy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +162,13 @@ class Runtime:
             return self._lower_learnt(self.learnt, op, dtype, isa)
         if self.is_compiled:
             return self._lower_compiled(op, dtype, isa)
-        foreign = dtype not in self.dtypes and op not in _ANY_TYPE
+        foreign = self._is_foreign(op, dtype)
         vectors = find_assumed(op, dtype, isa) if op in self.vectors_on_helium else None
         if vectors is not None:
             return vectors
         plain = isa == "armv8.1-m-mve" and op in self.scalar_on_helium
         portable = foreign or plain or dtype == "float32"
-        direct = self.direct_convolutions and op in ("conv_2d", "depthwise_conv_2d")
+        direct = self.direct_convolutions and OPERATORS[op].is_convolution
         names = ("reference",) if portable or direct else (self.library, "reference")
         lowering = find_lowering(names, op, dtype, isa)
         if self.counted is not None:
@@ -188,20 +187,27 @@ class Runtime:
         if foreign:
             return assume(lowering)
         if self.weight_passes is not None:
-            from twin.runtimes.lowering.passes import WEIGHTED, pass_weights
+            from twin.runtimes.lowering.passes import pass_weights
 
-            return pass_weights(lowering, self.weight_passes) if op in WEIGHTED else lowering
+            several = OPERATORS[op].sums_products
+            return pass_weights(lowering, self.weight_passes) if several else lowering
         return lowering
+
+    def _is_foreign(self, op: str, dtype: str) -> bool:
+        """Whether an operator computes in a type this does not name."""
+        operator = OPERATORS[op]
+        computes = not (operator.converts or operator.alias or operator.form is Form.COPY)
+        return dtype not in self.dtypes and computes
 
     def _lower_compiled(self, op: str, dtype: str, isa: str) -> Lowering:
         """Return how our own firmware runs an operator; refuse what it has no kernel for."""
         found = find_lowering((self.library,), op, dtype, isa)
         if found is None:
             raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
-        if dtype not in self.dtypes and op not in _ANY_TYPE:
+        if self._is_foreign(op, dtype):
             raise RuntimeRefusedError(f"runtime {self.identity} does not run {dtype} {op}; "
                                       f"it runs {', '.join(self.dtypes)}")
-        if self.tile_windows != 2 and op == "conv_2d" and dtype == "int8":
+        if self.tile_windows != 2 and dtype == "int8":
             from twin.runtimes.firmware import tile_scratch
 
             return tile_scratch(found, self.tile_windows)

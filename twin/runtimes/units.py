@@ -7,30 +7,11 @@ file, and the runtime's file names it: `offload.rules`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hwmodels.npu import MULTIPLYING, Npu, UnitKind, UnitWork
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import layer_macs
-
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "conv_2d": ("convolution",), "depthwise_conv_2d": ("depthwise", "convolution"),
-    "transpose_conv_2d": ("convolution",), "fully_connected": ("convolution",),
-    "average_pool_2d": ("pooling",), "max_pool_2d": ("pooling",), "mean": ("pooling",),
-    "add": ("arithmetic",), "sub": ("arithmetic",), "mul": ("arithmetic",),
-    "minimum": ("arithmetic",), "maximum": ("arithmetic",), "quantize": ("arithmetic",),
-    "relu": ("activation",), "relu6": ("activation",), "leaky_relu": ("activation",),
-    "prelu": ("activation",), "hard_swish": ("activation",), "logistic": ("activation",),
-    "tanh": ("activation",),
-}
-"""Roles of units that compute an operator, the one that fits best first."""
-
-SECOND_OPERAND = ("add", "sub", "mul", "minimum", "maximum", "prelu")
-"""Operators whose second input is streamed in."""
-
-WINDOWED = ("conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d")
-"""Operators that pad for themselves."""
+from twin.network.operators import OPERATORS, Form, layer_macs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +48,10 @@ class Work:
     loaded: bool = False
 
 
-def multiplies(layer: Layer) -> bool:
-    """Whether a layer multiplies and accumulates against weights."""
-    return any(role in MULTIPLYING for role in ROLES.get(layer.op, ()))
+def has_second_operand(layer: Layer) -> bool:
+    """Whether a layer has a second input that is streamed in: an activation, or a constant."""
+    return (OPERATORS[layer.op].form is Form.BROADCAST and len(layer.inputs) > 1
+            and layer.inputs[1] >= 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +74,11 @@ class UnitRules:
         graph : Graph
             The network.
         layer : Layer
-            Of an operator in `ROLES`.
+            Of an operator with roles.
         npu : Npu
             The accelerator.
         """
-        if not multiplies(layer) or (unit := self.find_unit(layer, npu)) is None:
+        if not self.multiplies(layer) or (unit := self.find_unit(layer, npu)) is None:
             return ""
         weights = graph.tensors[layer.inputs[1]]
         width = f"8x{DTYPE_BITS[weights.dtype]}"
@@ -110,12 +92,21 @@ class UnitRules:
         return ""
 
     def list_roles(self, layer: Layer) -> tuple[tuple[str, ...], ...]:
-        """Return the roles a layer needs units for; of each, any of several will do."""
-        return (ROLES[layer.op],)
+        """Return the roles a layer needs units for; of each, any of several will do.
+
+        Of the first is the unit that computes it. None: the compiler has no way to run it.
+        """
+        roles = OPERATORS[layer.op].roles
+        return (roles,) if roles else ()
+
+    def multiplies(self, layer: Layer) -> bool:
+        """Whether a layer multiplies and accumulates against weights."""
+        return any(role in MULTIPLYING for roles in self.list_roles(layer)[:1] for role in roles)
 
     def find_unit(self, layer: Layer, npu: Npu) -> UnitKind | None:
         """Return the units that compute a layer; None where the accelerator has none."""
-        return npu.unit_for(*ROLES.get(layer.op, ()))
+        roles = self.list_roles(layer)
+        return npu.unit_for(*roles[0]) if roles else None
 
     def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         """Return what a layer asks of the units.
@@ -125,14 +116,14 @@ class UnitRules:
         graph : Graph
             The network.
         layer : Layer
-            Of an operator in `ROLES`, with units for it.
+            Of an operator with roles, and units for them.
         npu : Npu
             The accelerator: how many units, at which rate.
         """
         unit = self.find_unit(layer, npu)
         assert unit is not None, "a layer without units stays on the host"
         operations = ((layer.op, 1),)
-        if not multiplies(layer):
+        if not self.multiplies(layer):
             return Work(units=(UnitWork(kind=unit.kind, ops=count_elements(graph, layer)),),
                         operations=operations)
         weights = graph.tensors[layer.inputs[1]]
@@ -146,13 +137,14 @@ class UnitRules:
 
     def joins(self, layer: Layer, reader: Layer) -> bool:
         """Whether a pad, or a change of 8-bit types, disappears into the layer that reads it."""
-        if layer.op == "pad":
-            return reader.op in WINDOWED
-        return layer.op == "quantize" and multiplies(reader)
+        before, behind = OPERATORS[layer.op], OPERATORS[reader.op]
+        if before.form is Form.PAD:
+            return behind.form is Form.WINDOW
+        return before.converts and (self.multiplies(reader) or behind.form is Form.PAD)
 
     def follows(self, layer: Layer) -> bool:
         """Whether a layer may share the epoch of the one it reads: element by element."""
-        return any(role in ("arithmetic", "activation") for role in ROLES.get(layer.op, ()))
+        return OPERATORS[layer.op].form in (Form.ELEMENTWISE, Form.BROADCAST)
 
 
 def count_elements(graph: Graph, layer: Layer) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from twin.network.graph import Graph
-from twin.network.operators import layer_macs
+from twin.network.operators import OPERATORS, Form, Operator, layer_macs
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
 
@@ -63,12 +64,12 @@ def _describe(graph: Graph) -> Character:
     macs = [layer_macs(graph, layer) for layer in graph.layers]
     total = max(1, sum(macs))
 
-    def share(operator: str) -> float:
+    def share(chosen: Callable[[Operator], bool]) -> float:
         return sum(count for layer, count in zip(graph.layers, macs, strict=True)
-                   if layer.op == operator) / total
+                   if chosen(OPERATORS[layer.op])) / total
 
     held = sum(tensor.size_bytes for tensor in graph.tensors if tensor.is_constant)
     moved = sum(graph.tensors[i].size_bytes for layer in graph.layers for i in layer.outputs)
-    return Character(macs=total, depthwise=share("depthwise_conv_2d"),
-                     dense=share("fully_connected"), bytes_per_mac=(held + moved) / total,
-                     layers=max(1, len(graph.layers)))
+    return Character(macs=total, depthwise=share(lambda operator: operator.is_depthwise),
+                     dense=share(lambda operator: operator.form is Form.PRODUCT),
+                     bytes_per_mac=(held + moved) / total, layers=max(1, len(graph.layers)))

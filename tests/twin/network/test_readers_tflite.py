@@ -20,7 +20,7 @@ from made_graphs import (
 from twin.errors import ModelError, UsageError
 from twin.network import zoo
 from twin.network.graph import Graph, Layer, Tensor, Window
-from twin.network.operators import graph_macs
+from twin.network.operators import graph_macs, list_states
 from twin.network.readers import read_model
 from twin.network.writers import tflite as writer
 from twin.network.writers.tflite import encode_tflite, write_tflite
@@ -77,7 +77,7 @@ def test_lstm_gates_are_stacked(tmp_path, monkeypatch):
     np.testing.assert_array_equal(weights.data, np.concatenate([gates[i] for i in (1, 2, 3, 4)]))
     np.testing.assert_array_equal(recurrent.data, np.concatenate([gates[i] for i in range(5, 9)]))
     assert bias.shape == (16,) and data.shape == (1, 7, 3)
-    assert back.states == back.layers[0].inputs[4:]
+    assert list_states(back) == back.layers[0].inputs[4:]
     assert graph_macs(back) == 7 * (16 * 3 + 16 * 4)
 
 

@@ -9,7 +9,7 @@ from twin.deployment.core import lower_network
 from twin.deployment.deployment import deploy
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.arithmetic import find_operation
-from twin.network.operators import graph_macs
+from twin.network.operators import graph_macs, list_states
 from twin.network.readers import read_model
 from twin.network.readers.tflite_control import MAX_TURNS
 from twin.network.writers.tflite import encode_tflite
@@ -129,7 +129,7 @@ def test_variables_of_a_stream_are_states(tmp_path):
     main.outputs = [main.operator("RELU", [new], (1, 4))]
     graph = read_model(write_subgraphs(tmp_path / "a.tflite", [main]))
     assert described(graph) == ["read_variable", "add", "assign_variable", "relu"]
-    assert len(graph.states) == 1
+    assert len(list_states(graph)) == 1
     assert predict(deploy(graph, "nucleo_l4r5zi", runtime="x-cube-ai")).time_us > 0
 
 

@@ -10,7 +10,6 @@ from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Loop, Operand
 from hwmodels.nest.stream import check_nests
 from hwmodels.nest.traffic import measure_traffic
-from twin.deployment.core import NAMES
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.network.operators import OPERATORS, PAIRED, UNARY
@@ -60,7 +59,8 @@ def find(op: str) -> Lowering:
 def lower(graph: Graph, layer: Layer, core: str = "thumb2", fpu: str | None = "") -> Kernel:
     isa, own_fpu, _ = CORES[core]
     lowering = find(layer.op)
-    names = NAMES.get(layer.op, tuple("input" if i == 0 else f"input{i + 1}" for i in range(9)))
+    names = OPERATORS[layer.op].operands or tuple(
+        "input" if i == 0 else f"input{i + 1}" for i in range(9))
     sizes = [(name, graph.tensors[place].size_bytes) for name, place in zip(
         names, layer.inputs, strict=False)]
     out = graph.tensors[layer.outputs[0]]

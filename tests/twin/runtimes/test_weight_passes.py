@@ -14,9 +14,9 @@ from hwmodels.kernel import Kernel
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import RuntimeRefusedError
+from twin.network.operators import OPERATORS
 from twin.network.zoo import build
 from twin.runtimes import load_runtime
-from twin.runtimes.lowering.passes import WEIGHTED
 
 BOARD = "stm32h747i_disco"
 CLOSED = ("x-cube-ai@10.0.0", "st-edge-ai@3.0.0")
@@ -29,7 +29,7 @@ def with_passes(deployment: Deployment, passes: int | None) -> Deployment:
 def kernels(deployment: Deployment) -> list[Kernel]:
     return [kernel for layer, group in zip(deployment.executed.layers, lower_network(deployment),
                                            strict=True)
-            if layer.op in WEIGHTED for kernel in group]
+            if OPERATORS[layer.op].sums_products for kernel in group]
 
 
 def read_bytes(kernel: Kernel) -> dict[str, tuple[int, int]]:

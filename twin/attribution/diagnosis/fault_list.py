@@ -26,6 +26,7 @@ from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN, Fault
 from twin.deployment.deployment import Deployment
 from twin.runtimes import load_runtime
 from twin.runtimes.file import list_runtimes
+from twin.runtimes.firmware import OUR_UNOPTIMISED
 
 WEAKER_ISA = {
     "armv7e-m": ("armv7-m",), "armv8-m-dsp": ("armv8-m",),
@@ -41,12 +42,8 @@ UNOPTIMISED_SD = 0.2
 """Logarithm of what -O0 costs the core over -O2, and its spread: assumed; kernels of this firmware
 take 8 to 14 times the cycles by layer (gcc 12.2, kws on an emulated Cortex-M4)."""
 
-OUR_UNOPTIMISED = (("conv_2d 1x1", 2.4), ("fully_connected", 2.55), ("conv_2d", 2.1),
-                   ("depthwise_conv_2d", 1.85), ("softmax", 1.15))
 OUR_UNOPTIMISED_SD = 0.1
-"""The same of our own firmware by family of kernels: instructions of -O0 over -O2 (gcc 12.2, kws
-and mobilenet_v1_0.25_32, counted in an emulator), and a tenth for loads and stores of the stack,
-which take longer than others: assumed."""
+"""Of our own firmware, whose kernels were counted: `OUR_UNOPTIMISED`."""
 
 OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 """The same of kernels that are not the optimised ones, whoever wrote them: assumed."""

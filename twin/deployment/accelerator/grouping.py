@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from hwmodels.npu import Npu
 from twin.deployment.placement import Fusion
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import is_alias
+from twin.network.operators import OPERATORS, Form, is_alias
 from twin.runtimes.offload import Offload
-from twin.runtimes.units import ROLES, SECOND_OPERAND, Work, multiplies
+from twin.runtimes.units import Work, has_second_operand
 
 GROUP_KINDS = ("epoch", "move", "host", "alias")
 """move: engines alone, stepped by the host."""
@@ -141,25 +141,19 @@ def explain_host(graph: Graph, layer: Layer, planner: Planner) -> str:
     wide = [dtype for dtype in types if DTYPE_BITS[dtype] != 8]
     if wide:
         return f"{wide[0]}, the NPU computes 8-bit integers"
-    moved = layer.op in offload.moved_operators
-    if layer.op in offload.host_operators or layer.repeats > 1 or not (moved or layer.op in ROLES):
+    moved, needed = layer.op in offload.moved_operators, offload.rules.list_roles(layer)
+    if layer.op in offload.host_operators or layer.repeats > 1 or not (moved or needed):
         return "no operator of the NPU"
     if not moved:
         if reason := offload.rules.explain_host(graph, layer, npu):
             return reason
-        lacking = [roles for roles in offload.rules.list_roles(layer)
-                   if npu.unit_for(*roles) is None]
+        lacking = [roles for roles in needed if npu.unit_for(*roles) is None]
         if lacking:
             return f"needs a unit for {' or '.join(lacking[0])}, there is none"
-    engines = _needed_engines(layer, npu)
+    # Input and result stream, and weights, unless they are staged, or a second operand.
+    weights = offload.rules.multiplies(layer) and npu.staging is None
+    engines = 3 if weights or has_second_operand(layer) else 2
     return f"needs {engines} stream engines of {npu.engines}" if engines > npu.engines else ""
-
-
-def _needed_engines(layer: Layer, npu: Npu) -> int:
-    """Count the engines a layer needs: input, result, and weights or a second operand."""
-    second = (multiplies(layer) and npu.staging is None) or (
-        layer.op in SECOND_OPERAND and len(layer.inputs) > 1 and layer.inputs[1] >= 0)
-    return 3 if second else 2
 
 
 class _Cut:
@@ -208,15 +202,14 @@ class _Cut:
 
     def joins_next(self, position: int) -> bool:
         """Whether a pad or a change of 8-bit types disappears into the layer that reads it."""
-        layer = self.graph.layers[position]
-        if layer.op not in ("pad", "quantize"):
-            return False
         follower = self.only_reader(position)
         if follower != position + 1 or self.reasons[follower]:
             return False
         reader = self.graph.layers[follower]
-        return self.rules.joins(layer, reader) or (
-            layer.op == "quantize" and reader.op == "pad" and self.joins_next(follower))
+        # What a pad hides in must be there itself: the pad joins the layer behind it.
+        pads = OPERATORS[reader.op].form is Form.PAD
+        return self.rules.joins(self.graph.layers[position], reader) and (
+            not pads or self.joins_next(follower))
 
     def extend_chain(self, position: int) -> tuple[int, ...]:
         """Return a layer and the element-wise ones after it that fit one epoch."""
@@ -257,6 +250,6 @@ class _Cut:
 
 def streamed_inputs(layer: Layer, made: Collection[int], work: Work) -> list[int]:
     """Tensors a layer of a chain streams in besides its weights; `made` in the chain itself."""
-    return [tensor_id for place, tensor_id in enumerate(layer.inputs[:2])
-            if tensor_id >= 0 and tensor_id not in made
-            and not (place and (layer.op not in SECOND_OPERAND or work.loaded))]
+    read = 2 if has_second_operand(layer) and not work.loaded else 1
+    return [tensor_id for tensor_id in layer.inputs[:read]
+            if tensor_id >= 0 and tensor_id not in made]

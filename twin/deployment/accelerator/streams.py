@@ -9,6 +9,7 @@ from dataclasses import replace
 from hwmodels.errors import BoardError
 from hwmodels.npu import Npu, Pool, StreamEngine
 from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import OPERATORS, Form
 from twin.runtimes.units import Work
 
 
@@ -80,7 +81,8 @@ def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list
     engines = []
     for piece_id in layer.outputs if split else inputs:
         piece = graph.tensors[piece_id]
-        moved = piece if layer.op != "resize_nearest" else graph.tensors[layer.outputs[0]]
+        resized = OPERATORS[layer.op].form is Form.RESIZE
+        moved = graph.tensors[layer.outputs[0]] if resized else piece
         run = _run_bytes(layer, piece)
         whole = run >= moved.size_bytes
         plain = StreamEngine(index=0, direction="out" if split else "in", interface="",
@@ -124,16 +126,13 @@ def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool,
 def _run_bytes(layer: Layer, piece: Tensor) -> int:
     """Bytes of a piece that stay side by side in the tensor it is part of."""
     element_bytes = max(1, piece.size_bytes // max(1, piece.elements))
-    if layer.op in ("concatenation", "split"):
-        axis = layer.option("axis", len(piece.shape) - 1)
-        return math.prod(piece.shape[axis:]) * element_bytes
-    if layer.op == "transpose":
-        perm = layer.option("perm", ())
+    axis, perm = layer.option("axis", len(piece.shape) - 1), layer.option("perm", ())
+    if perm:
         kept = 1
         for place in reversed(range(len(piece.shape))):
             if perm[place] != place:
                 break
             kept *= piece.shape[place]
         return kept * element_bytes
-    # Padding, slicing and upsampling keep a row of channels together.
-    return math.prod(piece.shape[-1:]) * element_bytes
+    # What has no axis keeps a row of channels together: padding, slicing, upsampling.
+    return math.prod(piece.shape[axis:]) * element_bytes

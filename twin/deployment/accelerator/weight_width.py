@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from twin.deployment.accelerator.grouping import Planner, explain_host
 from twin.network.graph import Graph
+from twin.network.operators import OPERATORS
 
 _WIDTHS = {4: "int4", 8: "int8"}
-_NARROWED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected")
 
 
 def narrow_weights(graph: Graph, bits: int, planner: Planner) -> Graph:
@@ -30,7 +30,8 @@ def narrow_weights(graph: Graph, bits: int, planner: Planner) -> Graph:
         model sees it. What it does to accuracy is not asked.
     """
     chosen = {layer.inputs[1] for layer in graph.layers
-              if layer.op in _NARROWED and not explain_host(graph, layer, planner)}
+              if OPERATORS[layer.op].filters is not None
+              and not explain_host(graph, layer, planner)}
     tensors = tuple(
         replace(tensor, dtype=_WIDTHS[bits])
         if position in chosen and tensor.is_constant and tensor.dtype in ("int8", "int4")

@@ -11,14 +11,12 @@ from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph, Layer
-from twin.network.operators import is_alias
+from twin.network.operators import OPERATORS, Form, is_alias
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.firmware import is_pointwise
 
 KERNELS = ("own", "cmsis-nn")
 """Whose kernels the image calls."""
-
-_WEIGHTED = ("conv_2d", "depthwise_conv_2d", "fully_connected")
 
 
 FIRMWARE: Runtime = load_runtime("firmware")
@@ -86,17 +84,18 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
     for position, layer in enumerate(graph.layers):
         if is_alias(layer):
             continue
-        if layer.op in _WEIGHTED:
+        operator = OPERATORS[layer.op]
+        if operator.filters is not None:
             plain = kernels == "cmsis-nn" and not _wants_sums(graph, layer, isa)
             _write_bias(graph, layer, position, image, content, readers, plain)
         if requantisation_bytes(graph, layer):
             _write_parameters(graph, layer, position, image, content, parameter_offset)
             parameter_offset += requantisation_bytes(graph, layer)
-        elif layer.op == "mean" and graph.tensors[layer.inputs[0]].dtype == "int8":
+        elif operator.form is Form.REDUCE and graph.tensors[layer.inputs[0]].dtype == "int8":
             requantisation, _, _ = parameters.averaging(graph, layer)
             image.table[position] = _append(content, np.concatenate(
                 [requantisation.multipliers, requantisation.shifts]))
-        table = _table(graph, layer)
+        table = parameters.find_table(graph, layer)
         if table is not None:
             image.table[position] = _append(content, table)
     return Image(content=bytes(content), planned_bytes=image.planned_bytes, weights=offsets,
@@ -107,7 +106,7 @@ def _wants_sums(graph: Graph, layer: Layer, isa: str) -> bool:
     """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
     if isa != "armv8.1-m-mve" or graph.tensors[layer.inputs[0]].dtype != "int8":
         return False
-    product = layer.op == "fully_connected" or is_pointwise(graph, layer)
+    product = OPERATORS[layer.op].form is Form.PRODUCT or is_pointwise(graph, layer)
     return product and len(weighted(graph, layer).multipliers) == 1
 
 
@@ -133,7 +132,7 @@ def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content
         from twin.network.arithmetic.floating import float_bias
 
         values = float_bias(graph, layer)
-    elif layer.op == "depthwise_conv_2d" or plain:
+    elif OPERATORS[layer.op].is_depthwise or plain:
         values = parameters.bias_values(graph, layer)
     else:
         values = parameters.folded_bias(graph, layer)
@@ -152,14 +151,3 @@ def _write_parameters(graph: Graph, layer: Layer, position: int, image: Image,
     values = np.concatenate([requantisation.multipliers, requantisation.shifts])
     content[offset:offset + values.nbytes] = values.tobytes()
     image.parameters[position] = offset
-
-
-def _table(graph: Graph, layer: Layer) -> np.ndarray | None:
-    """Table of a layer run by look-up, where it is one."""
-    if graph.tensors[layer.inputs[0]].dtype != "int8":
-        return None
-    if layer.op == "softmax":
-        return parameters.softmax_table(graph, layer)
-    if layer.op in parameters.LOOKUPS:
-        return parameters.lookup_table(graph, layer)
-    return None

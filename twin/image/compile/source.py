@@ -15,7 +15,7 @@ from twin.image.compile.calls import Context, emit_layer
 from twin.image.compile.plan import FIRMWARE, Image, lay_out_constants
 from twin.network.arithmetic.requantisation import single
 from twin.network.graph import Graph, Layer, Tensor
-from twin.network.operators import is_alias
+from twin.network.operators import OPERATORS, is_alias, list_states
 from twin.runtimes import load_runtime
 
 TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
@@ -75,10 +75,11 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int =
     RuntimeRefusedError
         When the firmware has no kernel for a layer, or the network several inputs or outputs.
     """
-    if len(graph.inputs) != 1 or len(graph.outputs) != 1 or graph.states:
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1 or list_states(graph):
         raise RuntimeRefusedError(f"{graph.source}: {len(graph.inputs)} inputs, "
-                                  f"{len(graph.outputs)} outputs, {len(graph.states)} states; the "
-                                  "firmware runs networks of one input, one output, no state")
+                                  f"{len(graph.outputs)} outputs, {len(list_states(graph))} "
+                                  "states; the firmware runs networks of one input, one output, "
+                                  "no state")
     runtime = load_runtime("cmsis-nn") if kernels == "cmsis-nn" else replace(
         FIRMWARE, tile_windows=tile)
     placement = plan_placement(graph, runtime, isa)
@@ -161,10 +162,11 @@ def _working_bytes(graph: Graph, layer: Layer) -> int:
     Depthwise with MVE takes four blocks of 124 channels. A release that asks for more is noticed on
     the board.
     """
-    if layer.op not in ("conv_2d", "depthwise_conv_2d"):
+    operator = OPERATORS[layer.op]
+    if not operator.is_convolution:
         return 0
     weights = graph.tensors[layer.inputs[1]]
-    if layer.op == "conv_2d":
+    if not operator.is_depthwise:
         return 4 * align(weights.elements // weights.shape[0], 8)
     taps = weights.elements // weights.shape[-1]
     return max(4 * 124 * taps, 2 * weights.elements) + 16

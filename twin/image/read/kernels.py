@@ -16,7 +16,7 @@ from twin.image.read.values import Value
 from twin.image.read.walk import Event, Step, Touch, Turns, Walker
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias, layer_macs
-from twin.runtimes.firmware import is_pointwise
+from twin.runtimes.firmware import FAMILIES, is_pointwise
 
 TABLE_ENTRIES = 256
 """Of a table that is looked up by int8 values."""
@@ -24,12 +24,6 @@ TABLE_ENTRIES = 256
 LINE_BYTES = 32
 """Of most cores' data caches."""
 
-_FAMILIES = {
-    "conv_2d": "conv", "depthwise_conv_2d": "depthwise", "fully_connected": "fully_connected",
-    "average_pool_2d": "pool", "max_pool_2d": "pool", "mean": "pool", "softmax": "softmax",
-    "add": "elementwise", "pad": "data_movement", "concatenation": "data_movement",
-    "quantize": "quantize", "dequantize": "quantize",
-}
 _CAUSES = {"copy_": "data_copy", "run_": "kernel_call"}
 """Cause of all blocks of a function, by how its name begins."""
 
@@ -94,7 +88,7 @@ def _read_kernel(walker: Walker, graph: Graph, layer: Layer, position: int,
     count_steps(events, 1, trips)
     functions = _functions_of(walker.image, trips)
     nests, operands = place_accesses(events, extents, memory_of)
-    family = _FAMILIES.get(layer.op, "activation")
+    family = FAMILIES.get(layer.op, "activation")
     if family == "conv" and is_pointwise(graph, layer):
         family = "pointwise"
     called = [one for one in functions if not one.name.startswith(("run_", "copy_"))]

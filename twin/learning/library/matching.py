@@ -11,24 +11,8 @@ from dataclasses import dataclass
 
 from twin.errors import NotTheSameError
 from twin.network.graph import Graph, Layer
-from twin.network.operators import is_alias, layer_macs
-from twin.runtimes.choice import WEIGHTED
+from twin.network.operators import OPERATORS, is_alias, layer_macs
 from twin.runtimes.counted.shapes import count_terms
-
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "conv_2d": ("conv", "matmul", "mat_mul", "dense", "gemm"),
-    "depthwise_conv_2d": ("depthwise", "dw"), "fully_connected": (
-        "fully", "dense", "vec_mat", "matmul", "mat_mul", "gemm"),
-    "softmax": ("softmax",), "average_pool_2d": ("pool", "mean"), "max_pool_2d": ("pool",),
-    "mean": ("mean", "reduce", "pool"), "add": ("add",), "sub": ("sub",), "mul": ("mul",),
-    "logistic": ("logistic", "sigmoid"), "tanh": ("tanh",), "pad": ("pad",),
-    "concatenation": ("concat",), "quantize": ("quant",), "dequantize": ("quant",),
-    "reshape": ("reshape",), "reshape_copy": ("reshape",), "transpose": ("transpose",),
-    "svdf": ("svdf",), "lstm": ("lstm",),
-    "relu": ("relu",), "relu6": ("relu",), "hard_swish": ("swish",),
-    "batch_matmul": ("matmul", "mat_mul"), "transpose_conv_2d": ("transpose", "conv"),
-}
-"""What names of functions that run an operator have in them, in small letters."""
 
 LEAST, MOST = 0.4, 3.0
 """Products a layer's code computes over those of the network, inside the border and with it: zero
@@ -111,7 +95,7 @@ def _follow(moves: Mapping[tuple[int, int], str], layers: int,
 
 
 def _drop(graph: Graph, layer: Layer) -> float:
-    if layer.op in WEIGHTED:
+    if layer_macs(graph, layer):
         return _NEVER
     return 0.0 if is_alias(layer) else _LEFT_OUT
 
@@ -119,20 +103,22 @@ def _drop(graph: Graph, layer: Layer) -> float:
 def _leave(ran: Ran, graph: Graph) -> float:
     """Return what leaving out a layer of the program counts: one of many products is none to."""
     least = min((count_terms(graph, layer).get("mac", layer_macs(graph, layer))
-                 for layer in graph.layers if layer.op in WEIGHTED), default=0)
+                 for layer in graph.layers if layer_macs(graph, layer)), default=0)
     return _NEVER if least and ran.macs > least else _LEFT_OUT
 
 
 def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool) -> float:
-    if is_alias(layer) and layer.op not in KINDS:
+    own = OPERATORS[layer.op].words
+    if is_alias(layer) and not own:
         return _NEVER
     text = " ".join((ran.name, *ran.functions)).lower()
-    named = any(word in text for word in KINDS.get(layer.op, (layer.op,)))
+    named = any(word in text for word in own or (layer.op,))
     score = _ALIKE if named else _POSSIBLE / 2
-    others = {word for op, words in KINDS.items() if op != layer.op for word in words}
+    others = {word for name, operator in OPERATORS.items() if name != layer.op
+              for word in operator.words}
     if not named and any(word in ran.name.lower() for word in others):
         score = 2 * _LEFT_OUT - 1
-    if layer.op not in WEIGHTED:
+    if not layer_macs(graph, layer):
         return score
     if not counting:
         return score if named or score > 0 else _NEVER
@@ -146,10 +132,10 @@ def _say(graph: Graph, ran: Sequence[Ran], counting: bool, where: str) -> str:
     """Name the first layer of products that has no counterpart in what is left."""
     products = [one for one in ran if any(
         _agree(graph, layer, one, counting) > _NEVER / 2
-        for layer in graph.layers if layer.op in WEIGHTED)]
+        for layer in graph.layers if layer_macs(graph, layer))]
     left = list(products)
     for layer in graph.layers:
-        if layer.op not in WEIGHTED:
+        if not layer_macs(graph, layer):
             continue
         place = next((at for at, one in enumerate(left)
                       if _agree(graph, layer, one, counting) > _NEVER / 2), None)

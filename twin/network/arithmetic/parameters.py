@@ -137,6 +137,15 @@ def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
     return requantisation, -positions * zero_point, positions
 
 
+def find_table(graph: Graph, layer: Layer) -> np.ndarray | None:
+    """Return the table an int8 layer is run by, where it is one that looks up."""
+    if graph.tensors[layer.inputs[0]].dtype != "int8":
+        return None
+    if layer.op == "softmax":
+        return softmax_table(graph, layer)
+    return lookup_table(graph, layer) if layer.op in LOOKUPS else None
+
+
 def softmax_table(graph: Graph, layer: Layer) -> np.ndarray:
     """Exponentials by the difference to the row's greatest value; uint32, shape (256,).
 

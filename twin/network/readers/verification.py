@@ -14,7 +14,7 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
-from twin.network.operators import OPERATORS, PAIRED, UNARY
+from twin.network.operators import OPERATORS, Form, list_states
 from twin.network.readers.budget import check_operators
 
 MAX_ELEMENTS = 2**40
@@ -55,7 +55,8 @@ def verify_graph(graph: Graph) -> Graph:
     _verify_connections(graph)
     for layer in graph.layers:
         try:
-            CHECKS.get(layer.op, _nothing_to_check)(graph, layer)
+            form = OPERATORS[layer.op].form
+            CHECKS.get(layer.op, _FORMS.get(form, _nothing_to_check))(graph, layer)
         except (_Mismatch, IndexError) as mismatch:
             raise ModelError(f"{graph.source}: operator {layer.index} {layer.op} "
                              f"{layer.name!r}: {_reason(mismatch)}") from None
@@ -96,7 +97,7 @@ def _verify_tensor(tensor: Tensor) -> None:
 
 def _verify_connections(graph: Graph) -> None:
     count = len(graph.tensors)
-    available = set(graph.inputs) | set(graph.states)
+    available = set(graph.inputs) | set(list_states(graph))
     available.update(i for i, tensor in enumerate(graph.tensors) if tensor.is_constant)
     written: set[int] = set()
     for layer in graph.layers:
@@ -376,31 +377,26 @@ def _check_detection(graph: Graph, layer: Layer) -> None:
     _expect("anchors", inputs[2], (boxes, 4))
 
 
-def _nothing_to_check(graph: Graph, layer: Layer) -> None:
-    pass
-
-
 CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
     "conv_2d": _check_conv, "depthwise_conv_2d": _check_depthwise,
-    "transpose_conv_2d": _check_transpose_conv, "fully_connected": _check_fully_connected,
-    "batch_matmul": _check_batch_matmul,
-    "average_pool_2d": _check_pool, "max_pool_2d": _check_pool,
-    **dict.fromkeys(("mean", "reduce_max", "reduce_min", "sum"), _check_reduction),
-    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "prelu", *PAIRED),
-                    _check_broadcast),
-    **dict.fromkeys(("reshape", "logistic", "relu", "relu6", "leaky_relu", "hard_swish", "tanh",
-                     "quantize", "dequantize", "cast", "space_to_depth", "depth_to_space",
-                     "read_variable", "assign_variable", *UNARY), _check_same_elements),
-    **dict.fromkeys(("softmax", "log_softmax", "l2_normalization", "cumsum"), _check_same_shape),
+    "transpose_conv_2d": _check_transpose_conv, "batch_matmul": _check_batch_matmul,
+    **dict.fromkeys(("space_to_depth", "depth_to_space", "read_variable", "assign_variable"),
+                    _check_same_elements),
+    "cumsum": _check_same_shape,
     "select": partial(_check_broadcast, count=3), "gather": _check_gather,
     "arg_max": _check_choice, "arg_min": _check_choice,
     "pack": _check_pieces, "unpack": _check_pieces,
     "tile": _check_repetition, "broadcast_to": _check_repetition,
-    "concatenation": _check_concatenation, "split": _check_split, "slice": _check_slice,
-    "pad": _check_pad, "transpose": _check_transpose,
-    "resize_nearest": _check_resize, "resize_bilinear": _check_resize,
-    "svdf": _check_svdf, "top_k": _check_top,
-    **dict.fromkeys(("lstm", "gru", "rnn"), _check_recurrent),
+    "split": _check_split, "slice": _check_slice, "svdf": _check_svdf, "top_k": _check_top,
     "non_max_suppression": _check_suppression, "detection_postprocess": _check_detection,
 }
-"""What each operator's shapes must satisfy."""
+"""What an operator's shapes must satisfy, where its form does not say it all."""
+
+_FORMS: Mapping[Form, Callable[[Graph, Layer], None]] = {
+    Form.WINDOW: _check_pool, Form.PRODUCT: _check_fully_connected,
+    Form.ELEMENTWISE: _check_same_elements, Form.ROWS: _check_same_shape,
+    Form.RESHAPE: _check_same_elements, Form.BROADCAST: _check_broadcast,
+    Form.REDUCE: _check_reduction, Form.RESIZE: _check_resize, Form.JOIN: _check_concatenation,
+    Form.PAD: _check_pad, Form.PERMUTE: _check_transpose, Form.RECURRENT: _check_recurrent,
+}
+"""The same by form."""

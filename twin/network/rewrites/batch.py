@@ -5,6 +5,7 @@ from __future__ import annotations
 from hwmodels.quantities import read_count
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph
+from twin.network.operators import list_states
 from twin.network.rewrites.rewrite import Rewrite
 from twin.network.rewrites.shapes import infer_shapes
 
@@ -25,7 +26,7 @@ def change_batch(graph: Graph, batch: int) -> Graph:
     Figures are of the whole batch: all its inputs.
     """
     said = f"network.batch={batch}"
-    if graph.states:
+    if list_states(graph):
         raise NotApplicableError(f"{said}: {graph.name} keeps states between inferences; the "
                                  "inputs of a batch would share them")
     shapes = {i: graph.tensors[i].shape for i in graph.inputs}

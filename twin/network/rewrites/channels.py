@@ -13,17 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from twin.network.graph import Graph, Layer, Tensor
-from twin.network.operators import PAIRED, UNARY
+from twin.network.operators import OPERATORS, Form, list_states
 from twin.network.rewrites.dead_channels import narrow_tensor, shared_constants
-
-PRODUCERS = ("conv_2d", "transpose_conv_2d", "fully_connected")
-"""Operators whose output channels are filters of their own."""
-
-_CHANNELWISE = ("average_pool_2d", "max_pool_2d", "relu", "relu6", "leaky_relu", "hard_swish",
-                "tanh", "logistic", "quantize", "dequantize", "cast", "resize_nearest",
-                "resize_bilinear", *UNARY)
-_JOINED = ("add", "sub", "mul", "minimum", "maximum", "prelu", "select", *PAIRED)
-_REDUCED = ("mean", "sum", "reduce_max", "reduce_min")
 
 
 @dataclass(slots=True)
@@ -85,14 +76,15 @@ class Channels:
 def trace_channels(graph: Graph) -> Channels:
     """Give the channels of a graph numbers, and join those that go together."""
     channels = Channels(graph=graph)
-    for tensor_id in (*graph.inputs, *graph.states):
+    for tensor_id in (*graph.inputs, *list_states(graph)):
         channels.numbers[tensor_id] = channels.fresh(_width(graph.tensors[tensor_id]), frozen=True)
     shared = shared_constants(graph)
     for layer in graph.layers:
-        follow = _RULES.get(layer.op, _freeze)
-        if not shared.isdisjoint(layer.inputs) and (
-                layer.op in PRODUCERS or layer.op == "depthwise_conv_2d"):
-            follow = _freeze
+        operator = OPERATORS[layer.op]
+        follow = _RULES.get(operator.form, _freeze)
+        if operator.filters is not None:
+            alone = shared.isdisjoint(layer.inputs)
+            follow = _freeze if not alone else _filter_each if operator.is_depthwise else _produce
         follow(channels, layer)
     for tensor_id in graph.outputs:
         channels.freeze(tensor_id)
@@ -122,7 +114,7 @@ def drop_channels(channels: Channels, gone: set[int]) -> Graph:
     for layer in graph.layers:
         _narrow_constants(channels, layer, narrow)
     layers = tuple(replace(layer, groups=tensors[layer.inputs[0]].shape[3])
-                   if layer.op == "depthwise_conv_2d" else layer for layer in graph.layers)
+                   if OPERATORS[layer.op].is_depthwise else layer for layer in graph.layers)
     return replace(graph, tensors=tuple(tensors), layers=layers)
 
 
@@ -130,14 +122,15 @@ def _narrow_constants(channels: Channels, layer: Layer,
                       narrow: Callable[[int, int, np.ndarray], None]) -> None:
     graph, output = channels.graph, channels.numbers[layer.outputs[0]]
     bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
-    if layer.op in PRODUCERS and layer.index in channels.columns:
+    operator = OPERATORS[layer.op]
+    if layer.index in channels.columns:
         narrow(layer.inputs[1], 0, output)
         narrow(layer.inputs[1], -1, channels.columns[layer.index])
         narrow(bias, 0, output)
-    elif layer.op == "depthwise_conv_2d":
+    elif operator.is_depthwise:
         narrow(layer.inputs[1], 3, output)
         narrow(bias, 0, output)
-    elif layer.op in _JOINED:
+    elif operator.form is Form.BROADCAST:
         for tensor_id in layer.inputs:
             tensor = graph.tensors[tensor_id]
             if tensor.is_constant and _width(tensor) == len(output) > 1:
@@ -251,9 +244,9 @@ def _transpose(channels: Channels, layer: Layer) -> None:
     (_keep if perm and perm[-1] == len(perm) - 1 else _freeze)(channels, layer)
 
 
-_RULES: dict[str, Callable[[Channels, Layer], None]] = {
-    **dict.fromkeys(PRODUCERS, _produce), "depthwise_conv_2d": _filter_each,
-    **dict.fromkeys(_CHANNELWISE, _keep), **dict.fromkeys(_JOINED, _join_all),
-    **dict.fromkeys(_REDUCED, _reduce), "concatenation": _concatenate, "reshape": _reshape,
-    "pad": _pad, "transpose": _transpose,
+_RULES: dict[Form, Callable[[Channels, Layer], None]] = {
+    **dict.fromkeys((Form.WINDOW, Form.ELEMENTWISE, Form.RESIZE), _keep),
+    Form.BROADCAST: _join_all, Form.REDUCE: _reduce, Form.JOIN: _concatenate,
+    Form.RESHAPE: _reshape, Form.PAD: _pad, Form.PERMUTE: _transpose,
 }
+"""Of operators without filters."""

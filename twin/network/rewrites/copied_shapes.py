@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from twin.network.graph import Graph
+from twin.network.operators import RESHAPE, RESHAPE_COPY
 
 
 def copy_shapes(graph: Graph) -> Graph:
@@ -25,9 +26,9 @@ def copy_shapes(graph: Graph) -> Graph:
     ----------
     tensorflow/tflite-micro, tensorflow/lite/micro/kernels/reshape.cc: memcpy unless in place.
     """
-    if not any(layer.op == "reshape" for layer in graph.layers):
+    if not any(layer.op == RESHAPE for layer in graph.layers):
         return graph
-    layers = tuple(replace(layer, op="reshape_copy") if layer.op == "reshape" else layer
+    layers = tuple(replace(layer, op=RESHAPE_COPY) if layer.op == RESHAPE else layer
                    for layer in graph.layers)
     return replace(graph, layers=layers,
                    sha256=hashlib.sha256(f"{graph.sha256}:copied shapes".encode()).hexdigest())

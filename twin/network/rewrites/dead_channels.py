@@ -11,10 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Quantization, Tensor
-
-_CHANNELWISE = {"average_pool_2d", "max_pool_2d", "relu", "relu6", "quantize", "dequantize",
-                "mean", "reduce_max"}
-"""Operators that treat every channel by itself, hold no constants, and turn zero into zero."""
+from twin.network.operators import CLAMPS, OPERATORS, Form
 
 Masks = dict[int, np.ndarray]
 """A boolean per channel (last axis) of a tensor, by tensor index."""
@@ -54,7 +51,7 @@ def drop_dead_channels(graph: Graph) -> Graph:
         edit.narrow(tensor_id, -1, gone)
     layers = tuple(
         replace(layer, groups=edit.tensors[layer.inputs[0]].shape[3])
-        if layer.op == "depthwise_conv_2d" else layer for layer in graph.layers)
+        if OPERATORS[layer.op].is_depthwise else layer for layer in graph.layers)
     return Graph(
         name=graph.name, source=graph.source, tensors=tuple(edit.tensors), layers=layers,
         inputs=graph.inputs, outputs=graph.outputs, notes=graph.notes,
@@ -85,7 +82,7 @@ def _zero_channels(graph: Graph) -> Masks:
 def _clamped(graph: Graph, layer: Layer) -> np.ndarray:
     """Output channels at which a sum of products of zero comes out as real zero."""
     output = graph.tensors[layer.outputs[0]]
-    if layer.op not in ("conv_2d", "fully_connected", "depthwise_conv_2d"):
+    if not OPERATORS[layer.op].sums_products:
         return np.ones(output.shape[-1], bool)
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
         return np.ones(output.shape[-1], bool)
@@ -96,7 +93,7 @@ def _clamped(graph: Graph, layer: Layer) -> np.ndarray:
 
 
 def _clamps_at_zero(output: Tensor, activation: str | None) -> bool:
-    if activation in ("relu", "relu6"):
+    if activation in CLAMPS:
         return True
     lowest = -(1 << DTYPE_BITS[output.dtype] - 1) if output.dtype.startswith("int") else None
     return (activation is None and output.quantization is not None
@@ -168,7 +165,8 @@ def _values(graph: Graph, layer: Layer, place: int) -> np.ndarray:
 
 def _mixes_channels(graph: Graph, layer: Layer) -> bool:
     """Whether the layer is a dense product whose zero weights can be seen."""
-    if layer.op not in ("conv_2d", "fully_connected") or layer.groups != 1:
+    operator = OPERATORS[layer.op]
+    if not operator.sums_products or operator.is_depthwise or layer.groups != 1:
         return False
     weights = graph.tensors[layer.inputs[1]]
     # A stored zero is a real zero only where the zero point is zero.
@@ -181,14 +179,16 @@ def _keeps_channels(graph: Graph, layer: Layer) -> bool:
     source, output = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
     if not source or not output or source[-1] != output[-1]:
         return False
-    if layer.op == "depthwise_conv_2d":
+    operator = OPERATORS[layer.op]
+    if operator.is_depthwise:
         return graph.tensors[layer.inputs[1]].is_constant
-    if layer.op == "reshape":
+    if operator.alias:
         return graph.tensors[layer.inputs[0]].elements == source[-1]
-    if layer.op in ("mean", "reduce_max"):
+    if operator.form is Form.REDUCE:
         return len(source) - 1 not in layer.option("axes", ())
     per_channel = (graph.tensors[i].quantization for i in (layer.inputs[0], layer.outputs[0]))
-    return layer.op in _CHANNELWISE and all(q is None or q.axis is None for q in per_channel)
+    zero_stays = operator.is_pool or operator.clamps or operator.converts
+    return zero_stays and all(q is None or q.axis is None for q in per_channel)
 
 
 def shared_constants(graph: Graph) -> set[int]:
@@ -212,10 +212,11 @@ class _Edit:
     def narrow_constants(self, layer: Layer, gone_in: np.ndarray | None,
                          gone_out: np.ndarray | None) -> None:
         """Narrow a layer's weights and bias to the channels that stay."""
-        if layer.op not in ("conv_2d", "fully_connected", "depthwise_conv_2d"):
+        operator = OPERATORS[layer.op]
+        if not operator.sums_products:
             return
         weights, *bias = (i for i in layer.inputs[1:3] if i >= 0)
-        if layer.op == "depthwise_conv_2d":
+        if operator.is_depthwise:
             self.narrow(weights, 3, gone_out)
         else:
             self.narrow(weights, 0, gone_out)

@@ -6,8 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from twin.network.graph import Graph, Layer
-
-_CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
+from twin.network.operators import OPERATORS, RESHAPE, Form
 
 
 def fuse_padding(graph: Graph) -> Graph:
@@ -36,7 +35,7 @@ def fuse_padding(graph: Graph) -> Graph:
         for tensor_id in layer.inputs:
             readers.setdefault(tensor_id, []).append(layer)
     fused = {layer.outputs[0]: layer for layer in graph.layers
-             if layer.op == "pad" and _can_be_fused(graph, layer, readers)}
+             if OPERATORS[layer.op].form is Form.PAD and _can_be_fused(graph, layer, readers)}
     if not fused:
         return graph
     tensors = list(graph.tensors)
@@ -45,7 +44,7 @@ def fuse_padding(graph: Graph) -> Graph:
         if layer.outputs[0] in fused:
             output = layer.outputs[0]
             tensors[output] = replace(tensors[output], shape=tensors[layer.inputs[0]].shape)
-            layers[position] = replace(layer, op="reshape", options=())
+            layers[position] = replace(layer, op=RESHAPE, options=())
         elif layer.inputs and layer.inputs[0] in fused:
             assert layer.window is not None
             amounts = dict(fused[layer.inputs[0]].options)["paddings"]
@@ -70,8 +69,9 @@ def _can_be_fused(graph: Graph, layer: Layer, readers: dict[int, list[Layer]]) -
 def _pads_for_itself(graph: Graph, reader: Layer, tensor_id: int) -> bool:
     if reader.inputs[0] != tensor_id or tensor_id in reader.inputs[1:]:
         return False
-    if reader.op == "max_pool_2d":
+    operator = OPERATORS[reader.op]
+    if operator.takes_largest:
         tensor = graph.tensors[tensor_id]
         return (tensor.dtype == "int8" and tensor.quantization is not None
                 and tensor.quantization.zero_points == (-128,))
-    return reader.op in _CONVOLUTIONS
+    return operator.is_convolution

@@ -14,25 +14,19 @@ import numpy as np
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
+from twin.network.operators import ADD, CLAMPS, OPERATORS, PAD
 from twin.network.rewrites.numbers import quantise_bias, real_values
 from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
 
 KINDS = ("activation", "pad", "add", "all", "none")
-
-_ACTIVATED = ("conv_2d", "depthwise_conv_2d", "fully_connected", "add", "mul", "sub",
-              "average_pool_2d", "max_pool_2d")
-_CLAMPS = ("relu", "relu6")
-_WINDOWED = ("conv_2d", "depthwise_conv_2d")
-_CONSTANT_SUMS = ("conv_2d", "depthwise_conv_2d", "fully_connected")
-
 
 def fuse_activations(graph: Graph) -> Graph:
     """Let layers clamp what they write, where a rectifier is all that reads it."""
     readers, gone = find_readers(graph), dict[int, Layer]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
-        if (layer.op in _ACTIVATED and layer.activation is None and reader is not None
-                and reader.op in _CLAMPS):
+        if (OPERATORS[layer.op].fuses_clamp and layer.activation is None and reader is not None
+                and reader.op in CLAMPS):
             gone[layer.index] = reader
     dropped = {reader.index for reader in gone.values()}
     return _or_same(graph, dropped, lambda: rebuild(graph, graph.tensors, (
@@ -52,7 +46,7 @@ def fuse_pads(graph: Graph) -> Graph:
     readers, windows, dropped = find_readers(graph), dict[int, Window](), dict[int, int]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
-        if layer.op != "pad" or reader is None or reader.op not in _WINDOWED:
+        if layer.op != PAD or reader is None or not OPERATORS[reader.op].is_convolution:
             continue
         window = _pad_window(graph, layer, reader)
         if window is not None and reader.inputs[0] == layer.outputs[0]:
@@ -92,8 +86,8 @@ def fuse_sums(graph: Graph) -> Graph:
     joined, dropped = dict[int, Layer](), set[int]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
-        if (layer.op not in _CONSTANT_SUMS or layer.activation is not None or reader is None
-                or reader.op != "add" or layer.index in joined):
+        if (not OPERATORS[layer.op].sums_products or layer.activation is not None
+                or reader is None or reader.op != ADD or layer.index in joined):
             continue
         constant = next((i for i in reader.inputs if tensors[i].is_constant), None)
         bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
@@ -105,7 +99,7 @@ def fuse_sums(graph: Graph) -> Graph:
         tensors[bias] = _sum_bias(tensors, layer, bias, constant)
         joined[layer.index] = replace(layer, outputs=reader.outputs, activation=reader.activation)
         dropped.add(reader.index)
-    if not dropped and any(layer.op == "add" for layer in graph.layers):
+    if not dropped and any(layer.op == ADD for layer in graph.layers):
         raise NotApplicableError(
             f"network.fusion=add: the sums of {graph.name} are of two activations; no kernel "
             "library of a core adds while it convolves (neural-art chains them in an epoch by "
@@ -142,19 +136,20 @@ def take_apart(graph: Graph) -> Graph:
 
     for layer in graph.layers:
         window, padded = layer.window, layer
-        if layer.op in _WINDOWED and window is not None and any(window.padding):
+        if OPERATORS[layer.op].is_convolution and window is not None and any(window.padding):
             top, bottom, left, right = window.padding
             batch, height, width, channels = tensors[layer.inputs[0]].shape
             made = between(layer, (batch, height + top + bottom, width + left + right, channels),
                            layer.inputs[0], "pad")
-            layers.append(Layer(index=0, name=f"{layer.name}/pad", op="pad",
+            layers.append(Layer(index=0, name=f"{layer.name}/pad", op=PAD,
                                 inputs=(layer.inputs[0],), outputs=(made,), options=(
                                     ("mode", "constant"),
                                     ("paddings", ((0, 0), (top, bottom), (left, right), (0, 0))),
                                     ("value", 0.0))))
             padded = replace(layer, inputs=(made, *layer.inputs[1:]),
                              window=replace(window, padding=(0, 0, 0, 0)))
-        if layer.activation in _CLAMPS and layer.op in _ACTIVATED:
+        if layer.activation is not None and layer.activation in CLAMPS and (
+                OPERATORS[layer.op].fuses_clamp):
             made = between(layer, tensors[layer.outputs[0]].shape, layer.outputs[0], "sum")
             layers.append(replace(padded, activation=None, outputs=(made,)))
             layers.append(Layer(index=0, name=layer.name, op=layer.activation, inputs=(made,),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer
+from twin.network.operators import TRANSPOSE
 from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
 
 LAYOUTS = ("channels_last", "channels_first")
@@ -24,7 +25,7 @@ def feed_channels_last(graph: Graph) -> Graph:
     readers = find_readers(graph)
     inputs, outputs, dropped = list(graph.inputs), list(graph.outputs), set[int]()
     for layer in graph.layers:
-        if layer.op != "transpose" or len(layer.option("perm", ())) != 4:
+        if layer.op != TRANSPOSE or len(layer.option("perm", ())) != 4:
             continue
         source, target = layer.inputs[0], layer.outputs[0]
         if source in inputs and len(readers[source]) == 1:
@@ -65,7 +66,7 @@ def feed_channels_first(graph: Graph) -> Graph:
                 continue
             turned = add(tensor_id, tuple(shape[axis] for axis in _TO_FIRST))
             read, written = (turned, tensor_id) if edge is inputs else (tensor_id, turned)
-            layers.append(Layer(index=0, name=tensors[written].name, op="transpose",
+            layers.append(Layer(index=0, name=tensors[written].name, op=TRANSPOSE,
                                 inputs=(read,), outputs=(written,), options=(("perm", perm),)))
             edge[place] = turned
     if not (first or last):
@@ -76,7 +77,7 @@ def feed_channels_first(graph: Graph) -> Graph:
 
 
 def _values(graph: Graph) -> tuple[str, ...]:
-    return ("channels_last",) if any(layer.op == "transpose" for layer in graph.layers) else ()
+    return ("channels_last",) if any(layer.op == TRANSPOSE for layer in graph.layers) else ()
 
 
 REWRITE = Rewrite(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -124,8 +123,3 @@ def activation_scale(dtype: str, low: float, high: float) -> Quantization:
     zero = round(-128 - low / scale)
     return Quantization(scales=(float(np.float32(scale)),),
                         zero_points=(max(-128, min(127, zero)),))
-
-
-def channel_axis(op: str, shape: Sequence[int]) -> int | None:
-    """Return the axis of a weight tensor its output channels are along."""
-    return len(shape) - 1 if op == "depthwise_conv_2d" else 0

@@ -14,16 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
-from twin.network.operators import is_alias
+from twin.network.operators import CONCATENATION, OPERATORS, PAD, SLICE, Form, is_alias
 from twin.network.rewrites.rewrite import Rewrite, rebuild
 
 MOST = 16
 """Patches along a side at most."""
 
-_WINDOWED = ("conv_2d", "depthwise_conv_2d")
-_POOLS = ("max_pool_2d", "average_pool_2d")
-_POINTWISE = ("relu", "relu6", "leaky_relu", "hard_swish")
-_SUMS = ("add", "sub", "mul")
 _FORM = re.compile(r"(\d{1,9})(?:x(\d{1,9}))?(?::(\d{1,9}))?")
 
 Span = tuple[int, int]
@@ -127,12 +123,14 @@ def _is_split(graph: Graph, layer: Layer, made: set[int]) -> bool:
     read = [i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant]
     if not set(read) <= made or len(layer.outputs) != 1:
         return False
-    if layer.op in _SUMS:
+    operator = OPERATORS[layer.op]
+    if operator.form is Form.BROADCAST:
         shape = graph.tensors[layer.outputs[0]].shape
         return len(read) == len(layer.inputs) and all(
             graph.tensors[i].shape == shape for i in read)
-    plain = layer.op in _POOLS and layer.window is not None and not any(layer.window.padding)
-    return read == [layer.inputs[0]] and (layer.op in (*_WINDOWED, *_POINTWISE) or plain)
+    plain = operator.is_pool and layer.window is not None and not any(layer.window.padding)
+    return read == [layer.inputs[0]] and (
+        operator.is_convolution or operator.form is Form.ELEMENTWISE or plain)
 
 
 @dataclass(slots=True)
@@ -204,7 +202,7 @@ class _Split:
                                         self.tensors[source].shape[3]))
         begin = (0, rows[0] - held[0][0], columns[0] - held[1][0], 0)
         self.layers.append(Layer(
-            index=0, name=name, op="slice", inputs=(source,), outputs=(made,),
+            index=0, name=name, op=SLICE, inputs=(source,), outputs=(made,),
             options=(("begin", begin), ("strides", (1, 1, 1, 1)))))
         return made
 
@@ -220,7 +218,7 @@ class _Split:
         channels = self.graph.tensors[like].shape[3]
         made = self._add(like, f"{label}/{layer.name}",
                          (1, after[0][1] - after[0][0], after[1][1] - after[1][0], channels))
-        inputs = (source, *(sources[1:] if layer.op in _SUMS else layer.inputs[1:]))
+        inputs = (source, *(sources[1:] if len(sources) > 1 else layer.inputs[1:]))
         self.layers.append(replace(layer, name=f"{label}/{layer.name}", window=window,
                                    inputs=inputs, outputs=(made,)))
         return made
@@ -238,7 +236,7 @@ class _Split:
         made = self._add(source, f"{label}/{layer.name}/pad",
                          (1, height + sum(pads[0]), width + sum(pads[1]), channels))
         self.layers.append(Layer(
-            index=0, name=f"{label}/{layer.name}/pad", op="pad", inputs=(source,),
+            index=0, name=f"{label}/{layer.name}/pad", op=PAD, inputs=(source,),
             outputs=(made,), options=(("mode", "constant"),
                                       ("paddings", ((0, 0), pads[0], pads[1], (0, 0))),
                                       ("value", 0.0))))
@@ -254,7 +252,7 @@ class _Split:
         shape[axis] = sum(self.tensors[part].shape[axis] for part in parts)
         if into is None:
             into = self._add(parts[0], f"{self.tensors[parts[0]].name}/joined", tuple(shape))
-        self.layers.append(Layer(index=0, name=self.tensors[into].name, op="concatenation",
+        self.layers.append(Layer(index=0, name=self.tensors[into].name, op=CONCATENATION,
                                  inputs=tuple(parts), outputs=(into,), options=(("axis", axis),)))
         return into
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.operators import CLAMPS, COPY, OPERATORS, Form
 from twin.network.rewrites.numbers import (
     activation_scale,
-    channel_axis,
     quantise_bias,
     quantise_weights,
     range_of,
@@ -21,15 +21,8 @@ from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, re
 
 PRECISIONS = ("int8", "int16x8", "float32", "float16")
 
-WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected")
-
 _STORED = ("int8", "uint8", "int16")
 _FLOATS = ("float32", "float16")
-_FIXED = {"softmax": (0.0, 255 / 256), "logistic": (0.0, 255 / 256), "tanh": (-1.0, 127 / 128)}
-"""Range of the output of operators that demand one."""
-_KEPT = ("reshape", "max_pool_2d", "average_pool_2d", "pad", "transpose", "slice", "split",
-         "resize_nearest")
-"""Operators whose output has the scale of what they read."""
 _ASSUMED = (-4.0, 4.0)
 """Range of an activation nobody measured (assumed): costs do not depend on it, outputs do."""
 
@@ -62,7 +55,7 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
     present = _present(graph)
     if precision == present:
         raise NotApplicableError(f"{said}: {graph.name} computes in it already")
-    if any(layer.op in ("svdf", "lstm", "gru", "rnn") for layer in graph.layers):
+    if any(OPERATORS[layer.op].form is Form.RECURRENT for layer in graph.layers):
         raise NotApplicableError(f"{said}: {graph.name} has recurrent layers, whose inner scales "
                                  "are not converted")
     if precision in _FLOATS:
@@ -79,7 +72,7 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
 def _present(graph: Graph) -> str:
     """Return what most layers of a network compute in, as `PRECISIONS` names it."""
     found = [graph.tensors[layer.outputs[0]].dtype for layer in graph.layers
-             if layer.op not in ("quantize", "dequantize")]
+             if not OPERATORS[layer.op].converts]
     most = max(sorted(set(found)), key=found.count, default="")
     return {"int16": "int16x8", "uint8": "uint8"}.get(most, most)
 
@@ -90,12 +83,12 @@ def _to_float(graph: Graph, dtype: str) -> Graph:
     layers = []
     for layer in graph.layers:
         inputs = tuple(renamed.get(i, i) for i in layer.inputs)
-        if layer.op in ("quantize", "dequantize") and layer.outputs[0] not in graph.outputs:
+        converts = OPERATORS[layer.op].converts
+        if converts and layer.outputs[0] not in graph.outputs:
             renamed[layer.outputs[0]] = inputs[0]
             continue
-        layers.append(replace(layer, inputs=inputs,
-                              op="copy" if layer.op in ("quantize", "dequantize") else layer.op))
-    if layers and layers[-1].op == "copy":
+        layers.append(replace(layer, inputs=inputs, op=COPY if converts else layer.op))
+    if layers and layers[-1].op == COPY:
         last = layers.pop()
         renamed[last.outputs[0]] = last.inputs[0]
     return rebuild(graph, (_float_tensor(tensor, dtype) for tensor in graph.tensors), layers,
@@ -133,34 +126,34 @@ def _store_output(tensors: list[Tensor], layer: Layer, place: int, dtype: str,
                   ranges: Ranges) -> Tensor:
     tensor, i = tensors[layer.outputs[place]], layer.outputs[place]
     source = tensors[layer.inputs[0]]
-    if layer.op in _KEPT and source.dtype == dtype:
+    operator = OPERATORS[layer.op]
+    if operator.keeps_scale and source.dtype == dtype:
         return replace(tensor, dtype=dtype, quantization=source.quantization)
-    if layer.op in _FIXED and dtype == "int8":
-        low, high = _FIXED[layer.op]
+    if operator.span is not None and dtype == "int8":
+        low, high = operator.span
         return replace(tensor, dtype=dtype, quantization=Quantization(
-            scales=((high - low) / 255,), zero_points=(0 if layer.op == "tanh" else -128,)))
-    if layer.op in _FIXED:
+            scales=((high - low) / 255,), zero_points=(0 if low else -128,)))
+    if operator.span is not None:
         return replace(tensor, dtype=dtype, quantization=Quantization(
             scales=(1 / 32768,), zero_points=(0,)))
-    rectified = (0.0, 6.0) if layer.activation in ("relu", "relu6") else _ASSUMED
+    rectified = (0.0, 6.0) if layer.activation in CLAMPS else _ASSUMED
     return _store(tensor, dtype, ranges.get(i, rectified))
 
 
 def _store_constants(tensors: list[Tensor], layer: Layer, dtype: str) -> None:
     """Quantise what a layer reads besides activations."""
-    source = tensors[layer.inputs[0]]
+    source, axis = tensors[layer.inputs[0]], OPERATORS[layer.op].filters
     for place, i in enumerate(layer.inputs):
-        if i < 0 or not tensors[i].is_constant or (layer.op in WEIGHTED and place == 2):
+        if i < 0 or not tensors[i].is_constant or (axis is not None and place == 2):
             continue
         tensor = tensors[i]
-        if layer.op in WEIGHTED and place == 1:
+        if axis is not None and place == 1:
             if tensor.dtype not in ("int8", "int4"):
-                tensors[i] = quantise_weights(tensor, "int8",
-                                              channel_axis(layer.op, tensor.shape))
+                tensors[i] = quantise_weights(tensor, "int8", axis)
         elif tensor.dtype in (*_STORED, "float32") and (
                 tensor.dtype != dtype):
             tensors[i] = quantise_weights(tensor, dtype, None)
-    bias = layer.inputs[2] if layer.op in WEIGHTED and len(layer.inputs) > 2 else -1
+    bias = layer.inputs[2] if axis is not None and len(layer.inputs) > 2 else -1
     if bias < 0 or not tensors[bias].is_constant or source.quantization is None:
         return
     weights = tensors[layer.inputs[1]].quantization
@@ -209,7 +202,7 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
     shared = {i for i, readers in find_readers(graph).items() if len(readers) > 1}
     changed = 0
     for layer in graph.layers:
-        if layer.op not in WEIGHTED or layer.inputs[1] in shared:
+        if OPERATORS[layer.op].filters is None or layer.inputs[1] in shared:
             continue
         weights, source = tensors[layer.inputs[1]], tensors[layer.inputs[0]].quantization
         if not weights.is_constant or weights.quantization is None or source is None or (

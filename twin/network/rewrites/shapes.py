@@ -10,11 +10,9 @@ import numpy as np
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer, Window, same_padding
-from twin.network.operators import PAIRED, UNARY
+from twin.network.operators import OPERATORS, Form
 
 Shape = tuple[int, ...]
-
-_POOLS = ("average_pool_2d", "max_pool_2d")
 
 
 def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
@@ -50,7 +48,8 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
             layers.append(layer)
             continue
         try:
-            changed, written = _RULES.get(layer.op, _refuse)(graph, layer, old, new)
+            changed, written = _RULES.get(OPERATORS[layer.op].form, _refuse)(
+                graph, layer, old, new)
             if any(size < 1 for shape in written for size in shape):
                 raise _NoRoomError("its window is larger than what is left of the image")
         except _NoRoomError as reason:
@@ -83,21 +82,21 @@ def _refuse(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
 def _slide(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
            ) -> tuple[Layer, list[Shape]]:
     assert layer.window is not None
-    window = layer.window
+    window, pools = layer.window, OPERATORS[layer.op].is_pool
     kernel, padding = list(window.kernel), list(window.padding)
     for place in (0, 1):
         was, now = old[0][place + 1], new[0][place + 1]
         pads = (padding[2 * place], padding[2 * place + 1])
         if was == now:
             continue
-        if layer.op in _POOLS and kernel[place] == was and not any(pads):
+        if pools and kernel[place] == was and not any(pads):
             kernel[place] = now
         elif any(pads) and pads == same_padding(was, kernel[place], window.stride[place],
                                                 window.dilation[place]):
             padding[2 * place:2 * place + 2] = same_padding(
                 now, kernel[place], window.stride[place], window.dilation[place])
     global_stride = tuple(
-        size if layer.op in _POOLS and window.stride[place] == old[0][place + 1]
+        size if pools and window.stride[place] == old[0][place + 1]
         and kernel[place] == new[0][place + 1] else window.stride[place]
         for place, size in enumerate(new[0][1:3]))
     slid = Window(kernel=(kernel[0], kernel[1]), stride=(global_stride[0], global_stride[1]),
@@ -216,16 +215,9 @@ def _split(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
     return layer, written
 
 
-_RULES: dict[str, Rule] = {
-    **dict.fromkeys(("conv_2d", "depthwise_conv_2d", *_POOLS), _slide),
-    "fully_connected": _connect, "reshape": _reshape, "reshape_copy": _reshape,
-    **dict.fromkeys(("relu", "relu6", "leaky_relu", "hard_swish", "tanh", "logistic", "softmax",
-                     "log_softmax", "l2_normalization", "quantize", "dequantize", "cast",
-                     *UNARY), _same),
-    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "prelu", "select", *PAIRED),
-                    _broadcast),
-    "concatenation": _concatenate, "pad": _pad, "transpose": _transpose,
-    **dict.fromkeys(("mean", "sum", "reduce_max", "reduce_min"), _reduce),
-    **dict.fromkeys(("resize_nearest", "resize_bilinear"), _resize),
-    **dict.fromkeys(("split", "slice"), _split),
+_RULES: dict[Form, Rule] = {
+    Form.WINDOW: _slide, Form.PRODUCT: _connect, Form.RESHAPE: _reshape,
+    Form.ELEMENTWISE: _same, Form.ROWS: _same, Form.BROADCAST: _broadcast,
+    Form.JOIN: _concatenate, Form.PAD: _pad, Form.PERMUTE: _transpose, Form.REDUCE: _reduce,
+    Form.RESIZE: _resize, Form.CUT: _split,
 }

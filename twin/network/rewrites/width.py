@@ -10,7 +10,7 @@ import numpy as np
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Tensor
-from twin.network.rewrites.channels import PRODUCERS, Channels, drop_channels, trace_channels
+from twin.network.rewrites.channels import Channels, drop_channels, trace_channels
 from twin.network.rewrites.rewrite import Rewrite, read_share
 
 DIVISOR = 8
@@ -157,7 +157,7 @@ def _norms(channels: Channels) -> tuple[dict[int, float], dict[int, set[int]]]:
     norms: dict[int, float] = {}
     writers: dict[int, set[int]] = {}
     for layer in graph.layers:
-        if layer.op not in PRODUCERS or layer.index not in channels.columns:
+        if layer.index not in channels.columns:
             continue
         filters = _filter_norms(graph.tensors[layer.inputs[1]])
         for root, norm in zip(channels.roots(channels.numbers[layer.outputs[0]]), filters,

@@ -17,6 +17,7 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.operators import list_states
 from twin.network.readers.tflite import DTYPES, IDENTIFIER
 from twin.network.writers.model_file import replace_file
 from twin.network.writers.tflite_operators import ENCODERS, Encoded
@@ -79,8 +80,8 @@ def encode_tflite(graph: Graph) -> bytes:
     encoded = [_encode_layer(output, layer) for layer in graph.layers]
     builder = output.builder
     buffers = _write_buffers(output)
-    numbers = _buffer_numbers(output.tensors)
-    tensors = [_write_tensor(builder, tensor, numbers[i], variable=i in graph.states)
+    numbers, states = _buffer_numbers(output.tensors), list_states(graph)
+    tensors = [_write_tensor(builder, tensor, numbers[i], variable=i in states)
                for i, tensor in enumerate(output.tensors)]
     codes = sorted({layer.builtin for layer in encoded})
     operators = [_write_operator(builder, layer, codes.index(layer.builtin))

@@ -13,6 +13,7 @@ from hwmodels.quantities import (
     format_number,
     significant,
 )
+from twin.network.operators import OPERATORS
 from twin.prediction.ledger import (
     Ledger,
     cycles_by_clock,
@@ -35,14 +36,6 @@ from twin.reports.tables.layout import (
     spaced,
 )
 from twin.reports.tables.parts import Console, Content, Group, Table, Text
-
-_SHORT_OPS = {"depthwise_conv_2d": "depthwise", "transpose_conv_2d": "deconv",
-              "fully_connected": "dense", "average_pool_2d": "avg_pool",
-              "max_pool_2d": "max_pool", "concatenation": "concat", "conv_2d": "conv",
-              "resize_nearest": "resize", "resize_bilinear": "resize",
-              "batch_matmul": "matmul", "detection_postprocess": "detections",
-              "non_max_suppression": "suppression", "squared_difference": "square_diff"}
-"""Names of operators where the terminal is narrow."""
 
 LONGEST = 20
 """Characters of a function's name there."""
@@ -196,7 +189,8 @@ _NARROW: tuple[_Column, ...] = (
 
 def _shorten(layer: LayerPrediction) -> str:
     """Return what a row is called where the terminal is narrow."""
-    name = _SHORT_OPS.get(layer.label, layer.label)
+    short = OPERATORS[layer.label].short if OPERATORS.is_ours(layer.label) else ""
+    name = short or layer.label
     return name if len(name) <= LONGEST or not layer.called else f"{name[:LONGEST - 3]}..."
 
 

@@ -45,7 +45,13 @@ def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
 
 
 def tile_scratch(lowering: Lowering, windows: int) -> Lowering:
-    """Return a convolution that copies so many windows at a time, of two as it stands."""
+    """Return a convolution that copies so many windows at a time, of two as it stands.
+
+    Any other lowering is returned as it is.
+    """
+    if lowering.scratch_bytes is not convolution_scratch_bytes:
+        return lowering
+
     def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
         return convolution_scratch_bytes(graph, layer, isa) // 2 * windows
 
@@ -80,3 +86,17 @@ KERNELS: Kernels = {
     "tanh": {"c": _COMPILED},
 }
 """Operators by name: those `twin.image.compile.calls` writes."""
+
+FAMILIES = {
+    "conv_2d": "conv", "depthwise_conv_2d": "depthwise", "fully_connected": "fully_connected",
+    "average_pool_2d": "pool", "max_pool_2d": "pool", "mean": "pool", "softmax": "softmax",
+    "add": "elementwise", "pad": "data_movement", "concatenation": "data_movement",
+    "quantize": "quantize", "dequantize": "quantize",
+}
+"""Family of an operator's kernel; of any other it is "activation"."""
+
+OUR_UNOPTIMISED = (("conv_2d 1x1", 2.4), ("fully_connected", 2.55), ("conv_2d", 2.1),
+                   ("depthwise_conv_2d", 1.85), ("softmax", 1.15))
+"""Instructions of -O0 over -O2 by how a kernel is labelled (gcc 12.2, kws and
+mobilenet_v1_0.25_32, counted in an emulator), and a tenth for loads and stores of the stack, which
+take longer than others: assumed."""

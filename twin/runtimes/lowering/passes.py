@@ -9,9 +9,6 @@ from hwmodels.kernel import Access, Kernel, Loop, Nest
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Lowering, Site
 
-WEIGHTED = ("conv_2d", "depthwise_conv_2d", "fully_connected")
-"""Operators whose weights serve many outputs of one call."""
-
 _OPERAND = "weights"
 _WORD_BYTES = 4
 
@@ -22,7 +19,7 @@ def pass_weights(lowering: Lowering, passes: int) -> Lowering:
     Parameters
     ----------
     lowering : Lowering
-        Of an operator of `WEIGHTED`.
+        Of an operator whose weights serve many outputs of one call.
     passes : int
         How often all weights of the layer leave their memory.
 

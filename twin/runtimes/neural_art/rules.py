@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from hwmodels.npu import Npu, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import layer_macs
-from twin.runtimes.units import SECOND_OPERAND, UnitRules, Work, count_elements, multiplies
+from twin.network.operators import OPERATORS, layer_macs
+from twin.runtimes.units import UnitRules, Work, count_elements, has_second_operand
 
 DEPTHWISE_FORMS = ("native", "grouped")
 """native: channel by channel; grouped: as dense convolutions of eight channels, block-diagonal."""
@@ -75,11 +75,12 @@ class NeuralArt(UnitRules):
     def list_roles(self, layer: Layer) -> tuple[tuple[str, ...], ...]:
         """Return the roles a layer needs: an arithmetic unit adds a bias, and takes slopes."""
         own = super(NeuralArt, self).list_roles(layer)
-        return (*own, ("arithmetic",)) if multiplies(layer) or layer.op == "prelu" else own
+        slopes = layer.op == "prelu"
+        return (*own, ("arithmetic",)) if slopes or OPERATORS[layer.op].filters is not None else own
 
     def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         """Return what a layer asks of the units; its compute cycles are with ideal memory."""
-        if multiplies(layer):
+        if self.multiplies(layer):
             return self._plan_convolution(graph, layer, npu)
         elements = count_elements(graph, layer)
         held = self._count_held(graph, layer)
@@ -97,7 +98,7 @@ class NeuralArt(UnitRules):
 
     def _count_held(self, graph: Graph, layer: Layer) -> int:
         """Values of a constant second operand that a unit holds; 0: none, or it is streamed."""
-        if layer.op not in SECOND_OPERAND or len(layer.inputs) < 2 or layer.inputs[1] < 0:
+        if not has_second_operand(layer):
             return 0
         operand = graph.tensors[layer.inputs[1]]
         channels = graph.tensors[layer.outputs[0]].shape[-1]
