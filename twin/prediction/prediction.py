@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
+from hwmodels.quantities import list_first
 from hwmodels.simulator import add_background
 from twin.deployment.costs import (
     Coverage,
@@ -29,6 +30,9 @@ TEMPERATURES = ("warm", "cold")
 
 _SHOWN = 12
 """Layers a warning names one by one."""
+
+MOST_ON_HOST = 0.5
+"""Share of the time on an accelerator's host above which a warning says why (assumed)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,16 +344,11 @@ def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
     return merge_bills([prepared, make_bill(copied, prices)]) if copied.lines else prepared
 
 
-def _list_some(names: list[str]) -> str:
-    """Return names as one line; of many the first and how many more."""
-    more = len(names) - _SHOWN
-    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_SHOWN])} and {more} more"
-
-
 def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
               temperature: str) -> tuple[str, ...]:
     runtime = deployment.runtime
     warnings = [*deployment.notes, *deployment.target.remarks(deployment, temperature)]
+    warnings += _describe_host(deployment.plan.reasons, layers)
     if runtime.structure == "assumed":
         warnings.append(f"structural assumption: {runtime.identity} is closed; "
                         + deployment.target.borrowed)
@@ -363,7 +362,7 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     assumed = [str(layer.index) for layer in layers if layer.assumed]
     if assumed:
         warnings.append("assumed: no source or data stands behind the cost of layer"
-                        f"{'s' if len(assumed) > 1 else ''} {_list_some(assumed)}")
+                        f"{'s' if len(assumed) > 1 else ''} {list_first(assumed, _SHOWN)}")
     after = deployment.executed
     if after is not deployment.graph:
         live = sum(layer_macs(after, layer) for layer in after.layers)
@@ -384,6 +383,22 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     elif deployment.board.power.idle_mw is not None:
         warnings.append(say_above_idle(deployment.board.power.idle_mw))
     return tuple(warnings)
+
+
+def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) -> list[str]:
+    """Say why most of the time passes on an accelerator's host, where it does."""
+    spent_us: dict[str, float] = {}
+    for layer, reason in zip(layers, reasons, strict=False):
+        if reason:
+            spent_us[reason] = spent_us.get(reason, 0.0) + layer.time_us
+    host_us, total_us = sum(spent_us.values()), sum(layer.time_us for layer in layers)
+    if host_us <= MOST_ON_HOST * total_us:
+        return []
+    reason = max(spent_us, key=lambda one: spent_us[one])
+    where = [str(layer.index) for layer, other in zip(layers, reasons, strict=True)
+             if other == reason]
+    return [f"{host_us / total_us:.0%} of the time passes on the host, most of it in layer"
+            f"{'s' if len(where) > 1 else ''} {list_first(where, _SHOWN)}: {reason}"]
 
 
 def say_above_idle(idle_mw: float) -> str:

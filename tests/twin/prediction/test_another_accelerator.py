@@ -89,6 +89,17 @@ def test_layers_it_cannot_run_say_why():
     assert small["conv_2d"] == "36,864 bytes of weights, WEIGHTS holds 16,384"
 
 
+def test_a_host_that_takes_most_of_the_time_is_a_warning():
+    plain = predict(deploy("ic", "tile_evk", runtime=RUNTIME))
+    (told,) = [text for text in plain.warnings if "of the time" in text]
+    assert told == ("97% of the time passes on the host, most of it in layers 3, 7, 11: "
+                    "needs 3 stream engines of 2")
+    board = change_board(load_board("tile_evk"), {"npu.engines": 3})
+    better = predict(deploy("ic", board, runtime=RUNTIME))
+    assert 10 * better.time_us < plain.time_us
+    assert not any("of the time" in text for text in better.warnings)
+
+
 def test_without_a_staging_pool_weights_stream_beside_the_input():
     board = change_board(load_board("tile_evk"), {
         "npu.engines": 3, "npu.pools.WEIGHTS.staging": "false"})
@@ -159,6 +170,29 @@ def test_rules_of_one_s_own_are_a_class_the_runtime_names(tmp_path, monkeypatch)
     plan = plan_of(deploy("ic", "tile_evk", runtime="own"))
     assert "averages more than 20 elements" in plan.grouping.reasons
     assert all(len(group.layers) == 1 for group in plan.grouping.groups)
+
+
+def test_a_compiler_s_rules_say_what_it_runs_whatever_the_operator_s_roles(tmp_path, monkeypatch):
+    (tmp_path / "soft_rules.py").write_text(textwrap.dedent("""
+        from dataclasses import dataclass
+        from twin.runtimes.units import UnitRules
+
+        @dataclass(frozen=True, kw_only=True)
+        class Softer(UnitRules):
+            def list_roles(self, layer):
+                if layer.op == "average_pool_2d":
+                    return ()
+                return (("activation",),) if layer.op == "softmax" else super().list_roles(layer)
+    """))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
+    runtime_file(tmp_path, rules="soft_rules:Softer", host_operators=[])
+    prediction = predict(deploy("ic", "tile_evk", runtime="own"))
+    reasons = {layer.op: reason for layer, reason in zip(
+        prediction.layers, prediction.deployment.plan.reasons, strict=True)}
+    assert (reasons["softmax"], reasons["average_pool_2d"]) == ("", "no operator of the NPU")
+    (epoch,) = epochs_of(prediction, prediction.layers[-1].index)
+    assert [(unit.kind, unit.ops) for unit in epoch.run.epoch.units] == [("LANES", 10)]
 
 
 def test_a_field_of_rules_is_a_number_or_one_of_some_words(tmp_path, monkeypatch):
