@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from twin.attribution.side import Part, Side
-from twin.network.operators import OPERATORS, Form
+from twin.network.operators import Form, list_form
 
 Pair = tuple[Part | None, Part | None]
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "depthwise": ("depthwise",), "pointwise": ("conv",), "softmax": ("softmax",),
     "conv": ("conv",), "fully_connected": ("conv", "fully", "dense", "matmul", "gemm"),
-    "pool": ("pool", "mean"), "recurrent": tuple(
-        name for name, operator in OPERATORS.items() if operator.form is Form.RECURRENT)}
+    "pool": ("pool", "mean"),
+    "recurrent": list_form(Form.RECURRENT)}
 """What an operator's name has in it, by what a program's layer is called; others may be any. A
 convolution of 1x1 is a matrix product in many libraries."""
 

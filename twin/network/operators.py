@@ -1,11 +1,33 @@
-"""The operators a graph is made of: what each computes, holds and moves."""
+"""The operators a graph is made of: what each computes, holds and moves.
+
+Layouts and inputs
+    Activations are NHWC. conv_2d: data, weights [out, kh, kw, in / groups], bias;
+    depthwise_conv_2d: data, weights [1, kh, kw, in x multiplier], bias; transpose_conv_2d: data,
+    weights [out, kh, kw, in], bias; fully_connected: data, weights [out, in], bias; prelu: data,
+    slopes; svdf: data, weights_feature [units x rank, in], weights_time [units x rank, memory],
+    bias, state; lstm, gru and rnn: data, weights [gates x hidden, in], recurrent weights
+    [gates x hidden, hidden], bias [gates x hidden], hidden state, cell state (lstm). lstm gates
+    are ordered input, forget, cell, output; gru update, reset, hidden; results are all steps or
+    the last, then last states. gather_nd and scatter_nd: data, places (and what is written);
+    non_max_suppression: boxes, scores; detection_postprocess: boxes, scores, anchors;
+    assign_variable: value. Shapes, axes and amounts are options, never inputs.
+Options
+    mean, reduce_max, reduce_min, sum: axes, keep_dims; concatenation, split, softmax, arg_max,
+    arg_min, pack, unpack, gather, top_k: axis (never negative); space_to_depth, depth_to_space:
+    block; space_to_batch_nd: block, paddings; batch_to_space_nd: block, crops; softmax: beta;
+    slice: begin, strides; pad: paddings, mode, value; transpose: perm; leaky_relu: alpha; resize_*:
+    align_corners, half_pixel_centers; batch_matmul: adj_x, adj_y; svdf: rank; average_pool_2d:
+    count_include_pad; clip: low, high (absent: none); depth_to_space: order (crd: channels split
+    first); lstm, gru, rnn: reverse; detection_postprocess: classes, detections, regular;
+    copy: of (what the file called it).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, auto
-from functools import lru_cache
+from enum import Enum
+from functools import lru_cache, partial
 from typing import Any
 
 from hwmodels.errors import ExtensionError
@@ -14,23 +36,22 @@ from twin.network.graph import Graph, Layer, Tensor
 
 
 class Form(Enum):
-    """How what an operator writes follows from what it reads."""
+    """How what an operator writes follows from what it reads.
 
-    WINDOW = auto()  # of what a window sees that slides over rows and columns
-    PRODUCT = auto()  # each row times a matrix
-    ELEMENTWISE = auto()  # each element of one operand by itself
-    BROADCAST = auto()  # elements of several operands, which broadcast
-    ROWS = auto()  # each row as a whole; the shape stays
-    REDUCE = auto()  # without the axes of the option `axes`
-    RESIZE = auto()  # rows and columns repeated, left out or interpolated
-    JOIN = auto()  # operands side by side along the option `axis`
-    CUT = auto()  # a part of the operand, or several
-    PAD = auto()  # the operand with a border
-    PERMUTE = auto()  # axes in the order of the option `perm`
-    RESHAPE = auto()  # the same elements in the same order
-    COPY = auto()  # an operator nobody knows, taken for a copy
-    RECURRENT = auto()  # steps in sequence with a state between them
-    OTHER = auto()  # rewrites leave such layers alone
+    Notes
+    -----
+    WINDOW: of what a window sees that slides over rows and columns; PRODUCT: each row times a
+    matrix; ELEMENTWISE: each element of one operand by itself; BROADCAST: elements of several
+    operands, which broadcast; ROWS: each row as a whole, the shape stays; REDUCE: without the axes
+    of the option `axes`; RESIZE: rows and columns repeated, left out or interpolated; JOIN:
+    operands side by side along the option `axis`; CUT: a part of the operand, or several; PAD: the
+    operand with a border; PERMUTE: axes in the order of the option `perm`; RESHAPE: the same
+    elements in the same order; COPY: an operator nobody knows, taken for a copy; RECURRENT: steps
+    in sequence with a state between them; OTHER: rewrites leave such layers alone.
+    """
+
+    (WINDOW, PRODUCT, ELEMENTWISE, BROADCAST, ROWS, REDUCE, RESIZE, JOIN, CUT, PAD, PERMUTE,
+     RESHAPE, COPY, RECURRENT, OTHER) = range(15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +94,8 @@ class Operator:
         No published measurement stands behind the cost of this operator.
     short : str
         Its name where a terminal is narrow; "": the name.
-    words : tuple of str
-        Parts of the names of functions that compute it, in small letters; empty: the name.
+    words : str
+        Parts of the names of functions that compute it, by spaces, in small letters; "": the name.
     """
 
     name: str
@@ -94,7 +115,7 @@ class Operator:
     alias: bool = False
     assumed: bool = False
     short: str = ""
-    words: tuple[str, ...] = ()
+    words: str = ""
 
     @property
     def is_convolution(self) -> bool:
@@ -115,6 +136,11 @@ class Operator:
     def sums_products(self) -> bool:
         """Whether each output is a sum over weights (a transposed convolution scatters instead)."""
         return self.filters is not None and self.form is not Form.OTHER
+
+
+def list_form(*forms: Form) -> tuple[str, ...]:
+    """Return the project's operators of some forms."""
+    return tuple(name for name, operator in OPERATORS.items() if operator.form in forms)
 
 
 def layer_macs(graph: Graph, layer: Layer) -> int:
@@ -290,102 +316,73 @@ def _row(name: str, macs: Callable[[Graph, Layer], int] = _nothing, form: Form =
     return Operator(name=name, macs=macs, form=form, **traits)
 
 
-_WEIGHTED: dict[str, Any] = {"parameters": (1, 2), "operands": ("input", "weights", "bias")}
-_CONVOLUTION: dict[str, Any] = {**_WEIGHTED, "form": Form.WINDOW, "fuses_clamp": True}
-_POOL: dict[str, Any] = {"form": Form.WINDOW, "roles": ("pooling",), "fuses_clamp": True,
-                         "keeps_scale": True}
-_SUM: dict[str, Any] = {"form": Form.BROADCAST, "roles": ("arithmetic",), "fuses_clamp": True}
-_ACTIVATION: dict[str, Any] = {"form": Form.ELEMENTWISE, "roles": ("activation",)}
-_RECURRENT: dict[str, Any] = {
-    "form": Form.RECURRENT, "parameters": (1, 2, 3), "states": (4,), "assumed": True,
-    "operands": ("input", "weights", "weights2", "bias", "state")}
-_RESIZE: dict[str, Any] = {"form": Form.RESIZE, "short": "resize", "assumed": True}
+_weighted = partial(_row, parameters=(1, 2), operands=("input", "weights", "bias"),
+                    roles=("convolution",), filters=0)
+_convolution = partial(_weighted, form=Form.WINDOW, fuses_clamp=True)
+_pool = partial(_row, form=Form.WINDOW, roles=("pooling",), fuses_clamp=True, keeps_scale=True)
+_reduction = partial(_row, form=Form.REDUCE)
+_pair = partial(_row, form=Form.BROADCAST, roles=("arithmetic",))
+_activation = partial(_row, form=Form.ELEMENTWISE, roles=("activation",))
+_recurrent = partial(_row, form=Form.RECURRENT, parameters=(1, 2, 3), states=(4,), assumed=True,
+                     operands=("input", "weights", "weights2", "bias", "state"))
+_guess = partial(_row, assumed=True)
+_resize = partial(_guess, form=Form.RESIZE, short="resize")
 
 OPERATORS = Operators({operator.name: operator for operator in (
     _row(FUNCTION, _stated_macs),
-    _row("conv_2d", _conv_macs, **_CONVOLUTION, filters=0, roles=("convolution",), short="conv",
-         words=("conv", "matmul", "mat_mul", "dense", "gemm")),
-    _row("depthwise_conv_2d", _depthwise_macs, **_CONVOLUTION, filters=3,
-         roles=("depthwise", "convolution"), short="depthwise", words=("depthwise", "dw")),
-    _row("transpose_conv_2d", _transpose_conv_macs, **_WEIGHTED, filters=0, assumed=True,
-         roles=("convolution",), short="deconv", words=("transpose", "conv")),
-    _row("fully_connected", _fully_connected_macs, Form.PRODUCT, **_WEIGHTED, filters=0,
-         roles=("convolution",), fuses_clamp=True, short="dense",
-         words=("fully", "dense", "vec_mat", "matmul", "mat_mul", "gemm")),
-    _row("batch_matmul", _batch_matmul_macs, assumed=True, short="matmul",
-         words=("matmul", "mat_mul")),
-    _row("average_pool_2d", **_POOL, short="avg_pool", words=("pool", "mean")),
-    _row("max_pool_2d", **_POOL, takes_largest=True, short="max_pool", words=("pool",)),
-    _row("mean", form=Form.REDUCE, roles=("pooling",), words=("mean", "reduce", "pool")),
-    _row("reduce_max", form=Form.REDUCE),
-    *(_row(name, form=Form.REDUCE, assumed=True) for name in ("reduce_min", "sum")),
-    *(_row(name, assumed=True) for name in ("arg_max", "arg_min")),
-    _row(ADD, **_SUM, words=("add",)),
-    _row("sub", **_SUM, assumed=True, words=("sub",)),
-    _row("mul", **_SUM, words=("mul",)),
-    *(_row(name, form=Form.BROADCAST, roles=("arithmetic",)) for name in ("minimum", "maximum")),
-    _row(CONCATENATION, form=Form.JOIN, short="concat", words=("concat",)),
-    *(_row(name, form=Form.CUT, keeps_scale=True, assumed=True) for name in ("split", SLICE)),
-    _row("detection_postprocess", assumed=True, short="detections"),
-    _row("non_max_suppression", assumed=True, short="suppression"),
-    _row("read_variable", states=(0,), assumed=True),
-    *(_row(name, assumed=True) for name in (
-        "pack", "unpack", "gather", "space_to_depth", "depth_to_space", "space_to_batch_nd",
-        "batch_to_space_nd", "tile", "broadcast_to", "gather_nd", "scatter_nd", "cumsum", "top_k",
-        "assign_variable")),
-    _row(PAD, form=Form.PAD, keeps_scale=True, words=("pad",)),
-    _row(RESHAPE, form=Form.RESHAPE, alias=True, keeps_scale=True, words=("reshape",)),
-    _row(RESHAPE_COPY, form=Form.RESHAPE, words=("reshape",)),
-    _row(TRANSPOSE, form=Form.PERMUTE, keeps_scale=True, words=("transpose",)),
-    _row("softmax", form=Form.ROWS, span=(0.0, 255 / 256), words=("softmax",)),
-    _row("logistic", **_ACTIVATION, span=(0.0, 255 / 256), words=("logistic", "sigmoid")),
-    _row("relu", **_ACTIVATION, clamps=True, words=("relu",)),
-    _row("relu6", **_ACTIVATION, clamps=True, words=("relu",)),
-    _row("leaky_relu", **_ACTIVATION, assumed=True),
-    _row("prelu", form=Form.BROADCAST, roles=("activation",), parameters=(1,),
-         operands=_WEIGHTED["operands"], assumed=True),
-    _row("hard_swish", **_ACTIVATION, assumed=True, words=("swish",)),
-    _row("tanh", **_ACTIVATION, span=(-1.0, 127 / 128), assumed=True, words=("tanh",)),
-    *(_row(name, form=Form.ELEMENTWISE, assumed=True) for name in (*UNARY, "cast")),
-    *(_row(name, form=Form.BROADCAST, assumed=True,
-           short="square_diff" if name == "squared_difference" else "")
+    _convolution("conv_2d", _conv_macs, short="conv", words="conv matmul mat_mul dense gemm"),
+    _convolution("depthwise_conv_2d", _depthwise_macs, filters=3, short="depthwise",
+                 roles=("depthwise", "convolution"), words="depthwise dw"),
+    _weighted("transpose_conv_2d", _transpose_conv_macs, assumed=True, short="deconv",
+              words="transpose conv"),
+    _weighted("fully_connected", _fully_connected_macs, Form.PRODUCT, fuses_clamp=True,
+              short="dense", words="fully dense vec_mat matmul mat_mul gemm"),
+    _guess("batch_matmul", _batch_matmul_macs, short="matmul", words="matmul mat_mul"),
+    _pool("average_pool_2d", short="avg_pool", words="pool mean"),
+    _pool("max_pool_2d", takes_largest=True, short="max_pool", words="pool"),
+    _reduction("mean", roles=("pooling",), words="mean reduce pool"),
+    _reduction("reduce_max"),
+    *(_reduction(name, assumed=True) for name in ("reduce_min", "sum")),
+    _pair(ADD, fuses_clamp=True, words="add"),
+    _pair("sub", fuses_clamp=True, assumed=True, words="sub"),
+    _pair("mul", fuses_clamp=True, words="mul"),
+    *(_pair(name) for name in ("minimum", "maximum")),
+    _row(CONCATENATION, form=Form.JOIN, short="concat", words="concat"),
+    *(_guess(name, form=Form.CUT, keeps_scale=True) for name in ("split", SLICE)),
+    _guess("detection_postprocess", short="detections"),
+    _guess("non_max_suppression", short="suppression"),
+    _guess("read_variable", states=(0,)),
+    *(_guess(name) for name in (
+        "arg_max", "arg_min", "pack", "unpack", "gather", "space_to_depth", "depth_to_space",
+        "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to", "gather_nd",
+        "scatter_nd", "cumsum", "top_k", "assign_variable")),
+    _row(PAD, form=Form.PAD, keeps_scale=True, words="pad"),
+    _row(RESHAPE, form=Form.RESHAPE, alias=True, keeps_scale=True, words="reshape"),
+    _row(RESHAPE_COPY, form=Form.RESHAPE, words="reshape"),
+    _row(TRANSPOSE, form=Form.PERMUTE, keeps_scale=True, words="transpose"),
+    _row("softmax", form=Form.ROWS, span=(0.0, 255 / 256), words="softmax"),
+    _activation("logistic", span=(0.0, 255 / 256), words="logistic sigmoid"),
+    *(_activation(name, clamps=True, words="relu") for name in ("relu", "relu6")),
+    _activation("leaky_relu", assumed=True),
+    _guess("prelu", form=Form.BROADCAST, roles=("activation",), parameters=(1,),
+           operands=("input", "weights")),
+    _activation("hard_swish", assumed=True, words="swish"),
+    _activation("tanh", span=(-1.0, 127 / 128), assumed=True, words="tanh"),
+    *(_guess(name, form=Form.ELEMENTWISE) for name in (*UNARY, "cast")),
+    *(_guess(name, form=Form.BROADCAST, short="square_diff" if "_diff" in name else "")
       for name in (*PAIRED, "select")),
-    *(_row(name, form=Form.ROWS, assumed=True) for name in ("log_softmax", "l2_normalization")),
-    _row("resize_nearest", **_RESIZE, keeps_scale=True),
-    _row("resize_bilinear", **_RESIZE),
-    _row("quantize", form=Form.ELEMENTWISE, roles=("arithmetic",), converts=True,
-         words=("quant",)),
-    _row("dequantize", form=Form.ELEMENTWISE, converts=True, words=("quant",)),
-    _row("svdf", _svdf_macs, **_RECURRENT, words=("svdf",)),
-    _row("lstm", _recurrent_macs, **{**_RECURRENT, "states": (4, 5), "operands": (
-        *_RECURRENT["operands"], "state2")}, words=("lstm",)),
-    _row("gru", _recurrent_macs, **_RECURRENT),
-    _row("rnn", _recurrent_macs, **_RECURRENT),
-    _row(COPY, form=Form.COPY, assumed=True),
+    *(_guess(name, form=Form.ROWS) for name in ("log_softmax", "l2_normalization")),
+    _resize("resize_nearest", keeps_scale=True),
+    _resize("resize_bilinear"),
+    _row("quantize", form=Form.ELEMENTWISE, roles=("arithmetic",), converts=True, words="quant"),
+    _row("dequantize", form=Form.ELEMENTWISE, converts=True, words="quant"),
+    _recurrent("svdf", _svdf_macs, words="svdf"),
+    _recurrent("lstm", _recurrent_macs, states=(4, 5), words="lstm",
+               operands=("input", "weights", "weights2", "bias", "state", "state2")),
+    *(_recurrent(name, _recurrent_macs) for name in ("gru", "rnn")),
+    _guess(COPY, form=Form.COPY),
 )})
-"""Every operator a graph may hold.
-
-Layouts and inputs
-    Activations are NHWC. conv_2d: data, weights [out, kh, kw, in / groups], bias;
-    depthwise_conv_2d: data, weights [1, kh, kw, in x multiplier], bias; transpose_conv_2d: data,
-    weights [out, kh, kw, in], bias; fully_connected: data, weights [out, in], bias; prelu: data,
-    slopes; svdf: data, weights_feature [units x rank, in], weights_time [units x rank, memory],
-    bias, state; lstm, gru and rnn: data, weights [gates x hidden, in], recurrent weights
-    [gates x hidden, hidden], bias [gates x hidden], hidden state, cell state (lstm). lstm gates
-    are ordered input, forget, cell, output; gru update, reset, hidden; results are all steps or
-    the last, then last states. gather_nd and scatter_nd: data, places (and what is written);
-    non_max_suppression: boxes, scores; detection_postprocess: boxes, scores, anchors;
-    assign_variable: value. Shapes, axes and amounts are options, never inputs.
-Options
-    mean, reduce_max, reduce_min, sum: axes, keep_dims; concatenation, split, softmax, arg_max,
-    arg_min, pack, unpack, gather, top_k: axis (never negative); space_to_depth, depth_to_space:
-    block; space_to_batch_nd: block, paddings; batch_to_space_nd: block, crops; softmax: beta;
-    slice: begin, strides; pad: paddings, mode, value; transpose: perm; leaky_relu: alpha; resize_*:
-    align_corners, half_pixel_centers; batch_matmul: adj_x, adj_y; svdf: rank; average_pool_2d:
-    count_include_pad; clip: low, high (absent: none); depth_to_space: order (crd: channels split
-    first); lstm, gru, rnn: reverse; detection_postprocess: classes, detections, regular;
-    copy: of (what the file called it).
-"""
+"""Every operator a graph may hold."""
 
 CLAMPS = tuple(name for name, operator in OPERATORS.items() if operator.clamps)
-"""Operators that may be a layer's `activation`."""
+"""Operators that kernels of the layer before do, as its `activation`."""

@@ -386,19 +386,15 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
 
 
 def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) -> list[str]:
-    """Say why most of the time passes on an accelerator's host, where it does."""
-    spent_us: dict[str, float] = {}
-    for layer, reason in zip(layers, reasons, strict=False):
-        if reason:
-            spent_us[reason] = spent_us.get(reason, 0.0) + layer.time_us
-    host_us, total_us = sum(spent_us.values()), sum(layer.time_us for layer in layers)
+    """Say what keeps most of the time on an accelerator's host, where most is."""
+    kept = [(layer, reason) for layer, reason in zip(layers, reasons, strict=False) if reason]
+    host_us = sum(layer.time_us for layer, _ in kept)
+    total_us = sum(layer.time_us for layer in layers)
     if host_us <= MOST_ON_HOST * total_us:
         return []
-    reason = max(spent_us, key=lambda one: spent_us[one])
-    where = [str(layer.index) for layer, other in zip(layers, reasons, strict=True)
-             if other == reason]
-    return [f"{host_us / total_us:.0%} of the time passes on the host, most of it in layer"
-            f"{'s' if len(where) > 1 else ''} {list_first(where, _SHOWN)}: {reason}"]
+    longest, reason = max(kept, key=lambda pair: pair[0].time_us)
+    return [f"{host_us / total_us:.0%} of the time passes on the host, most in layer "
+            f"{longest.index} {longest.op}: {reason}"]
 
 
 def say_above_idle(idle_mw: float) -> str:

@@ -112,10 +112,10 @@ def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool) -> float:
     if is_alias(layer) and not own:
         return _NEVER
     text = " ".join((ran.name, *ran.functions)).lower()
-    named = any(word in text for word in own or (layer.op,))
+    named = any(word in text for word in own.split() or (layer.op,))
     score = _ALIKE if named else _POSSIBLE / 2
     others = {word for name, operator in OPERATORS.items() if name != layer.op
-              for word in operator.words}
+              for word in operator.words.split()}
     if not named and any(word in ran.name.lower() for word in others):
         score = 2 * _LEFT_OUT - 1
     if not layer_macs(graph, layer):

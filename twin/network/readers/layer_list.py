@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,11 @@ _QUANTIZATION = {"int8": SIGNED, "uint8": IMAGE,
 _ACTIVATIONS = {None: None, "NONE": None, "RELU": "relu", "RELU6": "relu6"}
 _PADDINGS = {"SAME": "same", "VALID": "valid"}
 _SHAPE_ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK"}
-_PLAIN = {"QUANTIZE": "quantize", "DEQUANTIZE": "dequantize", "LOGISTIC": "logistic"}
-_PAIRED = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maximum"}
+_PLAIN = {"QUANTIZE", "DEQUANTIZE", "LOGISTIC"}
+_PAIRED = {"ADD", "MUL", "MINIMUM", "MAXIMUM"}
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D"}
-_REDUCED = {"MEAN": "mean", "REDUCE_MAX": "reduce_max"}
-_POOLED = {"MAX_POOL_2D": "max_pool_2d", "AVERAGE_POOL_2D": "average_pool_2d"}
+_REDUCED = {"MEAN", "REDUCE_MAX"}
+_POOLED = {"MAX_POOL_2D", "AVERAGE_POOL_2D"}
 _OPERATORS = {"RESHAPE", *_SHAPE_ARITHMETIC, *_PLAIN, *_PAIRED, *_WINDOWED, *_REDUCED, *_POOLED,
               "FULLY_CONNECTED", "SOFTMAX", "PAD", "TRANSPOSE", "CONCATENATION"}
 
@@ -205,37 +205,30 @@ class _Reader:
                                        self._word(_ACTIVATIONS, entry.get("act"), "act"))
         if op in _POOLED:
             kernel, stride, padding = _pool_window(net.shape(sources[0]), output)
-            return net.pool(_POOLED[op], sources[0], kernel, stride, padding=padding)
+            return net.pool(op.lower(), sources[0], kernel, stride, padding=padding)
         if op in _REDUCED:
             axes = tuple(range(1, len(net.shape(sources[0])) - 1))
-            return net.layer(_REDUCED[op], sources, output, axes=axes,
+            return net.layer(op.lower(), sources, output, axes=axes,
                              quantization=net.quantization(sources[0]),
                              keep_dims=len(output) == len(net.shape(sources[0])))
         if op in _PAIRED:
             if len(sources) == 1:
                 sources = [*sources, self._constant(op, output)]
-            return net.layer(_PAIRED[op], sources, output)
+            return net.layer(op.lower(), sources, output)
         if op == "SOFTMAX":
             return net.softmax(sources[0])
         if op == "CONCATENATION":
             return net.concatenate(*sources)
-        if op == "PAD":
-            return net.layer("pad", sources, output, mode="constant", value=0.0,
+        if op in _MOVED:
+            return net.layer(op.lower(), sources, output,
                              quantization=net.quantization(sources[0]),
-                             paddings=_paddings(net.shape(sources[0]), output))
-        if op == "TRANSPOSE":
-            return net.layer("transpose", sources, output,
-                             quantization=net.quantization(sources[0]),
-                             perm=_permutation(net.shape(sources[0]), output))
-        if op == "RESHAPE":
-            return net.layer("reshape", sources, output,
-                             quantization=net.quantization(sources[0]))
+                             **_MOVED[op](net.shape(sources[0]), output))
         dtype = self._word(_DTYPES, entry["dt"], "dt")
         if op not in _PLAIN:
             return net.layer("copy", sources, output, dtype=dtype, of=op, assumed=True,
                              quantization=_QUANTIZATION[dtype])
         quantization = PROBABILITY if op == "LOGISTIC" else _QUANTIZATION[dtype]
-        return net.layer(_PLAIN[op], sources, output, dtype=dtype, quantization=quantization)
+        return net.layer(op.lower(), sources, output, dtype=dtype, quantization=quantization)
 
     def _convert_window(self, entry: dict[str, Any], source: int) -> int:
         count, height, width, depth = entry["w"]
@@ -274,12 +267,13 @@ def _pool_window(source: tuple[int, ...],
     raise ValueError(f"no pooling window turns {source} into {output}")
 
 
-def _paddings(source: tuple[int, ...], output: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+def _pad(source: tuple[int, ...], output: tuple[int, ...]) -> dict[str, Any]:
     added = [made - size for size, made in zip(source, output, strict=True)]
-    return tuple((total // 2, total - total // 2) for total in added)
+    return {"mode": "constant", "value": 0.0,
+            "paddings": tuple((total // 2, total - total // 2) for total in added)}
 
 
-def _permutation(source: tuple[int, ...], output: tuple[int, ...]) -> tuple[int, ...]:
+def _transpose(source: tuple[int, ...], output: tuple[int, ...]) -> dict[str, Any]:
     left = list(range(len(source)))
     perm = []
     for size in output:
@@ -290,4 +284,9 @@ def _permutation(source: tuple[int, ...], output: tuple[int, ...]) -> tuple[int,
         perm.append(axis)
     if left or len(perm) != len(output) or math.prod(source) == 1:
         raise ValueError(f"no permutation turns {source} into {output}")
-    return tuple(perm)
+    return {"perm": tuple(perm)}
+
+
+_MOVED: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]] = {
+    "PAD": _pad, "TRANSPOSE": _transpose, "RESHAPE": lambda source, output: {}}
+"""Operators that only move data, and their options by the shapes they read and write."""

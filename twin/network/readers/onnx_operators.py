@@ -346,10 +346,10 @@ CONVERTERS: Mapping[str, Converter] = {
         ("Mean", "mean"), ("Max", "reduce_max"), ("Min", "reduce_min"), ("Sum", "sum"))},
     **{name: _one(_choice(op)) for name, op in (("ArgMax", "arg_max"), ("ArgMin", "arg_min"))},
     **{name: _two(_elementwise(op)) for name, op in (
-        ("Add", "add"), ("Sub", "sub"), ("Mul", "mul"), ("Min", "minimum"), ("Max", "maximum"),
-        ("Div", "div"), ("Mod", "floor_mod"), ("Equal", "equal"), ("Greater", "greater"),
-        ("Less", "less"), ("GreaterOrEqual", "greater_equal"), ("LessOrEqual", "less_equal"),
-        ("And", "logical_and"), ("Or", "logical_or"), ("Xor", "not_equal"))},
+        ("Min", "minimum"), ("Max", "maximum"), ("Mod", "floor_mod"),
+        ("GreaterOrEqual", "greater_equal"), ("LessOrEqual", "less_equal"), ("And", "logical_and"),
+        ("Or", "logical_or"), ("Xor", "not_equal"), *((name, name.lower()) for name in (
+            "Add", "Sub", "Mul", "Div", "Equal", "Greater", "Less")))},
     "Pow": Converter(convert=_power, places=(0,)),
     "Where": Converter(convert=_elementwise("select", 3), places=(1, 2)),
     "Concat": Converter(convert=convert_concat, places=()), "Split": _one(convert_split),

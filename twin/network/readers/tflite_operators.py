@@ -12,8 +12,9 @@ from typing import Any
 
 from twin.errors import ModelError
 from twin.network.graph import Layer, Window, same_padding
+from twin.network.operators import OPERATORS, Form, list_form
 from twin.network.readers.refusal import UnsupportedError
-from twin.network.readers.tflite_nodes import Converter, Node
+from twin.network.readers.tflite_nodes import PLAIN, Converter, Node, plain
 from twin.network.readers.tflite_nodes import data_all as _all
 from twin.network.readers.tflite_nodes import data_first as _one
 from twin.network.readers.tflite_rare import RARE
@@ -113,19 +114,10 @@ def _reduction(op: str) -> Callable[[Node], Layer]:
     return convert
 
 
-def _elementwise(op: str, table: str | None) -> Callable[[Node], Layer]:
+def _sum(op: str) -> Callable[[Node], Layer]:
     def convert(node: Node) -> Layer:
-        activation = None
-        if table is not None:
-            activation = node.activation(node.options(table).FusedActivationFunction())
-        return node.layer(op, activation=activation)
-
-    return convert
-
-
-def _plain(op: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        return node.layer(op)
+        options = node.options(f"{op.capitalize()}Options")
+        return node.layer(op, activation=node.activation(options.FusedActivationFunction()))
 
     return convert
 
@@ -262,12 +254,10 @@ CONVERTERS: Mapping[str, Converter] = {
     "TRANSPOSE_CONV": Converter(convert=_transpose_conv, data=(1, 2, 3)),
     "FULLY_CONNECTED": _all(_fully_connected), "BATCH_MATMUL": _all(_batch_matmul),
     "AVERAGE_POOL_2D": _one(_pool("average_pool_2d")), "MAX_POOL_2D": _one(_pool("max_pool_2d")),
-    "MEAN": _one(_reduction("mean")), "REDUCE_MAX": _one(_reduction("reduce_max")),
-    "ADD": _all(_elementwise("add", "AddOptions")),
-    "SUB": _all(_elementwise("sub", "SubOptions")),
-    "MUL": _all(_elementwise("mul", "MulOptions")),
-    "MINIMUM": _all(_elementwise("minimum", None)),
-    "MAXIMUM": _all(_elementwise("maximum", None)),
+    **{op.upper(): _one(_reduction(op)) for op in list_form(Form.REDUCE)},
+    **{op.upper(): (_all if OPERATORS[op].form is Form.BROADCAST else _one)(plain(op))
+       for op in PLAIN},
+    **{op.upper(): _all(_sum(op)) for op in ("add", "sub", "mul")},
     "CONCATENATION": _all(_concatenation),
     "SPLIT": Converter(convert=_split, data=(1,)), "SPLIT_V": _one(_split_v),
     "SLICE": _one(_slice), "STRIDED_SLICE": _one(_strided_slice),
@@ -275,21 +265,11 @@ CONVERTERS: Mapping[str, Converter] = {
     "MIRROR_PAD": _one(_pad("mirror")),
     "RESHAPE": _one(_reshape), "SQUEEZE": _one(_reshape), "EXPAND_DIMS": _one(_reshape),
     "TRANSPOSE": _one(_transpose), "SOFTMAX": _one(_softmax),
-    "LOGISTIC": _one(_plain("logistic")), "RELU": _one(_plain("relu")),
-    "RELU6": _one(_plain("relu6")), "TANH": _one(_plain("tanh")),
-    "HARD_SWISH": _one(_plain("hard_swish")), "LEAKY_RELU": _one(_leaky_relu),
-    "PRELU": _all(_plain("prelu")),
+    "LEAKY_RELU": _one(_leaky_relu),
     "RESIZE_NEAREST_NEIGHBOR": _one(_resize("resize_nearest", "ResizeNearestNeighborOptions")),
     "RESIZE_BILINEAR": _one(_resize("resize_bilinear", "ResizeBilinearOptions")),
-    "QUANTIZE": _one(_plain("quantize")), "DEQUANTIZE": _one(_plain("dequantize")),
-    **{name: _one(_plain(name.lower())) for name in (
-        "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL",
-        "ROUND", "ELU", "GELU", "LOGICAL_NOT", "LOG_SOFTMAX", "L2_NORMALIZATION", "CAST")},
-    **{name: _all(_plain(name.lower())) for name in (
-        "DIV", "FLOOR_DIV", "FLOOR_MOD", "SQUARED_DIFFERENCE", "EQUAL", "NOT_EQUAL", "GREATER",
-        "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR")},
-    "SELECT": _all(_plain("select")), "SELECT_V2": _all(_plain("select")),
-    "REDUCE_MIN": _one(_reduction("reduce_min")), "SUM": _one(_reduction("sum")),
+    "L2_NORMALIZATION": _one(plain("l2_normalization")), "DIV": _all(plain("div")),
+    "SELECT": _all(plain("select")), "SELECT_V2": _all(plain("select")),
     "ARG_MAX": _one(_axis_of("arg_max", None)), "ARG_MIN": _one(_axis_of("arg_min", None)),
     "PACK": _all(_axis_of("pack", "PackOptions")),
     "UNPACK": _one(_axis_of("unpack", "UnpackOptions")),

@@ -8,7 +8,7 @@ from typing import Any
 
 from twin.network.graph import Layer
 from twin.network.readers.refusal import UnsupportedError
-from twin.network.readers.tflite_nodes import Converter, Node, data_all, data_first
+from twin.network.readers.tflite_nodes import Converter, Node, data_all, data_first, plain
 
 DETECTION = "CUSTOM TFLite_Detection_PostProcess"
 
@@ -94,10 +94,6 @@ def _looked_up(node: Node) -> Layer:
     return node.layer("gather", (node.input(1), node.input(0)), axis=0)
 
 
-def _plain(op: str) -> Callable[[Node], Layer]:
-    return lambda node: node.layer(op)
-
-
 def _scattered(node: Node) -> Layer:
     """Write values at places; the shape is the result's."""
     return node.layer("scatter_nd", (node.input(1), node.input(0)))
@@ -110,9 +106,8 @@ RARE: Mapping[str, Converter] = {
     "copy": data_first(_state), "TOPK_V2": data_first(_top), "REVERSE_V2": data_first(_reverse),
     "RELU_0_TO_1": data_first(_clip(0.0, 1.0)), "RELU_N1_TO_1": data_first(_clip(-1.0, 1.0)),
     "ADD_N": data_all(_sum_of_many), "EMBEDDING_LOOKUP": data_all(_looked_up),
-    "POW": data_all(_plain("pow")), "SIGN": data_first(_plain("sign")),
     "CUMSUM": data_first(lambda node: node.layer("cumsum", node.inputs[:1])),
-    "GATHER_ND": data_all(_plain("gather_nd")),
+    "GATHER_ND": data_all(plain("gather_nd")),
     "SCATTER_ND": Converter(convert=_scattered, data=(0, 1)),
 }
 """Operators this reads, by builtin name, and custom ones by theirs."""

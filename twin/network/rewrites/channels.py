@@ -14,7 +14,11 @@ import numpy as np
 
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import OPERATORS, Form, list_states
-from twin.network.rewrites.dead_channels import narrow_tensor, shared_constants
+from twin.network.rewrites.dead_channels import (
+    group_depthwise,
+    narrow_tensor,
+    shared_constants,
+)
 
 
 @dataclass(slots=True)
@@ -113,9 +117,7 @@ def drop_channels(channels: Channels, gone: set[int]) -> Graph:
         narrow(tensor_id, -1, numbers)
     for layer in graph.layers:
         _narrow_constants(channels, layer, narrow)
-    layers = tuple(replace(layer, groups=tensors[layer.inputs[0]].shape[3])
-                   if OPERATORS[layer.op].is_depthwise else layer for layer in graph.layers)
-    return replace(graph, tensors=tuple(tensors), layers=layers)
+    return replace(graph, tensors=tuple(tensors), layers=group_depthwise(graph, tensors))
 
 
 def _narrow_constants(channels: Channels, layer: Layer,

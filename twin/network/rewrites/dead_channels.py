@@ -6,6 +6,7 @@ Pruned networks keep zero channels in their files; some runtimes remove them, ot
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -49,13 +50,17 @@ def drop_dead_channels(graph: Graph) -> Graph:
         edit.narrow_constants(layer, dropped.get(layer.inputs[0]), dropped.get(layer.outputs[0]))
     for tensor_id, gone in dropped.items():
         edit.narrow(tensor_id, -1, gone)
-    layers = tuple(
-        replace(layer, groups=edit.tensors[layer.inputs[0]].shape[3])
-        if OPERATORS[layer.op].is_depthwise else layer for layer in graph.layers)
+    layers = group_depthwise(graph, edit.tensors)
     return Graph(
         name=graph.name, source=graph.source, tensors=tuple(edit.tensors), layers=layers,
         inputs=graph.inputs, outputs=graph.outputs, notes=graph.notes,
         sha256=hashlib.sha256(f"{graph.sha256} without dead channels".encode()).hexdigest())
+
+
+def group_depthwise(graph: Graph, tensors: Sequence[Tensor]) -> tuple[Layer, ...]:
+    """Return the layers of a graph, depthwise ones with a group for each channel they read."""
+    return tuple(replace(layer, groups=tensors[layer.inputs[0]].shape[3])
+                 if OPERATORS[layer.op].is_depthwise else layer for layer in graph.layers)
 
 
 def _zero_channels(graph: Graph) -> Masks:

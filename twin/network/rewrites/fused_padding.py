@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from twin.network.graph import Graph, Layer
 from twin.network.operators import OPERATORS, RESHAPE, Form
+from twin.network.rewrites.rewrite import find_readers
 
 
 def fuse_padding(graph: Graph) -> Graph:
@@ -30,10 +31,7 @@ def fuse_padding(graph: Graph) -> Graph:
     (the zero point), and only convolutions read it; or maximum pooling, where the zero point is
     the least value there is, so that a padded position never wins.
     """
-    readers: dict[int, list[Layer]] = {}
-    for layer in graph.layers:
-        for tensor_id in layer.inputs:
-            readers.setdefault(tensor_id, []).append(layer)
+    readers = find_readers(graph)
     fused = {layer.outputs[0]: layer for layer in graph.layers
              if OPERATORS[layer.op].form is Form.PAD and _can_be_fused(graph, layer, readers)}
     if not fused:

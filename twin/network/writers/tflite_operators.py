@@ -10,7 +10,8 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, same_padding
-from twin.network.readers.tflite_nodes import ACTIVATIONS
+from twin.network.operators import Form, list_form
+from twin.network.readers.tflite_nodes import ACTIVATIONS, PLAIN
 
 AddConstant = Callable[..., int]
 """(name, values, quantization=None) -> tensor index of a new constant."""
@@ -280,22 +281,11 @@ ENCODERS: Mapping[str, Encoder] = {
     "conv_2d": _conv, "depthwise_conv_2d": _conv, "transpose_conv_2d": _transpose_conv,
     "average_pool_2d": _pool, "max_pool_2d": _pool,
     "fully_connected": _fully_connected, "batch_matmul": _batch_matmul,
-    "add": _elementwise("AddOptions", activated=True),
-    "sub": _elementwise("SubOptions", activated=True),
-    "mul": _elementwise("MulOptions", activated=True),
-    "minimum": _elementwise("MaximumMinimumOptions"),
-    "maximum": _elementwise("MaximumMinimumOptions"),
-    **{op: _elementwise(None) for op in (
-        "relu", "relu6", "tanh", "logistic", "prelu", "abs", "neg", "exp", "log", "sqrt", "rsqrt",
-        "square", "sin", "cos", "floor", "ceil", "round", "elu", "gelu", "logical_not",
-        "floor_div", "floor_mod", "squared_difference", "equal", "not_equal", "greater",
-        "greater_equal", "less", "less_equal", "logical_and", "logical_or", "pow", "sign",
-        "log_softmax", "cast")},
-    "div": _elementwise("DivOptions", activated=True),
+    **{op: _elementwise(f"{op.capitalize()}Options", activated=True)
+       for op in ("add", "sub", "mul", "div")},
+    **{op: _elementwise(table) for op, table in PLAIN.items()},
     "select": lambda graph, layer, add: _encoded(layer, "SELECT_V2"),
-    "hard_swish": _elementwise("HardSwishOptions"),
-    "quantize": _elementwise("QuantizeOptions"), "dequantize": _elementwise("DequantizeOptions"),
-    **dict.fromkeys(("mean", "reduce_max", "reduce_min", "sum"), _reduction),
+    **dict.fromkeys(list_form(Form.REDUCE), _reduction),
     "concatenation": _concatenation, "arg_max": _choice, "arg_min": _choice,
     "pack": _along("PACK", "PackOptions"), "unpack": _along("UNPACK", "UnpackOptions"),
     "gather": _along("GATHER", "GatherOptions"),

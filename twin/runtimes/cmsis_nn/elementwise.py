@@ -21,7 +21,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     in_fours,
     lane_moves,
 )
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
     block,
@@ -180,7 +180,9 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                *(moves(tail, 4 * full) if tail else ()))),)
 
 
+_BOTH: Codes = {"c": Lowering(lower=_lower), "mve": Lowering(lower=_lower_mve)}
+
 KERNELS: Kernels = {
-    "add": {"c": Lowering(lower=_lower), "mve": Lowering(lower=_lower_mve)},
-    "mul": {"c": Lowering(lower=_lower), "mve": Lowering(lower=_lower_mve)},
+    "add": _BOTH,
+    "mul": _BOTH,
 }

@@ -10,7 +10,7 @@ from dataclasses import replace
 from hwmodels.kernel import Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 
 
 def is_pointwise(graph: Graph, layer: Layer) -> bool:
@@ -63,27 +63,27 @@ def _refuse(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                               "from the image")
 
 
-_COMPILED = Lowering(lower=_refuse)
+_COMPILED: Codes = {"c": Lowering(lower=_refuse)}
 
 KERNELS: Kernels = {
     "conv_2d": {"c": Lowering(lower=_refuse, scratch_bytes=convolution_scratch_bytes)},
-    "add": {"c": _COMPILED},
-    "average_pool_2d": {"c": _COMPILED},
-    "concatenation": {"c": _COMPILED},
-    "depthwise_conv_2d": {"c": _COMPILED},
-    "dequantize": {"c": _COMPILED},
-    "fully_connected": {"c": _COMPILED},
-    "hard_swish": {"c": _COMPILED},
-    "leaky_relu": {"c": _COMPILED},
-    "logistic": {"c": _COMPILED},
-    "max_pool_2d": {"c": _COMPILED},
-    "mean": {"c": _COMPILED},
-    "pad": {"c": _COMPILED},
-    "quantize": {"c": _COMPILED},
-    "relu": {"c": _COMPILED},
-    "relu6": {"c": _COMPILED},
-    "softmax": {"c": _COMPILED},
-    "tanh": {"c": _COMPILED},
+    "add": _COMPILED,
+    "average_pool_2d": _COMPILED,
+    "concatenation": _COMPILED,
+    "depthwise_conv_2d": _COMPILED,
+    "dequantize": _COMPILED,
+    "fully_connected": _COMPILED,
+    "hard_swish": _COMPILED,
+    "leaky_relu": _COMPILED,
+    "logistic": _COMPILED,
+    "max_pool_2d": _COMPILED,
+    "mean": _COMPILED,
+    "pad": _COMPILED,
+    "quantize": _COMPILED,
+    "relu": _COMPILED,
+    "relu6": _COMPILED,
+    "softmax": _COMPILED,
+    "tanh": _COMPILED,
 }
 """Operators by name: those `twin.image.compile.calls` writes."""
 

@@ -22,7 +22,7 @@ from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.elementwise import OPERATIONS, PREDICATE
 from twin.runtimes.cmsis_nn.sequences import entry
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import draft_kernel, join
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
@@ -132,17 +132,20 @@ def _build(layer: Layer, site: Site, family: str, code: str, count: int, lanes: 
                *(moves(left, turns * lanes) if left else ())), assumed=True)
 
 
+_PAIR: Codes = {"mve": Lowering(lower=_lower_pair)}
+_LOOKUP: Codes = {"mve": Lowering(lower=_lower_table)}
+
 KERNELS: Kernels = {
-    "add": {"mve": Lowering(lower=_lower_pair)},
+    "add": _PAIR,
     "dequantize": {"mve": Lowering(lower=_lower_dequantize)},
-    "hard_swish": {"mve": Lowering(lower=_lower_table)},
-    "logistic": {"mve": Lowering(lower=_lower_table)},
-    "maximum": {"mve": Lowering(lower=_lower_pair)},
-    "minimum": {"mve": Lowering(lower=_lower_pair)},
-    "mul": {"mve": Lowering(lower=_lower_pair)},
+    "hard_swish": _LOOKUP,
+    "logistic": _LOOKUP,
+    "maximum": _PAIR,
+    "minimum": _PAIR,
+    "mul": _PAIR,
     "quantize": {"mve": Lowering(lower=_lower_quantize)},
     "relu": {"mve": Lowering(lower=_lower_rescaled)},
     "relu6": {"mve": Lowering(lower=_lower_rescaled)},
-    "sub": {"mve": Lowering(lower=_lower_pair)},
-    "tanh": {"mve": Lowering(lower=_lower_table)},
+    "sub": _PAIR,
+    "tanh": _LOOKUP,
 }

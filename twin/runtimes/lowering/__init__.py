@@ -90,5 +90,6 @@ def has_extension(isa: str, extension: Extension) -> bool:
     return extension in EXTENSIONS.get(isa, ("c",))
 
 
-Kernels = Mapping[str, Mapping[Extension, Lowering]]
+Codes = Mapping[Extension, Lowering]
+Kernels = Mapping[str, Codes]
 """By operator, what a file of a library has; `twin.runtimes.library` chooses from it."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
 from twin.runtimes.reference.sequences import (
@@ -220,19 +220,22 @@ def _steps(source: tuple[int, ...], rank: int, width_bytes: int) -> dict[str, in
                     for step, extent in zip(strides(padded), padded, strict=True)), width_bytes)
 
 
+_CURVE: Codes = {"c": Lowering(lower=_lower_logistic)}
+_RECTIFIER: Codes = {"c": Lowering(lower=_lower_relu)}
+
 KERNELS: Kernels = {
     "add": {"c": Lowering(lower=_lower_add)},
     "dequantize": {"c": Lowering(lower=_lower_dequantize)},
-    "hard_swish": {"c": Lowering(lower=_lower_logistic)},
-    "leaky_relu": {"c": Lowering(lower=_lower_relu)},
-    "logistic": {"c": Lowering(lower=_lower_logistic)},
+    "hard_swish": _CURVE,
+    "leaky_relu": _RECTIFIER,
+    "logistic": _CURVE,
     "maximum": {"c": Lowering(lower=_lower_maximum)},
     "minimum": {"c": Lowering(lower=_lower_maximum)},
     "mul": {"c": Lowering(lower=_lower_mul)},
     "prelu": {"c": Lowering(lower=_lower_prelu)},
     "quantize": {"c": Lowering(lower=_lower_quantize)},
-    "relu": {"c": Lowering(lower=_lower_relu)},
-    "relu6": {"c": Lowering(lower=_lower_relu)},
+    "relu": _RECTIFIER,
+    "relu6": _RECTIFIER,
     "sub": {"c": Lowering(lower=_lower_add)},
-    "tanh": {"c": Lowering(lower=_lower_logistic)},
+    "tanh": _CURVE,
 }

@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 
 from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import Form, list_form
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
 
@@ -147,15 +148,9 @@ def describe_selection(graph: Graph, layer: Layer) -> Work:
     return Work(variant=f"{tensors[1].dtype} {name}", terms=terms)
 
 
-UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
-         "round", "elu", "gelu", "logical_not", "relu", "relu6", "leaky_relu", "logistic", "tanh",
-         "hard_swish", "cast", "dequantize", "erf", "hard_sigmoid", "softplus",
-         "softsign", "selu", "celu", "mish", "reciprocal", "sign", "clip", "cumsum", "pow")
-PAIRED = ("add", "sub", "mul", "div", "minimum", "maximum", "squared_difference", "floor_div",
-          "floor_mod", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal",
-          "logical_and", "logical_or", "prelu")
-
 FAMILY = "elementwise"
 
-TERMS: Terms = {**dict.fromkeys(UNARY, describe_unary), **dict.fromkeys(PAIRED, describe_paired),
-                "quantize": describe_quantize, "select": describe_selection}
+TERMS: Terms = {**dict.fromkeys(list_form(Form.ELEMENTWISE), describe_unary),
+                **dict.fromkeys(list_form(Form.BROADCAST), describe_paired),
+                "quantize": describe_quantize, "select": describe_selection,
+                "cumsum": describe_unary, "pow": describe_unary}

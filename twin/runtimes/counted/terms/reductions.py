@@ -14,6 +14,7 @@ import itertools
 import math
 
 from twin.network.graph import Graph, Layer
+from twin.network.operators import Form, list_form
 from twin.runtimes.counted.work import Terms, Work
 
 
@@ -62,6 +63,6 @@ def describe_top(graph: Graph, layer: Layer) -> Work:
 FAMILY = "reduce"
 
 TERMS: Terms = {
-    **dict.fromkeys(("mean", "sum", "reduce_max", "reduce_min"), describe_reduction),
+    **dict.fromkeys(list_form(Form.REDUCE), describe_reduction),
     **dict.fromkeys(("arg_max", "arg_min"), describe_choice), "top_k": describe_top,
 }

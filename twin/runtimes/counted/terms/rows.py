@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import Form, list_form
 from twin.runtimes.counted.work import VECTOR, Terms, Work
 
 REACH = 31.0
@@ -51,4 +52,4 @@ def find_near_share(logits: Tensor, beta: float) -> tuple[float, bool]:
 
 FAMILY = "softmax"
 
-TERMS: Terms = dict.fromkeys(("softmax", "log_softmax", "l2_normalization"), describe_rows)
+TERMS: Terms = dict.fromkeys(list_form(Form.ROWS), describe_rows)
