@@ -26,7 +26,7 @@ from twin.deployment.placement import (
 )
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import OPERATORS, is_alias
+from twin.network.operators import is_alias, traits
 from twin.runtimes import Runtime, list_compilers
 from twin.runtimes.lowering import Lowering, Site
 
@@ -190,7 +190,7 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
 
 def named_tensors(graph: Graph, layer: Layer) -> list[tuple[str, str, int]]:
     """(operand name, role, tensor index) of every tensor a layer touches."""
-    names = OPERATORS[layer.op].operands or tuple(
+    names = traits(layer).operands or tuple(
         _numbered("input", place) for place in range(len(layer.inputs)))
     named = [(name, name.rstrip("0123456789"), tensor_id)
              for name, tensor_id in zip(names, layer.inputs, strict=False) if tensor_id >= 0]

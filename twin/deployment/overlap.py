@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from twin.deployment.memories import Buffer, list_neighbours
 from twin.network.graph import Graph, Layer
-from twin.network.operators import OPERATORS, Form, is_alias
+from twin.network.operators import Form, is_alias, traits
 
 
 def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]) -> int | None:
@@ -49,7 +49,7 @@ def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]
         return None
     if layer.op in in_place:
         return 0 if source.size_bytes >= output.size_bytes else None
-    slides = OPERATORS[layer.op].form is Form.WINDOW
+    slides = traits(layer).form is Form.WINDOW
     if not slides or layer.window is None or source.shape[0] != 1:
         return None
     if layer.window.kernel == (1, 1) and layer.window.stride == (1, 1):

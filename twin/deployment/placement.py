@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from twin.deployment.memories import Buffer, Home, align, place_greedily
 from twin.network.graph import Graph, Layer, Tensor
-from twin.network.operators import OPERATORS, Form, is_alias, list_states
+from twin.network.operators import Form, is_alias, list_states, traits
 from twin.runtimes.runtime import Runtime
 
 
@@ -170,7 +170,7 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     weights = graph.tensors[layer.inputs[1]]
     if not weights.is_constant or weights.quantization is None:
         return 0
-    operator = OPERATORS[layer.op]
+    operator = traits(layer)
     if operator.filters is not None and operator.form is not Form.PRODUCT:
         return 8 * graph.tensors[layer.outputs[0]].shape[-1]
     return 8 * max(1, len(weights.quantization.scales))
@@ -319,7 +319,7 @@ def layer_dtype(graph: Graph, layer: Layer) -> str:
     """
     tensors: list[Tensor] = [graph.tensors[i] for i in (layer.inputs[0], layer.outputs[0])]
     return "float32" if any(t.dtype == "float32" for t in tensors) and (
-        not OPERATORS[layer.op].converts) else tensors[0].dtype
+        not traits(layer).converts) else tensors[0].dtype
 
 
 def _last_readers(graph: Graph, ends: Mapping[int, int]) -> dict[int, int]:

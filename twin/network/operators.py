@@ -156,7 +156,7 @@ def layer_macs(graph: Graph, layer: Layer) -> int:
     ----------
     MLPerf Tiny counts its reference models this way.
     """
-    return layer.repeats * OPERATORS[layer.op].macs(graph, layer)
+    return layer.repeats * traits(layer).macs(graph, layer)
 
 
 def graph_macs(graph: Graph) -> int:
@@ -181,19 +181,24 @@ def list_states(graph: Graph) -> tuple[int, ...]:
     filled = {i for layer in graph.layers for i in layer.outputs} | set(graph.inputs)
     read = dict.fromkeys(
         layer.inputs[place] for layer in graph.layers if layer.op in OPERATORS
-        for place in OPERATORS[layer.op].states if place < len(layer.inputs))
+        for place in traits(layer).states if place < len(layer.inputs))
     return tuple(i for i in read if 0 <= i < len(graph.tensors) and i not in filled
                  and not graph.tensors[i].is_constant)
 
 
+def traits(layer: Layer) -> Operator:
+    """Return the row of a layer's operator."""
+    return OPERATORS[layer.op]
+
+
 def is_alias(layer: Layer) -> bool:
     """Whether the layer only renames its input: no data is moved."""
-    return OPERATORS[layer.op].alias
+    return traits(layer).alias
 
 
 def is_assumed(layer: Layer) -> bool:
     """Whether no measurement stands behind this layer's cost."""
-    return layer.assumed or OPERATORS[layer.op].assumed
+    return layer.assumed or traits(layer).assumed
 
 
 def bytes_moved(graph: Graph, layer: Layer) -> int:
@@ -211,7 +216,7 @@ def list_work(graph: Graph) -> tuple[tuple[int, int], ...]:
 
 
 def _parameter_ids(graph: Graph, layer: Layer) -> list[int]:
-    places = OPERATORS[layer.op].parameters
+    places = traits(layer).parameters
     return [layer.inputs[place] for place in places
             if place < len(layer.inputs) and layer.inputs[place] >= 0
             and graph.tensors[layer.inputs[place]].is_constant]

@@ -9,7 +9,7 @@ from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.network.operators import OPERATORS, layer_macs
+from twin.network.operators import layer_macs, traits
 from twin.runtimes.file import list_runtimes, load_runtime
 from twin.runtimes.runtime import Runtime
 
@@ -142,7 +142,7 @@ def _note_default(runtime: Runtime, board: Board) -> tuple[str, ...]:
 
 def computing_layers(graph: Graph) -> list[Layer]:
     """Return the layers that do more than change a type."""
-    return [layer for layer in graph.layers if not OPERATORS[layer.op].converts]
+    return [layer for layer in graph.layers if not traits(layer).converts]
 
 
 def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
@@ -227,7 +227,7 @@ def check_layers(graph: Graph) -> None:
 
 def float_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute float values; turning integers to float is no computing."""
-    return [layer for layer in graph.layers if not OPERATORS[layer.op].converts
+    return [layer for layer in graph.layers if not traits(layer).converts
             and graph.tensors[layer.outputs[0]].dtype == "float32"]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hwmodels.npu import MULTIPLYING, Npu, UnitKind, UnitWork
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import OPERATORS, Form, layer_macs
+from twin.network.operators import Form, layer_macs, traits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Work:
 
 def has_second_operand(layer: Layer) -> bool:
     """Whether a layer has a second input that is streamed in: an activation, or a constant."""
-    return (OPERATORS[layer.op].form is Form.BROADCAST and len(layer.inputs) > 1
+    return (traits(layer).form is Form.BROADCAST and len(layer.inputs) > 1
             and layer.inputs[1] >= 0)
 
 
@@ -96,7 +96,7 @@ class UnitRules:
 
         Of the first is the unit that computes it. None: the compiler has no way to run it.
         """
-        roles = OPERATORS[layer.op].roles
+        roles = traits(layer).roles
         return (roles,) if roles else ()
 
     def multiplies(self, layer: Layer) -> bool:
@@ -137,14 +137,14 @@ class UnitRules:
 
     def joins(self, layer: Layer, reader: Layer) -> bool:
         """Whether a pad, or a change of 8-bit types, disappears into the layer that reads it."""
-        before, behind = OPERATORS[layer.op], OPERATORS[reader.op]
+        before, behind = traits(layer), traits(reader)
         if before.form is Form.PAD:
             return behind.form is Form.WINDOW
         return before.converts and (self.multiplies(reader) or behind.form is Form.PAD)
 
     def follows(self, layer: Layer) -> bool:
         """Whether a layer may share the epoch of the one it reads: element by element."""
-        return OPERATORS[layer.op].form in (Form.ELEMENTWISE, Form.BROADCAST)
+        return traits(layer).form in (Form.ELEMENTWISE, Form.BROADCAST)
 
 
 def count_elements(graph: Graph, layer: Layer) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from twin.network.graph import Graph
-from twin.network.operators import OPERATORS, Form, Operator, layer_macs
+from twin.network.operators import Form, Operator, layer_macs, traits
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
 
@@ -66,7 +66,7 @@ def _describe(graph: Graph) -> Character:
 
     def share(chosen: Callable[[Operator], bool]) -> float:
         return sum(count for layer, count in zip(graph.layers, macs, strict=True)
-                   if chosen(OPERATORS[layer.op])) / total
+                   if chosen(traits(layer))) / total
 
     held = sum(tensor.size_bytes for tensor in graph.tensors if tensor.is_constant)
     moved = sum(graph.tensors[i].size_bytes for layer in graph.layers for i in layer.outputs)

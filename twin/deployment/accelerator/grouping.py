@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hwmodels.npu import Npu
 from twin.deployment.placement import Fusion
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import OPERATORS, Form, is_alias
+from twin.network.operators import Form, is_alias, traits
 from twin.runtimes.offload import Offload
 from twin.runtimes.units import Work, has_second_operand
 
@@ -207,7 +207,7 @@ class _Cut:
             return False
         reader = self.graph.layers[follower]
         # What a pad hides in must be there itself: the pad joins the layer behind it.
-        pads = OPERATORS[reader.op].form is Form.PAD
+        pads = traits(reader).form is Form.PAD
         return self.rules.joins(self.graph.layers[position], reader) and (
             not pads or self.joins_next(follower))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hwmodels.errors import BoardError
 from hwmodels.npu import Npu, Pool, StreamEngine
 from twin.network.graph import Graph, Layer, Tensor
-from twin.network.operators import OPERATORS, Form
+from twin.network.operators import Form, traits
 from twin.runtimes.units import Work
 
 
@@ -81,7 +81,7 @@ def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list
     engines = []
     for piece_id in layer.outputs if split else inputs:
         piece = graph.tensors[piece_id]
-        resized = OPERATORS[layer.op].form is Form.RESIZE
+        resized = traits(layer).form is Form.RESIZE
         moved = graph.tensors[layer.outputs[0]] if resized else piece
         run = _run_bytes(layer, piece)
         whole = run >= moved.size_bytes

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from twin.deployment.accelerator.grouping import Planner, explain_host
 from twin.network.graph import Graph
-from twin.network.operators import OPERATORS
+from twin.network.operators import traits
 
 _WIDTHS = {4: "int4", 8: "int8"}
 
@@ -30,7 +30,7 @@ def narrow_weights(graph: Graph, bits: int, planner: Planner) -> Graph:
         model sees it. What it does to accuracy is not asked.
     """
     chosen = {layer.inputs[1] for layer in graph.layers
-              if OPERATORS[layer.op].filters is not None
+              if traits(layer).filters is not None
               and not explain_host(graph, layer, planner)}
     tensors = tuple(
         replace(tensor, dtype=_WIDTHS[bits])

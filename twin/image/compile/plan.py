@@ -11,7 +11,7 @@ from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph, Layer
-from twin.network.operators import OPERATORS, Form, is_alias
+from twin.network.operators import Form, is_alias, traits
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.firmware import is_pointwise
 
@@ -84,7 +84,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
     for position, layer in enumerate(graph.layers):
         if is_alias(layer):
             continue
-        operator = OPERATORS[layer.op]
+        operator = traits(layer)
         if operator.filters is not None:
             plain = kernels == "cmsis-nn" and not _wants_sums(graph, layer, isa)
             _write_bias(graph, layer, position, image, content, readers, plain)
@@ -106,7 +106,7 @@ def _wants_sums(graph: Graph, layer: Layer, isa: str) -> bool:
     """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
     if isa != "armv8.1-m-mve" or graph.tensors[layer.inputs[0]].dtype != "int8":
         return False
-    product = OPERATORS[layer.op].form is Form.PRODUCT or is_pointwise(graph, layer)
+    product = traits(layer).form is Form.PRODUCT or is_pointwise(graph, layer)
     return product and len(weighted(graph, layer).multipliers) == 1
 
 
@@ -132,7 +132,7 @@ def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content
         from twin.network.arithmetic.floating import float_bias
 
         values = float_bias(graph, layer)
-    elif OPERATORS[layer.op].is_depthwise or plain:
+    elif traits(layer).is_depthwise or plain:
         values = parameters.bias_values(graph, layer)
     else:
         values = parameters.folded_bias(graph, layer)

@@ -15,7 +15,7 @@ from twin.image.compile.calls import Context, emit_layer
 from twin.image.compile.plan import FIRMWARE, Image, lay_out_constants
 from twin.network.arithmetic.requantisation import single
 from twin.network.graph import Graph, Layer, Tensor
-from twin.network.operators import OPERATORS, is_alias, list_states
+from twin.network.operators import is_alias, list_states, traits
 from twin.runtimes import load_runtime
 
 TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
@@ -162,7 +162,7 @@ def _working_bytes(graph: Graph, layer: Layer) -> int:
     Depthwise with MVE takes four blocks of 124 channels. A release that asks for more is noticed on
     the board.
     """
-    operator = OPERATORS[layer.op]
+    operator = traits(layer)
     if not operator.is_convolution:
         return 0
     weights = graph.tensors[layer.inputs[1]]

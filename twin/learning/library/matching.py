@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from twin.errors import NotTheSameError
 from twin.network.graph import Graph, Layer
-from twin.network.operators import OPERATORS, is_alias, layer_macs
+from twin.network.operators import OPERATORS, is_alias, layer_macs, traits
 from twin.runtimes.counted.shapes import count_terms
 
 LEAST, MOST = 0.4, 3.0
@@ -108,7 +108,7 @@ def _leave(ran: Ran, graph: Graph) -> float:
 
 
 def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool) -> float:
-    own = OPERATORS[layer.op].words
+    own = traits(layer).words
     if is_alias(layer) and not own:
         return _NEVER
     text = " ".join((ran.name, *ran.functions)).lower()

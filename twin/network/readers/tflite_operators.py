@@ -42,21 +42,16 @@ def _kernel(node: Node) -> tuple[int, int]:
     return shape[1], shape[2]
 
 
-def _conv(node: Node) -> Layer:
-    options = node.options("Conv2DOptions")
-    dilation = (options.DilationHFactor(), options.DilationWFactor())
-    window = _window(node, _kernel(node), options, dilation)
-    channels = node.shape(1)[3]
-    return node.layer("conv_2d", window=window, groups=max(1, node.shape(0)[3] // channels),
-                      activation=node.activation(options.FusedActivationFunction()))
+def _conv(op: str, table: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        options = node.options(table)
+        dilation = (options.DilationHFactor(), options.DilationWFactor())
+        window = _window(node, _kernel(node), options, dilation)
+        each = 1 if OPERATORS[op].is_depthwise else node.shape(1)[3]
+        return node.layer(op, window=window, groups=max(1, node.shape(0)[3] // each),
+                          activation=node.activation(options.FusedActivationFunction()))
 
-
-def _depthwise(node: Node) -> Layer:
-    options = node.options("DepthwiseConv2DOptions")
-    dilation = (options.DilationHFactor(), options.DilationWFactor())
-    window = _window(node, _kernel(node), options, dilation)
-    return node.layer("depthwise_conv_2d", window=window, groups=node.shape(0)[3],
-                      activation=node.activation(options.FusedActivationFunction()))
+    return convert
 
 
 def _transpose_conv(node: Node) -> Layer:
@@ -250,7 +245,8 @@ def _repeated(op: str) -> Callable[[Node], Layer]:
 
 
 CONVERTERS: Mapping[str, Converter] = {
-    "CONV_2D": _all(_conv), "DEPTHWISE_CONV_2D": _all(_depthwise),
+    "CONV_2D": _all(_conv("conv_2d", "Conv2DOptions")),
+    "DEPTHWISE_CONV_2D": _all(_conv("depthwise_conv_2d", "DepthwiseConv2DOptions")),
     "TRANSPOSE_CONV": Converter(convert=_transpose_conv, data=(1, 2, 3)),
     "FULLY_CONNECTED": _all(_fully_connected), "BATCH_MATMUL": _all(_batch_matmul),
     "AVERAGE_POOL_2D": _one(_pool("average_pool_2d")), "MAX_POOL_2D": _one(_pool("max_pool_2d")),

@@ -14,7 +14,7 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
-from twin.network.operators import OPERATORS, Form, list_states
+from twin.network.operators import OPERATORS, Form, list_states, traits
 from twin.network.readers.budget import check_operators
 
 MAX_ELEMENTS = 2**40
@@ -55,8 +55,9 @@ def verify_graph(graph: Graph) -> Graph:
     _verify_connections(graph)
     for layer in graph.layers:
         try:
-            form = OPERATORS[layer.op].form
-            CHECKS.get(layer.op, _FORMS.get(form, _nothing_to_check))(graph, layer)
+            check = CHECKS.get(layer.op) or _FORMS.get(traits(layer).form)
+            if check is not None:
+                check(graph, layer)
         except (_Mismatch, IndexError) as mismatch:
             raise ModelError(f"{graph.source}: operator {layer.index} {layer.op} "
                              f"{layer.name!r}: {_reason(mismatch)}") from None

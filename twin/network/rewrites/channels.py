@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from twin.network.graph import Graph, Layer, Tensor
-from twin.network.operators import OPERATORS, Form, list_states
+from twin.network.operators import Form, list_states, traits
 from twin.network.rewrites.dead_channels import (
     group_depthwise,
     narrow_tensor,
@@ -84,7 +84,7 @@ def trace_channels(graph: Graph) -> Channels:
         channels.numbers[tensor_id] = channels.fresh(_width(graph.tensors[tensor_id]), frozen=True)
     shared = shared_constants(graph)
     for layer in graph.layers:
-        operator = OPERATORS[layer.op]
+        operator = traits(layer)
         follow = _RULES.get(operator.form, _freeze)
         if operator.filters is not None:
             alone = shared.isdisjoint(layer.inputs)
@@ -124,14 +124,12 @@ def _narrow_constants(channels: Channels, layer: Layer,
                       narrow: Callable[[int, int, np.ndarray], None]) -> None:
     graph, output = channels.graph, channels.numbers[layer.outputs[0]]
     bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
-    operator = OPERATORS[layer.op]
-    if layer.index in channels.columns:
-        narrow(layer.inputs[1], 0, output)
-        narrow(layer.inputs[1], -1, channels.columns[layer.index])
+    operator, columns = traits(layer), channels.columns.get(layer.index)
+    if operator.filters is not None and (columns is not None or operator.is_depthwise):
+        narrow(layer.inputs[1], operator.filters, output)
         narrow(bias, 0, output)
-    elif operator.is_depthwise:
-        narrow(layer.inputs[1], 3, output)
-        narrow(bias, 0, output)
+        if columns is not None:
+            narrow(layer.inputs[1], -1, columns)
     elif operator.form is Form.BROADCAST:
         for tensor_id in layer.inputs:
             tensor = graph.tensors[tensor_id]

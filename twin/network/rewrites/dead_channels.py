@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Quantization, Tensor
-from twin.network.operators import CLAMPS, OPERATORS, Form
+from twin.network.operators import CLAMPS, Form, traits
 
 Masks = dict[int, np.ndarray]
 """A boolean per channel (last axis) of a tensor, by tensor index."""
@@ -60,7 +60,7 @@ def drop_dead_channels(graph: Graph) -> Graph:
 def group_depthwise(graph: Graph, tensors: Sequence[Tensor]) -> tuple[Layer, ...]:
     """Return the layers of a graph, depthwise ones with a group for each channel they read."""
     return tuple(replace(layer, groups=tensors[layer.inputs[0]].shape[3])
-                 if OPERATORS[layer.op].is_depthwise else layer for layer in graph.layers)
+                 if traits(layer).is_depthwise else layer for layer in graph.layers)
 
 
 def _zero_channels(graph: Graph) -> Masks:
@@ -87,7 +87,7 @@ def _zero_channels(graph: Graph) -> Masks:
 def _clamped(graph: Graph, layer: Layer) -> np.ndarray:
     """Output channels at which a sum of products of zero comes out as real zero."""
     output = graph.tensors[layer.outputs[0]]
-    if not OPERATORS[layer.op].sums_products:
+    if not traits(layer).sums_products:
         return np.ones(output.shape[-1], bool)
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
         return np.ones(output.shape[-1], bool)
@@ -170,7 +170,7 @@ def _values(graph: Graph, layer: Layer, place: int) -> np.ndarray:
 
 def _mixes_channels(graph: Graph, layer: Layer) -> bool:
     """Whether the layer is a dense product whose zero weights can be seen."""
-    operator = OPERATORS[layer.op]
+    operator = traits(layer)
     if not operator.sums_products or operator.is_depthwise or layer.groups != 1:
         return False
     weights = graph.tensors[layer.inputs[1]]
@@ -184,7 +184,7 @@ def _keeps_channels(graph: Graph, layer: Layer) -> bool:
     source, output = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
     if not source or not output or source[-1] != output[-1]:
         return False
-    operator = OPERATORS[layer.op]
+    operator = traits(layer)
     if operator.is_depthwise:
         return graph.tensors[layer.inputs[1]].is_constant
     if operator.alias:
@@ -217,7 +217,7 @@ class _Edit:
     def narrow_constants(self, layer: Layer, gone_in: np.ndarray | None,
                          gone_out: np.ndarray | None) -> None:
         """Narrow a layer's weights and bias to the channels that stay."""
-        operator = OPERATORS[layer.op]
+        operator = traits(layer)
         if not operator.sums_products:
             return
         weights, *bias = (i for i in layer.inputs[1:3] if i >= 0)

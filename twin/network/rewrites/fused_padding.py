@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 
 from twin.network.graph import Graph, Layer
-from twin.network.operators import OPERATORS, RESHAPE, Form
+from twin.network.operators import RESHAPE, Form, traits
 from twin.network.rewrites.rewrite import find_readers
 
 
@@ -33,7 +33,7 @@ def fuse_padding(graph: Graph) -> Graph:
     """
     readers = find_readers(graph)
     fused = {layer.outputs[0]: layer for layer in graph.layers
-             if OPERATORS[layer.op].form is Form.PAD and _can_be_fused(graph, layer, readers)}
+             if traits(layer).form is Form.PAD and _can_be_fused(graph, layer, readers)}
     if not fused:
         return graph
     tensors = list(graph.tensors)
@@ -67,7 +67,7 @@ def _can_be_fused(graph: Graph, layer: Layer, readers: dict[int, list[Layer]]) -
 def _pads_for_itself(graph: Graph, reader: Layer, tensor_id: int) -> bool:
     if reader.inputs[0] != tensor_id or tensor_id in reader.inputs[1:]:
         return False
-    operator = OPERATORS[reader.op]
+    operator = traits(reader)
     if operator.takes_largest:
         tensor = graph.tensors[tensor_id]
         return (tensor.dtype == "int8" and tensor.quantization is not None

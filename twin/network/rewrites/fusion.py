@@ -14,7 +14,7 @@ import numpy as np
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
-from twin.network.operators import ADD, CLAMPS, OPERATORS, PAD
+from twin.network.operators import ADD, CLAMPS, PAD, traits
 from twin.network.rewrites.numbers import quantise_bias, real_values
 from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
 
@@ -25,7 +25,7 @@ def fuse_activations(graph: Graph) -> Graph:
     readers, gone = find_readers(graph), dict[int, Layer]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
-        if (OPERATORS[layer.op].fuses_clamp and layer.activation is None and reader is not None
+        if (traits(layer).fuses_clamp and layer.activation is None and reader is not None
                 and reader.op in CLAMPS):
             gone[layer.index] = reader
     dropped = {reader.index for reader in gone.values()}
@@ -46,7 +46,7 @@ def fuse_pads(graph: Graph) -> Graph:
     readers, windows, dropped = find_readers(graph), dict[int, Window](), dict[int, int]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
-        if layer.op != PAD or reader is None or not OPERATORS[reader.op].is_convolution:
+        if layer.op != PAD or reader is None or not traits(reader).is_convolution:
             continue
         window = _pad_window(graph, layer, reader)
         if window is not None and reader.inputs[0] == layer.outputs[0]:
@@ -86,7 +86,7 @@ def fuse_sums(graph: Graph) -> Graph:
     joined, dropped = dict[int, Layer](), set[int]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
-        if (not OPERATORS[layer.op].sums_products or layer.activation is not None
+        if (not traits(layer).sums_products or layer.activation is not None
                 or reader is None or reader.op != ADD or layer.index in joined):
             continue
         constant = next((i for i in reader.inputs if tensors[i].is_constant), None)
@@ -136,7 +136,7 @@ def take_apart(graph: Graph) -> Graph:
 
     for layer in graph.layers:
         window, padded = layer.window, layer
-        if OPERATORS[layer.op].is_convolution and window is not None and any(window.padding):
+        if traits(layer).is_convolution and window is not None and any(window.padding):
             top, bottom, left, right = window.padding
             batch, height, width, channels = tensors[layer.inputs[0]].shape
             made = between(layer, (batch, height + top + bottom, width + left + right, channels),
@@ -149,7 +149,7 @@ def take_apart(graph: Graph) -> Graph:
             padded = replace(layer, inputs=(made, *layer.inputs[1:]),
                              window=replace(window, padding=(0, 0, 0, 0)))
         if layer.activation is not None and layer.activation in CLAMPS and (
-                OPERATORS[layer.op].fuses_clamp):
+                traits(layer).fuses_clamp):
             made = between(layer, tensors[layer.outputs[0]].shape, layer.outputs[0], "sum")
             layers.append(replace(padded, activation=None, outputs=(made,)))
             layers.append(Layer(index=0, name=layer.name, op=layer.activation, inputs=(made,),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
-from twin.network.operators import CONCATENATION, OPERATORS, PAD, SLICE, Form, is_alias
+from twin.network.operators import CONCATENATION, PAD, SLICE, Form, is_alias, traits
 from twin.network.rewrites.rewrite import Rewrite, rebuild
 
 MOST = 16
@@ -123,7 +123,7 @@ def _is_split(graph: Graph, layer: Layer, made: set[int]) -> bool:
     read = [i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant]
     if not set(read) <= made or len(layer.outputs) != 1:
         return False
-    operator = OPERATORS[layer.op]
+    operator = traits(layer)
     if operator.form is Form.BROADCAST:
         shape = graph.tensors[layer.outputs[0]].shape
         return len(read) == len(layer.inputs) and all(

@@ -9,7 +9,7 @@ import numpy as np
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
-from twin.network.operators import CLAMPS, COPY, OPERATORS, Form
+from twin.network.operators import CLAMPS, COPY, Form, traits
 from twin.network.rewrites.numbers import (
     activation_scale,
     quantise_bias,
@@ -55,7 +55,7 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
     present = _present(graph)
     if precision == present:
         raise NotApplicableError(f"{said}: {graph.name} computes in it already")
-    if any(OPERATORS[layer.op].form is Form.RECURRENT for layer in graph.layers):
+    if any(traits(layer).form is Form.RECURRENT for layer in graph.layers):
         raise NotApplicableError(f"{said}: {graph.name} has recurrent layers, whose inner scales "
                                  "are not converted")
     if precision in _FLOATS:
@@ -72,7 +72,7 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
 def _present(graph: Graph) -> str:
     """Return what most layers of a network compute in, as `PRECISIONS` names it."""
     found = [graph.tensors[layer.outputs[0]].dtype for layer in graph.layers
-             if not OPERATORS[layer.op].converts]
+             if not traits(layer).converts]
     most = max(sorted(set(found)), key=found.count, default="")
     return {"int16": "int16x8", "uint8": "uint8"}.get(most, most)
 
@@ -83,7 +83,7 @@ def _to_float(graph: Graph, dtype: str) -> Graph:
     layers = []
     for layer in graph.layers:
         inputs = tuple(renamed.get(i, i) for i in layer.inputs)
-        converts = OPERATORS[layer.op].converts
+        converts = traits(layer).converts
         if converts and layer.outputs[0] not in graph.outputs:
             renamed[layer.outputs[0]] = inputs[0]
             continue
@@ -126,23 +126,21 @@ def _store_output(tensors: list[Tensor], layer: Layer, place: int, dtype: str,
                   ranges: Ranges) -> Tensor:
     tensor, i = tensors[layer.outputs[place]], layer.outputs[place]
     source = tensors[layer.inputs[0]]
-    operator = OPERATORS[layer.op]
+    operator = traits(layer)
     if operator.keeps_scale and source.dtype == dtype:
         return replace(tensor, dtype=dtype, quantization=source.quantization)
-    if operator.span is not None and dtype == "int8":
-        low, high = operator.span
-        return replace(tensor, dtype=dtype, quantization=Quantization(
-            scales=((high - low) / 255,), zero_points=(0 if low else -128,)))
     if operator.span is not None:
+        (low, high), narrow = operator.span, dtype == "int8"
         return replace(tensor, dtype=dtype, quantization=Quantization(
-            scales=(1 / 32768,), zero_points=(0,)))
+            scales=((high - low) / 255 if narrow else 1 / 32768,),
+            zero_points=(-128 if narrow and not low else 0,)))
     rectified = (0.0, 6.0) if layer.activation in CLAMPS else _ASSUMED
     return _store(tensor, dtype, ranges.get(i, rectified))
 
 
 def _store_constants(tensors: list[Tensor], layer: Layer, dtype: str) -> None:
     """Quantise what a layer reads besides activations."""
-    source, axis = tensors[layer.inputs[0]], OPERATORS[layer.op].filters
+    source, axis = tensors[layer.inputs[0]], traits(layer).filters
     for place, i in enumerate(layer.inputs):
         if i < 0 or not tensors[i].is_constant or (axis is not None and place == 2):
             continue
@@ -202,7 +200,7 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
     shared = {i for i, readers in find_readers(graph).items() if len(readers) > 1}
     changed = 0
     for layer in graph.layers:
-        if OPERATORS[layer.op].filters is None or layer.inputs[1] in shared:
+        if traits(layer).filters is None or layer.inputs[1] in shared:
             continue
         weights, source = tensors[layer.inputs[1]], tensors[layer.inputs[0]].quantization
         if not weights.is_constant or weights.quantization is None or source is None or (

@@ -10,7 +10,7 @@ import numpy as np
 
 from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer, Window, same_padding
-from twin.network.operators import OPERATORS, Form
+from twin.network.operators import Form, traits
 
 Shape = tuple[int, ...]
 
@@ -48,7 +48,7 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
             layers.append(layer)
             continue
         try:
-            changed, written = _RULES.get(OPERATORS[layer.op].form, _refuse)(
+            changed, written = _RULES.get(traits(layer).form, _refuse)(
                 graph, layer, old, new)
             if any(size < 1 for shape in written for size in shape):
                 raise _NoRoomError("its window is larger than what is left of the image")
@@ -82,7 +82,7 @@ def _refuse(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
 def _slide(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
            ) -> tuple[Layer, list[Shape]]:
     assert layer.window is not None
-    window, pools = layer.window, OPERATORS[layer.op].is_pool
+    window, pools = layer.window, traits(layer).is_pool
     kernel, padding = list(window.kernel), list(window.padding)
     for place in (0, 1):
         was, now = old[0][place + 1], new[0][place + 1]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from twin.network.graph import Graph
-from twin.network.operators import OPERATORS
+from twin.network.operators import traits
 from twin.network.rewrites.precision import narrow_weights
 from twin.network.rewrites.rewrite import Rewrite, read_choice
 
 
 def _values(graph: Graph) -> tuple[str, ...]:
     found = {graph.tensors[layer.inputs[1]].dtype for layer in graph.layers
-             if OPERATORS[layer.op].filters is not None}
+             if traits(layer).filters is not None}
     return ("int4",) if "int8" in found else ("int8",) if "int4" in found else ()
 
 

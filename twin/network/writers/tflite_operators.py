@@ -50,6 +50,12 @@ def _encoded(layer: Layer, builtin: str, table: str | None = None,
                    outputs=layer.outputs, table=table, options=options)
 
 
+def _same(layer: Layer, inputs: tuple[int, ...] | None = None, **options: Any) -> Encoded:
+    """Return an operator the schema has, with its options, under the same name."""
+    table = f"{layer.op.title().replace('_', '')}Options"
+    return _encoded(layer, layer.op.upper(), table, inputs, **options)
+
+
 def _int32(values: Any) -> np.ndarray:
     return np.asarray(values, dtype=np.int32)
 
@@ -108,9 +114,8 @@ def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     depthwise: dict[str, Any] = {}
     if layer.op == "depthwise_conv_2d":
         depthwise["depth_multiplier"] = graph.tensors[layer.outputs[0]].shape[3] // layer.groups
-    return _encoded(
-        layer, layer.op.upper(), "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions",
-        _with_bias(graph, layer, add),
+    return _same(
+        layer, _with_bias(graph, layer, add),
         **_window_options(graph, layer, size), **depthwise,
         dilation_w_factor=layer.window.dilation[1], dilation_h_factor=layer.window.dilation[0])
 
@@ -133,7 +138,7 @@ def _pool(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 
 def _fully_connected(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     keep = len(graph.tensors[layer.outputs[0]].shape) > 2
-    return _encoded(layer, "FULLY_CONNECTED", "FullyConnectedOptions", keep_num_dims=keep,
+    return _same(layer, keep_num_dims=keep,
                     fused_activation_function=_activation(layer))
 
 
@@ -159,7 +164,7 @@ def _reduction(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 
 
 def _concatenation(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    return _encoded(layer, "CONCATENATION", "ConcatenationOptions", axis=layer.option("axis"),
+    return _same(layer, axis=layer.option("axis"),
                     fused_activation_function=_activation(layer))
 
 
@@ -179,7 +184,7 @@ def _slice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     if boxed and len(output) == len(source):
         inputs = (layer.inputs[0], add(f"{layer.name}/begin", _int32(begin)),
                   add(f"{layer.name}/size", _int32(output)))
-        return _encoded(layer, "SLICE", "SliceOptions", inputs)
+        return _same(layer, inputs)
     if len(output) != len(source) or min(strides) < 1:
         raise ModelError(f"{graph.name}: layer {layer.index} slice {layer.name!r}: only slices "
                          "that step forward and keep every dimension can be written as .tflite")
@@ -199,18 +204,17 @@ def _pad(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
         constant = np.asarray(value, graph.tensors[layer.inputs[0]].dtype)
         return _encoded(layer, "PADV2", "PadV2Options",
                         (*inputs, add(f"{layer.name}/value", constant)))
-    return _encoded(layer, "PAD", "PadOptions", inputs)
+    return _same(layer, inputs)
 
 
 def _reshape(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     shape = graph.tensors[layer.outputs[0]].shape
-    return _encoded(layer, "RESHAPE", "ReshapeOptions",
-                    _with_constant(layer, add, "shape", shape), new_shape=shape)
+    return _same(layer, _with_constant(layer, add, "shape", shape), new_shape=shape)
 
 
 def _transpose(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     inputs = _with_constant(layer, add, "perm", layer.option("perm"))
-    return _encoded(layer, "TRANSPOSE", "TransposeOptions", inputs)
+    return _same(layer, inputs)
 
 
 def _softmax(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
@@ -218,11 +222,11 @@ def _softmax(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     if layer.option("axis", rank - 1) != rank - 1:
         raise ModelError(f"{graph.name}: layer {layer.index} softmax {layer.name!r}: .tflite has "
                          "softmax over the last axis only")
-    return _encoded(layer, "SOFTMAX", "SoftmaxOptions", beta=layer.option("beta", 1.0))
+    return _same(layer, beta=layer.option("beta", 1.0))
 
 
 def _leaky_relu(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    return _encoded(layer, "LEAKY_RELU", "LeakyReluOptions", alpha=layer.option("alpha"))
+    return _same(layer, alpha=layer.option("alpha"))
 
 
 def _resize(builtin: str, table: str) -> Encoder:
@@ -235,41 +239,32 @@ def _resize(builtin: str, table: str) -> Encoder:
     return encode
 
 
-def _along(builtin: str, table: str) -> Encoder:
-    """Return the encoder of an operator along one axis that its options name."""
-    def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-        count = {"pack": len(layer.inputs), "unpack": len(layer.outputs)}.get(layer.op)
-        options: dict[str, Any] = {} if count is None else {
-            "values_count" if layer.op == "pack" else "num": count}
-        return _encoded(layer, builtin, table, axis=layer.option("axis"), **options)
-
-    return encode
+def _along(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
+    """Encode an operator along one axis that its options name."""
+    options: dict[str, Any] = {"pack": {"values_count": len(layer.inputs)},
+                               "unpack": {"num": len(layer.outputs)}}.get(layer.op, {})
+    return _same(layer, axis=layer.option("axis"), **options)
 
 
 def _choice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     wide = graph.tensors[layer.outputs[0]].dtype == "int64"
     inputs = _with_constant(layer, add, "axis", layer.option("axis"))
-    table = {"arg_max": "ArgMaxOptions", "arg_min": "ArgMinOptions"}[layer.op]
-    return _encoded(layer, layer.op.upper(), table, inputs, output_type=4 if wide else 2)
+    return _same(layer, inputs, output_type=4 if wide else 2)
 
 
-def _blocks(builtin: str, table: str) -> Encoder:
-    def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-        if layer.option("order", "dcr") != "dcr":
-            raise ModelError(f"{graph.name}: layer {layer.index} {layer.op} {layer.name!r}: "
-                             ".tflite splits blocks before channels")
-        return _encoded(layer, builtin, table, block_size=layer.option("block"))
-
-    return encode
+def _blocks(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
+    if layer.option("order", "dcr") != "dcr":
+        raise ModelError(f"{graph.name}: layer {layer.index} {layer.op} {layer.name!r}: .tflite "
+                         "splits blocks before channels")
+    return _same(layer, block_size=layer.option("block"))
 
 
 def _repetition(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     source, made = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
     if layer.op == "broadcast_to":
-        return _encoded(layer, "BROADCAST_TO", "BroadcastToOptions",
-                        _with_constant(layer, add, "shape", made))
+        return _same(layer, _with_constant(layer, add, "shape", made))
     times = [size // before for size, before in zip(made, source, strict=True)]
-    return _encoded(layer, "TILE", "TileOptions", _with_constant(layer, add, "times", times))
+    return _same(layer, _with_constant(layer, add, "times", times))
 
 
 def _svdf(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
@@ -287,10 +282,8 @@ ENCODERS: Mapping[str, Encoder] = {
     "select": lambda graph, layer, add: _encoded(layer, "SELECT_V2"),
     **dict.fromkeys(list_form(Form.REDUCE), _reduction),
     "concatenation": _concatenation, "arg_max": _choice, "arg_min": _choice,
-    "pack": _along("PACK", "PackOptions"), "unpack": _along("UNPACK", "UnpackOptions"),
-    "gather": _along("GATHER", "GatherOptions"),
-    "space_to_depth": _blocks("SPACE_TO_DEPTH", "SpaceToDepthOptions"),
-    "depth_to_space": _blocks("DEPTH_TO_SPACE", "DepthToSpaceOptions"),
+    "pack": _along, "unpack": _along, "gather": _along,
+    "space_to_depth": _blocks, "depth_to_space": _blocks,
     "tile": _repetition, "broadcast_to": _repetition,
     "split": _split, "slice": _slice, "pad": _pad, "reshape": _reshape, "transpose": _transpose,
     "softmax": _softmax, "leaky_relu": _leaky_relu, "svdf": _svdf,

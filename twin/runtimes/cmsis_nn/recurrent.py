@@ -17,7 +17,7 @@ from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, requantise_tensor
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.libc import copy_blocks
 from twin.runtimes.lowering.nests import closing, load, repeat, store
@@ -129,11 +129,11 @@ def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
     return 2 * rows + 4 * units
 
 
-_GATED = Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)
+_GATED: Codes = {"c": Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)}
 
 KERNELS: Kernels = {
-    "gru": {"c": _GATED},
-    "lstm": {"c": _GATED},
-    "rnn": {"c": _GATED},
+    "gru": _GATED,
+    "lstm": _GATED,
+    "rnn": _GATED,
     "svdf": {"c": Lowering(lower=_lower_svdf, scratch_bytes=_scratch_bytes_svdf)},
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hwmodels.kernel import Access, Kernel, Loop, Operand
 from twin.network.graph import Graph, Layer
-from twin.network.operators import OPERATORS
+from twin.network.operators import traits
 from twin.runtimes.lowering import Lowering, Site
 from twin.runtimes.lowering.blocks import CALL, RETURN, block, build_kernel, choose_dialect, plain
 
@@ -61,7 +61,7 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     weights = graph.tensors[layer.inputs[1]]
     outputs = graph.tensors[layer.outputs[0]].elements
     rows = outputs // graph.tensors[layer.outputs[0]].shape[-1]
-    times = rows if OPERATORS[layer.op].is_depthwise else -(-rows // _ROWS_AT_ONCE)
+    times = rows if traits(layer).is_depthwise else -(-rows // _ROWS_AT_ONCE)
 
     def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         first, *others = lowering.lower(graph, layer, site)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from hwmodels.npu import Npu, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import OPERATORS, layer_macs
+from twin.network.operators import layer_macs, traits
 from twin.runtimes.units import UnitRules, Work, count_elements, has_second_operand
 
 DEPTHWISE_FORMS = ("native", "grouped")
@@ -76,7 +76,7 @@ class NeuralArt(UnitRules):
         """Return the roles a layer needs: an arithmetic unit adds a bias, and takes slopes."""
         own = super(NeuralArt, self).list_roles(layer)
         slopes = layer.op == "prelu"
-        return (*own, ("arithmetic",)) if slopes or OPERATORS[layer.op].filters is not None else own
+        return (*own, ("arithmetic",)) if slopes or traits(layer).filters is not None else own
 
     def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         """Return what a layer asks of the units; its compute cycles are with ideal memory."""

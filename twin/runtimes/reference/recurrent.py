@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import closing, load, repeat, store
 from twin.runtimes.reference.products import product_blocks
@@ -123,11 +123,11 @@ def _width_of(graph: Graph, layer: Layer, place: int) -> int:
     return max(1, tensor.size_bytes // max(1, tensor.elements))
 
 
-_GATED = Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)
+_GATED: Codes = {"c": Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)}
 
 KERNELS: Kernels = {
-    "gru": {"c": _GATED},
-    "lstm": {"c": _GATED},
-    "rnn": {"c": _GATED},
+    "gru": _GATED,
+    "lstm": _GATED,
+    "rnn": _GATED,
     "svdf": {"c": Lowering(lower=_lower_svdf, scratch_bytes=_scratch_bytes_svdf)},
 }
