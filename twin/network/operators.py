@@ -234,23 +234,15 @@ def _nothing(graph: Graph, layer: Layer) -> int:
     return 0
 
 
-def _conv_macs(graph: Graph, layer: Layer) -> int:
+def _filter_macs(graph: Graph, layer: Layer) -> int:
     weights = _input(graph, layer, 1)
-    return _output(graph, layer).elements * weights.elements // weights.shape[0]
-
-
-def _depthwise_macs(graph: Graph, layer: Layer) -> int:
-    weights = _input(graph, layer, 1)
-    return _output(graph, layer).elements * weights.shape[1] * weights.shape[2]
+    filters = weights.shape[traits(layer).filters or 0]
+    return _output(graph, layer).elements * weights.elements // filters
 
 
 def _transpose_conv_macs(graph: Graph, layer: Layer) -> int:
     weights = _input(graph, layer, 1)
     return _input(graph, layer).elements * weights.elements // weights.shape[3]
-
-
-def _fully_connected_macs(graph: Graph, layer: Layer) -> int:
-    return _output(graph, layer).elements * _input(graph, layer, 1).shape[-1]
 
 
 def _batch_matmul_macs(graph: Graph, layer: Layer) -> int:
@@ -335,25 +327,28 @@ _resize = partial(_guess, form=Form.RESIZE, short="resize")
 
 OPERATORS = Operators({operator.name: operator for operator in (
     _row(FUNCTION, _stated_macs),
-    _convolution("conv_2d", _conv_macs, short="conv", words="conv matmul mat_mul dense gemm"),
-    _convolution("depthwise_conv_2d", _depthwise_macs, filters=3, short="depthwise",
+    _convolution("conv_2d", _filter_macs, short="conv", words="conv matmul mat_mul dense gemm"),
+    _convolution("depthwise_conv_2d", _filter_macs, filters=3, short="depthwise",
                  roles=("depthwise", "convolution"), words="depthwise dw"),
     _weighted("transpose_conv_2d", _transpose_conv_macs, assumed=True, short="deconv",
               words="transpose conv"),
-    _weighted("fully_connected", _fully_connected_macs, Form.PRODUCT, fuses_clamp=True,
+    _weighted("fully_connected", _filter_macs, Form.PRODUCT, fuses_clamp=True,
               short="dense", words="fully dense vec_mat matmul mat_mul gemm"),
     _guess("batch_matmul", _batch_matmul_macs, short="matmul", words="matmul mat_mul"),
     _pool("average_pool_2d", short="avg_pool", words="pool mean"),
     _pool("max_pool_2d", takes_largest=True, short="max_pool", words="pool"),
     _reduction("mean", roles=("pooling",), words="mean reduce pool"),
     _reduction("reduce_max"),
-    *(_reduction(name, assumed=True) for name in ("reduce_min", "sum")),
+    _reduction("reduce_min", assumed=True),
+    _reduction("sum", assumed=True),
     _pair(ADD, fuses_clamp=True, words="add"),
     _pair("sub", fuses_clamp=True, assumed=True, words="sub"),
     _pair("mul", fuses_clamp=True, words="mul"),
-    *(_pair(name) for name in ("minimum", "maximum")),
+    _pair("minimum"),
+    _pair("maximum"),
     _row(CONCATENATION, form=Form.JOIN, short="concat", words="concat"),
-    *(_guess(name, form=Form.CUT, keeps_scale=True) for name in ("split", SLICE)),
+    _guess("split", form=Form.CUT, keeps_scale=True),
+    _guess(SLICE, form=Form.CUT, keeps_scale=True),
     _guess("detection_postprocess", short="detections"),
     _guess("non_max_suppression", short="suppression"),
     _guess("read_variable", states=(0,)),
@@ -367,7 +362,8 @@ OPERATORS = Operators({operator.name: operator for operator in (
     _row(TRANSPOSE, form=Form.PERMUTE, keeps_scale=True, words="transpose"),
     _row("softmax", form=Form.ROWS, span=(0.0, 255 / 256), words="softmax"),
     _activation("logistic", span=(0.0, 255 / 256), words="logistic sigmoid"),
-    *(_activation(name, clamps=True, words="relu") for name in ("relu", "relu6")),
+    _activation("relu", clamps=True, words="relu"),
+    _activation("relu6", clamps=True, words="relu"),
     _activation("leaky_relu", assumed=True),
     _guess("prelu", form=Form.BROADCAST, roles=("activation",), parameters=(1,),
            operands=("input", "weights")),
@@ -376,7 +372,8 @@ OPERATORS = Operators({operator.name: operator for operator in (
     *(_guess(name, form=Form.ELEMENTWISE) for name in (*UNARY, "cast")),
     *(_guess(name, form=Form.BROADCAST, short="square_diff" if "_diff" in name else "")
       for name in (*PAIRED, "select")),
-    *(_guess(name, form=Form.ROWS) for name in ("log_softmax", "l2_normalization")),
+    _guess("log_softmax", form=Form.ROWS),
+    _guess("l2_normalization", form=Form.ROWS),
     _resize("resize_nearest", keeps_scale=True),
     _resize("resize_bilinear"),
     _row("quantize", form=Form.ELEMENTWISE, roles=("arithmetic",), converts=True, words="quant"),
@@ -384,7 +381,8 @@ OPERATORS = Operators({operator.name: operator for operator in (
     _recurrent("svdf", _svdf_macs, words="svdf"),
     _recurrent("lstm", _recurrent_macs, states=(4, 5), words="lstm",
                operands=("input", "weights", "weights2", "bias", "state", "state2")),
-    *(_recurrent(name, _recurrent_macs) for name in ("gru", "rnn")),
+    _recurrent("gru", _recurrent_macs),
+    _recurrent("rnn", _recurrent_macs),
     _guess(COPY, form=Form.COPY),
 )})
 """Every operator a graph may hold."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from twin.network.graph import Graph
-from twin.network.operators import Form, Operator, layer_macs, traits
+from twin.network.operators import Form, layer_macs, traits
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
 
@@ -63,13 +62,10 @@ def _read(model: str) -> Graph:
 def _describe(graph: Graph) -> Character:
     macs = [layer_macs(graph, layer) for layer in graph.layers]
     total = max(1, sum(macs))
-
-    def share(chosen: Callable[[Operator], bool]) -> float:
-        return sum(count for layer, count in zip(graph.layers, macs, strict=True)
-                   if chosen(traits(layer))) / total
-
+    rows = list(zip(map(traits, graph.layers), macs, strict=True))
     held = sum(tensor.size_bytes for tensor in graph.tensors if tensor.is_constant)
     moved = sum(graph.tensors[i].size_bytes for layer in graph.layers for i in layer.outputs)
-    return Character(macs=total, depthwise=share(lambda operator: operator.is_depthwise),
-                     dense=share(lambda operator: operator.form is Form.PRODUCT),
+    return Character(macs=total,
+                     depthwise=sum(count for row, count in rows if row.is_depthwise) / total,
+                     dense=sum(count for row, count in rows if row.form is Form.PRODUCT) / total,
                      bytes_per_mac=(held + moved) / total, layers=max(1, len(graph.layers)))

@@ -16,9 +16,6 @@ from twin.network.operators import Form, is_alias, traits
 from twin.runtimes.offload import Offload
 from twin.runtimes.units import Work, has_second_operand
 
-GROUP_KINDS = ("epoch", "move", "host", "alias")
-"""move: engines alone, stepped by the host."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
@@ -53,7 +50,7 @@ class Group:
     Parameters
     ----------
     kind : str
-        One of `GROUP_KINDS`.
+        "epoch", "move" (engines alone, stepped by the host), "host" or "alias".
     chain : tuple of int
         Positions in the graph, in execution order; of "host", "move" and "alias" one.
     joined : tuple of int

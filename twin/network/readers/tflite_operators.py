@@ -221,10 +221,7 @@ def _gather(node: Node) -> Layer:
 
 
 def _blocks(op: str, table: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        return node.layer(op, block=node.options(table).BlockSize())
-
-    return convert
+    return lambda node: node.layer(op, block=node.options(table).BlockSize())
 
 
 def _batches(op: str, amounts: str) -> Callable[[Node], Layer]:
@@ -238,10 +235,7 @@ def _batches(op: str, amounts: str) -> Callable[[Node], Layer]:
 
 
 def _repeated(op: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        return node.layer(op, node.inputs[:1])
-
-    return convert
+    return lambda node: node.layer(op, node.inputs[:1])
 
 
 CONVERTERS: Mapping[str, Converter] = {

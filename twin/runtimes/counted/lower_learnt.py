@@ -82,6 +82,5 @@ def family(layer: Layer) -> str:
     """Return the family of operators a layer is of."""
     if layer.op == "conv_2d" and layer.window is not None and layer.window.kernel == (1, 1):
         return "pointwise"
-    if layer.op in _FAMILIES:
-        return _FAMILIES[layer.op]
-    return family_of(layer.op) if is_described(layer.op) else "elementwise"
+    return _FAMILIES.get(layer.op) or (
+        family_of(layer.op) if is_described(layer.op) else "elementwise")
