@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import ExtensionError, TwinError
+from hwmodels.errors import BoardError, ExtensionError, TwinError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -67,6 +67,22 @@ def load_entry(group: str, name: str) -> Any:
     except (Exception, SystemExit) as error:  # whatever code of others does
         raise ExtensionError(f"{_owner(entry)}: {group}: {name} = {entry.value} cannot be "
                              f"imported: {type(error).__name__}: {error}") from error
+
+
+def named_folders(variable: str, what: str) -> list[Path]:
+    """Return the folders of files an environment variable names.
+
+    Raises
+    ------
+    BoardError
+        For one that is no folder.
+    """
+    folders = [Path(name) for name in os.environ.get(variable, "").split(os.pathsep) if name]
+    for folder in folders:
+        if not folder.is_dir():
+            raise BoardError(f"{variable}: {folder} is not a folder; accepted: folders of {what} "
+                             f"files, separated by {os.pathsep!r}")
+    return folders
 
 
 @cache

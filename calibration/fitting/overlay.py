@@ -20,7 +20,6 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.fitting.cell import SHIPPED, STRANGER, Estimate
 from calibration.fitting.intervals import Band, Basis
-from hwmodels.board.isas import read_name
 from hwmodels.file_cache import make_once
 from hwmodels.files import (
     LARGEST_YAML_BYTES,
@@ -29,6 +28,7 @@ from hwmodels.files import (
     read_regular,
     write_whole,
 )
+from hwmodels.isa import read_name
 
 if TYPE_CHECKING:
     import yaml

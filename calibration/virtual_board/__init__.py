@@ -86,16 +86,16 @@ class Launched:
 
 def list_virtual_boards() -> tuple[VirtualBoard, ...]:
     """Return every virtual board and this machine, those that can run first."""
-    from calibration.virtual_board.unicorn_board import CORES
+    from calibration.virtual_board.unicorn_board import list_emulated
 
     def missing(*names: str) -> str:
         there = all(find_spec(name) for name in ("serial", "cobs", "elftools", *names))
         return "" if there else "the extra 'boards': pip install '.[boards]'"
 
-    found = [VirtualBoard(name=name, emulator="unicorn", core=f"cortex-{name.split('-')[1]}",
+    found = [VirtualBoard(name=name, emulator="unicorn", core=core,
                           counts="cycles of planted costs, 8-bit DWT events (simulated)",
                           missing=missing("unicorn", "capstone"))
-             for name in CORES]
+             for name, core in list_emulated().items()]
     for machine in MACHINES.values():
         there = which(machine.program) is not None
         package = "qemu-system-arm" if machine.program.endswith("arm") else "qemu-system-misc"

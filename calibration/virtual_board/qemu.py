@@ -13,7 +13,7 @@ import select
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -22,6 +22,7 @@ from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.errors import ToolMissingError
+from hwmodels.file_cache import read_yaml_once
 
 START_S = 10.0
 END_S = 2.0
@@ -44,7 +45,7 @@ class Machine:
         QEMU program that has it.
     shift : int
         Virtual time of an instruction is 2^shift ns; a multiple of the timer's period is exact.
-    options : tuple of str
+    options : sequence of str
         Further ones.
     """
 
@@ -53,18 +54,11 @@ class Machine:
     core: str
     program: str = "qemu-system-arm"
     shift: int = 7
-    options: tuple[str, ...] = ()
+    options: Sequence[str] = ()
 
 
-MACHINES: Mapping[str, Machine] = {machine.port: machine for machine in (
-    Machine(name="mps2-an386", port="mps2-an386", core="cortex-m4"),
-    Machine(name="mps2-an500", port="mps2-an500", core="cortex-m7"),
-    Machine(name="mps2-an505", port="mps2-an505", core="cortex-m33"),
-    Machine(name="mps3-an547", port="mps3-an547", core="cortex-m55"),
-    Machine(name="netduinoplus2", port="stm32f4", core="cortex-m4", shift=4),
-    Machine(name="virt", port="riscv_virt", core="rv32imc", program="qemu-system-riscv32",
-            shift=0, options=("-bios", "none")),
-)}
+MACHINES: Mapping[str, Machine] = {port: Machine(port=port, **facts) for port, facts in
+                                   read_yaml_once(Path(__file__).with_name("qemu.yaml")).items()}
 """Machines there are ports for, by port."""
 
 

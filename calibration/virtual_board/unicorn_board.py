@@ -32,15 +32,8 @@ from calibration.virtual_board.costs import SCALE, Costs
 from calibration.virtual_board.emulator_state import EmulatorState
 from calibration.virtual_board.image_file import read_image
 from calibration.virtual_board.listing import Listing
-from hwmodels.core.file import load_core
+from hwmodels.core.file import list_cores, load_core
 from hwmodels.errors import extra_missing
-
-CORES: Mapping[str, tuple[str, int]] = {
-    "unicorn-m4": ("UC_CPU_ARM_CORTEX_M4", 0x410FC241),
-    "unicorn-m7": ("UC_CPU_ARM_CORTEX_M7", 0x411FC272),
-    "unicorn-m33": ("UC_CPU_ARM_CORTEX_M33", 0x410FD213),
-}
-"""Emulated core and its CPUID (Arm technical reference manuals, SCB CPUID), by port."""
 
 CONSOLE, CONSOLE_SIZE = 0x40004000, 0x1000
 DATA, WAITING, HERTZ, COLD, MARK = 0x00, 0x04, 0x08, 0x0C, 0x10
@@ -102,6 +95,7 @@ class UnicornBoard:
     def __init__(self, name: str, image: str | Path, costs: Costs, *,
                  trace_accesses: int = 0) -> None:
         self.name, self.costs = name, costs
+        self._traits = load_core(list_emulated()[name]).traits
         self.recorder = Recorder()
         self.failure: str | None = None
         self._unicorn = import_unicorn()
@@ -124,10 +118,9 @@ class UnicornBoard:
 
     def _build(self) -> None:
         unicorn, arm = self._unicorn
-        core, _ = CORES[self.name]
         self._machine = unicorn.Uc(unicorn.UC_ARCH_ARM,
                                    unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
-        self._machine.ctl_set_cpu_model(getattr(arm, core))
+        self._machine.ctl_set_cpu_model(getattr(arm, f"UC_CPU_ARM_CORTEX_{self._traits.unicorn}"))
         for base, size in self._image.memories:
             self._machine.mem_map(base, size)
         self._machine.mmio_map(CONSOLE, CONSOLE_SIZE, self._read_console, None,
@@ -194,7 +187,7 @@ class UnicornBoard:
         if DWT_EVENTS <= offset < DWT_EVENTS + 20:
             return self.dwt_events()[(offset - DWT_EVENTS) // 4] & 0xFF
         if offset == CPUID:
-            return CORES[self.name][1]
+            return self._traits.cpuid
         return self._registers.get(offset, 0)
 
     def _write_private(self, _: Any, offset: int, size: int, value: int, data: Any) -> None:
@@ -294,6 +287,12 @@ class UnicornBoard:
         return self.recorder.readings, self.state.trace()
 
 
+def list_emulated() -> Mapping[str, str]:
+    """Return the cores that are virtual boards in Unicorn, by name of the board."""
+    cores = {load_core(core).traits.board: core for core in list_cores()}
+    return {board: core for board, core in cores.items() if board}
+
+
 def import_unicorn() -> tuple[Any, Any]:
     """Return Unicorn and its constants of Arm; native callbacks find its functions from then on.
 
@@ -336,7 +335,7 @@ def run_unicorn(name: str, image: str | Path, *, costs: Costs | None = None,
     Parameters
     ----------
     name : str
-        Key of `CORES`, the port the image was built for.
+        Key of `list_emulated`, the port the image was built for.
     image : path
         ELF file.
     costs : Costs, optional

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from hwmodels.board.isas import ISAS, read_name
 from hwmodels.errors import did_you_mean
+from hwmodels.isa import ISAS, read_name
 from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity
 
 KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")

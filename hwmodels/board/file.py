@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hwmodels.board.facts import Board
 from hwmodels.board.power import Power
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
-from hwmodels.extensions import find_folders
+from hwmodels.extensions import find_folders, named_folders
 from hwmodels.file_cache import make_once
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
 
@@ -293,12 +293,7 @@ def _paths(node: object, prefix: str = "") -> Iterator[str]:
 
 def _board_paths() -> Iterator[Path]:
     """Yield board files, the user's folders before the shipped one."""
-    folders = [Path(name) for name in os.environ.get("TWIN_BOARDS", "").split(os.pathsep) if name]
-    for folder in folders:
-        if not folder.is_dir():
-            raise BoardError(f"TWIN_BOARDS: {folder} is not a folder; accepted: folders of board "
-                             f"files, separated by {os.pathsep!r}")
-    for folder in (*folders, SHIPPED):
+    for folder in (*named_folders("TWIN_BOARDS", "board"), SHIPPED):
         yield from _list_files(folder)
 
 

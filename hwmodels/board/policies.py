@@ -28,7 +28,8 @@ class Policy:
     number : int
         By which the compiled simulation chooses its function.
     hits_change : bool
-        Whether a touch that finds its line changes what leaves next.
+        Whether a touch that finds its line changes what leaves next; its number is then one of
+        `cache_words.TOUCHED`.
     sets_apart : bool
         Whether what one set evicts hangs on nothing outside it.
     stack : bool
@@ -80,4 +81,10 @@ def policy_of(name: str, where: str) -> Policy:
     """Return the policy of that name; `where` begins the refusal of any other."""
     if name not in POLICIES:
         raise BoardError(f"{where}: replacement {name!r}; {did_you_mean(name, POLICIES)}")
-    return POLICIES[name]
+    policy = POLICIES[name]
+    touched = policy.number in cache_words.TOUCHED
+    if policy.number not in cache_words.CHOSEN or touched != policy.hits_change:
+        raise BoardError(f"{where}: replacement {name!r}: the loops have no policy {policy.number} "
+                         f"with hits_change {policy.hits_change}; accepted: CHOSEN and TOUCHED of "
+                         "hwmodels/kernels/cache_words.py")
+    return policy

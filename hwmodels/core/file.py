@@ -1,14 +1,17 @@
-"""Core files: the timing tables in `hwmodels/cores`, every number with its source."""
+"""Core files: one for each core, in `hwmodels/cores` and folders of the variable `TWIN_CORES`.
+
+A file states what the core is and how it schedules instructions, every number with its source.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
-from hwmodels.board.isas import read_name
 from hwmodels.core.timing import (
     TIMING_CLASSES,
     ClassTiming,
@@ -16,11 +19,14 @@ from hwmodels.core.timing import (
     Pairing,
     PortRule,
     Refills,
+    Traits,
     Unaligned,
 )
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.extensions import named_folders
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
+from hwmodels.isa import ISAS, read_name
 
 if TYPE_CHECKING:
     from hwmodels.core.schema import CoreFile
@@ -30,35 +36,76 @@ SHIPPED = Path(__file__).parents[1] / "cores"
 
 
 def list_cores() -> tuple[str, ...]:
-    """Return the names of all core tables, sorted."""
-    return tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+    """Return the names of all cores, shipped and of `TWIN_CORES`, sorted."""
+    return tuple(sorted(_find_files()))
+
+
+def list_built_cores() -> Mapping[str, str]:
+    """Return the instruction set of each core images are compiled for, by name."""
+    cores = {model: load_core(model).traits for model in list_cores()}
+    return {model: traits.isa for model, traits in cores.items() if traits.flags}
+
+
+def hash_own_core(model: str) -> str:
+    """Return a hash of a core's file in a folder of `TWIN_CORES`; "" for a shipped core."""
+    if read_name(model) in _shipped():
+        return ""
+    return hashlib.sha256(read_regular(_find_files()[model])).hexdigest()
+
+
+def _find_files() -> dict[str, Path]:
+    found = dict(_shipped())
+    for folder in named_folders("TWIN_CORES", "core"):
+        for path in sorted(folder.glob("*.yaml")):
+            if path.stem in found or read_name(path.stem) != path.stem:
+                raise BoardError(f"{path}: there is a core {path.stem} already; accepted: another "
+                                 "name")
+            found[path.stem] = path
+    return found
 
 
 @cache
+def _shipped() -> Mapping[str, Path]:
+    return {path.stem: path for path in SHIPPED.glob("*.yaml")}
+
+
 def load_core(model: str) -> CoreTiming:
-    """Read a core's timing table by name.
+    """Read a core by name.
 
     Parameters
     ----------
     model : str
-        A name of `list_cores`: what a board's `cores.<name>.model` says.
+        A name of `list_cores`, or a former one: what a board's `cores.<name>.model` says.
 
     Returns
     -------
     CoreTiming
-        The same object each time: schedules are cached by it.
+        The same object each time the file is unchanged: schedules are cached by it.
 
     Raises
     ------
     BoardError
         `file:key: reason; accepted ...`.
     """
+    path = _shipped().get(model)
+    if path is not None:
+        return _load(path, None)
     if read_name(model) != model:
         return load_core(read_name(model))
-    if model not in list_cores():
-        raise BoardError(f"core model {model!r} does not exist; "
-                         + did_you_mean(model, list_cores()))
-    return read_core(SHIPPED / f"{model}.yaml")
+    files = _find_files()
+    if model not in files:
+        raise BoardError(f"core model {model!r} does not exist; " + did_you_mean(model, files))
+    changed = files[model].stat()
+    return _load(files[model], (changed.st_mtime_ns, changed.st_size))
+
+
+@cache
+def _load(path: Path, changed: tuple[int, int] | None) -> CoreTiming:
+    timing = read_core(path)
+    if timing.model != path.stem:
+        raise BoardError(f"{path.name}:core.model: {timing.model!r}; accepted: {path.stem!r}, as "
+                         "the file is named")
+    return timing
 
 
 def read_core(path: Path) -> CoreTiming:
@@ -108,6 +155,9 @@ def _validate(name: str, document: object) -> CoreFile:
         place = ".".join(str(part) for part in first["loc"])
         raise BoardError(f"{name}:{place}: {first['msg']}; accepted: a number as "
                          f"[value, kind, source] with kind {' | '.join(KINDS)}") from None
+    if read_name(section.core.isa) not in ISAS:
+        raise BoardError(f"{name}:core.isa: {section.core.isa!r}; "
+                         + did_you_mean(section.core.isa, ISAS))
     named = [(f"classes.{key}", key) for key in section.classes]
     named += [(f"ports.{place}", key) for place, rule in enumerate(section.ports)
               for key in (*rule.producers, *rule.consumers) if key != "base"]
@@ -137,6 +187,16 @@ def _value(leaf: tuple[Any, str, str] | None, default: Any) -> Any:
     return default if leaf is None else leaf[0]
 
 
+def _read_traits(file: CoreFile) -> Traits:
+    core, build, emulators = file.core, file.core.build, file.core.emulators
+    compiled = {} if build is None else {"flags": build.flags, "link_flags": build.link,
+                                         "float_abi": build.fpu, "zig": build.zig}
+    return Traits(
+        isa=read_name(core.isa), fpu=core.fpu, own_caches=core.own_caches,
+        cpuid=_value(core.cpuid, 0), entry_cycles=_value(core.entry_cycles, 12),
+        unicorn=emulators.unicorn, qemu=emulators.qemu, board=emulators.board, **compiled)
+
+
 def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
     classes = {key: ClassTiming(
         cycles=_value(one.cycles, 1), transfer_cycles=_value(one.transfer_cycles, 0.0),
@@ -153,7 +213,7 @@ def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
     refill = file.refill_cycles
     odd = file.unaligned
     return CoreTiming(
-        model=file.core.model, description=file.core.description,
+        model=file.core.model, description=file.core.description, traits=_read_traits(file),
         issue_width=file.issue_width[0], max_ipc=file.max_ipc[0],
         multiply_is_mac=file.multiply_is_mac[0], loop_buffer=file.loop_buffer[0],
         base_latency_cycles=file.base_latency[0], pairing=pairing,

@@ -21,11 +21,35 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class EmulatorSection(Section):
+    """Nearest models of emulators, as `hwmodels.core.timing.Traits`."""
+
+    unicorn: str = ""
+    qemu: str = ""
+    board: str = ""
+
+
+class BuildSection(Section):
+    """How images are compiled, as `hwmodels.core.timing.Traits`."""
+
+    flags: str
+    link: str = ""
+    fpu: str = ""
+    zig: str = ""
+
+
 class CoreSection(Section):
-    """What the table is of."""
+    """As `hwmodels.core.timing.Traits`, with name and description."""
 
     model: str
     description: str
+    isa: str
+    fpu: Literal["single", "double"] | None = None
+    own_caches: Annotated[bool, Field(strict=True)] = False
+    cpuid: Count | None = None
+    entry_cycles: Count | None = None
+    emulators: EmulatorSection = EmulatorSection()
+    build: BuildSection | None = None
 
 
 class PairingSection(Section):

@@ -156,9 +156,52 @@ class Unaligned:
     store_cycles: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a core is, apart from its timing.
+
+    Parameters
+    ----------
+    isa : str
+        Instruction set (`hwmodels.isa`).
+    fpu : str or None
+        "single" or "double": floating-point unit most parts with it have.
+    own_caches : bool
+        Whether caches are part of the core, which CMSIS enables by `SCB_Enable...`.
+    cpuid : int
+        What its identification register reads; 0: none.
+    entry_cycles : int
+        From an interrupt request to the handler's first instruction, memories not waiting.
+    unicorn, qemu : str
+        Nearest model of each emulator: "M33" of UC_CPU_ARM_CORTEX_M33; -cpu of QEMU, which runs
+        what Unicorn cannot; "": none.
+    board : str
+        Virtual board with this core.
+    flags, link_flags : str
+        GCC's and clang's, of architecture and ABI; "": no image is built for it.
+    float_abi : str
+        -mfpu of hard floats; "": soft.
+    zig : str
+        -mcpu of the clang in zig; "": it has none.
+    """
+
+    isa: str
+    fpu: str | None = None
+    own_caches: bool = False
+    cpuid: int = 0
+    entry_cycles: int = 12
+    unicorn: str = ""
+    qemu: str = ""
+    board: str = ""
+    flags: str = ""
+    link_flags: str = ""
+    float_abi: str = ""
+    zig: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CoreTiming:
-    """The timing table of a core, as `hwmodels/cores/<model>.yaml` states it.
+    """A core, as its file in `hwmodels/cores` states it: traits, and how it schedules instructions.
 
     Parameters
     ----------
@@ -185,6 +228,7 @@ class CoreTiming:
 
     model: str
     description: str
+    traits: Traits
     issue_width: int
     max_ipc: float
     multiply_is_mac: bool

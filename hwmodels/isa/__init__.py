@@ -1,1 +1,118 @@
-"""Instruction sets: assembly text read as instructions."""
+"""Instruction sets: one file each in `hwmodels/isa`, with all that is asked of one by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.file_cache import read_yaml_once
+
+_FOLDER = Path(__file__).parent
+_ALIASES = _FOLDER / "aliases.yaml"
+ISAS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml") if path != _ALIASES))
+"""Names of all instruction sets, as board and runtime files have them."""
+
+Extension = Literal["c", "dsp", "mve", "pie"]
+"""Code for an operator: plain C, packed 16-bit multiplies, Helium vectors, vectors of the
+ESP32-S3."""
+
+MACHINES = ("arm", "riscv", "xtensa", "host")
+"""Kinds of machine code: by which ELF reader, decoder, emulator and compiler are chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionSet:
+    """One instruction set.
+
+    Parameters
+    ----------
+    machine : str
+        One of `MACHINES`.
+    dialect : str
+        Assembly that plain C kernels are written down in (`twin.runtimes.lowering.blocks`).
+    extensions : tuple of str
+        Code a core can run, best first; "c" is plain C.
+    vector_bits : int
+        Width of a vector register, 0 without vectors.
+    registers : mapping of str to int
+        Size of each register file: "general" (that programs compute in), "float", "vector".
+    hardware_loops : bool
+        Whether a loop can close without a branch instruction.
+    signed_byte_loads : bool
+        Whether a load extends the sign of a byte.
+    without : mapping of str to str
+        Best extension code may use -> instruction set it is compiled for.
+    macro : str
+        What CMSIS-NN's sources are compiled with for its extension.
+    priority_bits : int
+        Of an interrupt, of parts whose board does not say; four is assumed of most vendors' parts.
+    counted : mapping of str to str
+        FPU ("none", "single", "double") -> core whose table of counted instructions is nearest.
+    counted_elsewhere : bool
+        Whether that core has another instruction set.
+    counts_carry : bool
+        Whether instruction counts of another 32-bit instruction set hold.
+    learnt_from : tuple of str
+        Instruction sets whose compiled libraries tell what a core of this one runs.
+    assumed : bool
+        Whether kernels are assumed throughout.
+    mac_loops : mapping of str to str
+        Data type -> densest run of independent multiply-accumulates.
+    load_loop : str
+        Densest run of loads; "": not known.
+    """
+
+    name: str
+    description: str
+    machine: str
+    dialect: str
+    extensions: tuple[Extension, ...] = ("c",)
+    vector_bits: int = 0
+    registers: Mapping[str, int]
+    hardware_loops: bool = False
+    signed_byte_loads: bool = True
+    without: Mapping[str, str] = field(default_factory=dict)
+    macro: str = ""
+    priority_bits: int = 4
+    counted: Mapping[str, str]
+    counted_elsewhere: bool = False
+    counts_carry: bool = False
+    learnt_from: tuple[str, ...] = ()
+    assumed: bool = False
+    mac_loops: Mapping[str, str] = field(default_factory=dict)
+    load_loop: str = ""
+
+
+@cache
+def load_isa(name: str) -> InstructionSet:
+    """Return an instruction set by name; raises `BoardError` for one that is not known."""
+    if name not in ISAS:
+        raise BoardError(f"instruction set {name!r}; {did_you_mean(name, ISAS)}")
+    document = read_yaml_once(_FOLDER / f"{name}.yaml")
+    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value
+                             for key, value in document.items() if key != "schema"}
+    return InstructionSet(name=name, **facts)
+
+
+def plain_isa(dialect: str) -> str:
+    """Return the first instruction set of a dialect that runs plain C only."""
+    return next(isa for isa in ISAS if load_isa(isa).dialect == dialect
+                and load_isa(isa).extensions == ("c",))
+
+
+def machine_isa(machine: str) -> str:
+    """Return the first instruction set of a kind of machine code."""
+    return next(isa for isa in ISAS if load_isa(isa).machine == machine)
+
+
+@cache
+def read_name(name: str) -> str:
+    """Return the name used here of an instruction set, or a core's table; others as they are."""
+    if name in ISAS:
+        return name
+    found: str = read_yaml_once(_ALIASES).get(name, name)
+    return found

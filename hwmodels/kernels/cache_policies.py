@@ -1,7 +1,8 @@
 """Compiled: a touch of a line in a set, by replacement policy.
 
 One function per policy says which way gives way, `choose_way` knows them by number; under LRU it is
-the last of entries kept in order. Everything else asks for properties of the policy (HITS_CHANGE,
+the last of entries kept in order. Where hits change what leaves, `note_touch` here and `note_use`
+of `touch_stream` note each touch. Everything else asks for properties of the policy (HITS_CHANGE,
 COUPLED), which `hwmodels.board.policies` states.
 """
 
@@ -159,6 +160,13 @@ def choose_victim(m: Words, base: Integer, word: Integer, policy: Integer) -> In
 
 
 @compile_inline
+def note_touch(m: Words, word: Integer, way: Integer, policy: Integer) -> None:
+    """Note a touch of a way where that changes what leaves next (`TOUCHED` in `cache_words`)."""
+    if policy == PLRU:
+        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
+
+
+@compile_inline
 def look_up_three(m: Words, base: Integer, line: Integer, entry: Integer,
                   write: Integer) -> Integer:
     """Look a line up in the ways behind the first of four.
@@ -228,8 +236,7 @@ def look_up_ways(m: Words, base: Integer, word: Integer, line: Integer, mark: In
         way = choose_victim(m, base, word, policy)
         left = m[base + way]
         m[base + way] = line << 8 | mark
-    if policy == PLRU:
-        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
+    note_touch(m, word, way, policy)
     return left
 
 
@@ -347,7 +354,7 @@ def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     if m[POLICY] == LRU:
         left = look_up_stack(m, s + ENTRY, line, m[at + MARK], m[at + WRITE])
     else:
-        left = look_up_ways(m, s + ENTRY, s + WORD, line, m[at + MARK], m[at + WRITE], PLRU)
+        left = look_up_ways(m, s + ENTRY, s + WORD, line, m[at + MARK], m[at + WRITE], m[POLICY])
     count_touch(m, line, s, at, left)
     return left
 

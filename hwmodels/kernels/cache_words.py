@@ -28,6 +28,8 @@ TREE = np.uint64(46)
 LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 """Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all
 sets."""
+CHOSEN, TOUCHED = (LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL), (LRU, PLRU)
+"""Those whose choice the loops know, and whose touches they note; any other is refused."""
 
 # A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries.
 # TALLY is where what leaves and misses it is counted.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from hwmodels.core.file import SHIPPED, list_cores, load_core, read_core
 from hwmodels.errors import BoardError
+from hwmodels.isa import ISAS, MACHINES, load_isa
 
 CORES = ("cortex-m0plus", "cortex-m3", "cortex-m33", "cortex-m4", "cortex-m55", "cortex-m7",
          "cortex-m85", "rv32imc", "xtensa-lx7", "x86-64-generic")
@@ -66,3 +68,28 @@ def test_mistakes_are_named(tmp_path: Path, old: str, new: str, message: str) ->
     with pytest.raises(BoardError, match=r"broken\.yaml") as caught:
         read_core(path)
     assert message in str(caught.value)
+
+
+def test_names_of_cores_and_instruction_sets_stand_in_data():
+    """But for options' defaults and the example a refusal shows."""
+    root, names = SHIPPED.parents[1], {*list_cores(), *ISAS}
+    found = [
+        (path.relative_to(root).as_posix(), node.value)
+        for package in ("twin", "hwmodels", "calibration")
+        for path in (root / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in names]
+    assert sorted(found) == [("twin/cli/boards.py", "cortex-m4"),
+                             ("twin/cli/firmware.py", "armv7e-m"),
+                             ("twin/verbs/firmware.py", "armv7e-m")]
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_every_instruction_set_is_whole(isa):
+    described = load_isa(isa)
+    assert described.machine in MACHINES and described.extensions[-1] == "c"
+    assert set(described.counted) == {"none", "single", "double"}
+    assert {described.machine == "host", bool(described.load_loop)} == {True, False}
+    assert set(described.without.values()) | set(described.learnt_from) <= set(ISAS)
+    assert set(described.without) <= set(described.extensions)
+    assert bool(described.vector_bits) == ("vector" in described.registers)

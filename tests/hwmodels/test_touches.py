@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from cache_cases import random_cache, random_kernel
 
+from hwmodels.board import policies
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import POLICIES
+from hwmodels.board.policies import POLICIES, Policy
 from hwmodels.cache import touches
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.cache.touches import (
@@ -19,6 +20,8 @@ from hwmodels.cache.touches import (
     describe_cache,
     visit_touches,
 )
+from hwmodels.errors import BoardError
+from hwmodels.kernels import cache_words
 from hwmodels.kernels.access_stream import MOST_OWNERS, meet_accesses
 from hwmodels.kernels.linked_lines import room_for_links
 
@@ -88,3 +91,15 @@ def test_a_straddling_access_is_one_access_and_two_touches():
                   new_state(cache), lambda piece: seen.append((piece.accesses.tolist(),
                                                                piece.lines.tolist())))
     assert seen == [([0, 0], [0, 1])]
+
+
+@pytest.mark.parametrize(("number", "hits_change"), [
+    (cache_words.ROUND_ROBIN, True), (cache_words.LFSR, True), (cache_words.PLRU, False),
+    (max(cache_words.CHOSEN) + 1, False), (max(cache_words.CHOSEN) + 1, True)])
+def test_a_policy_the_loops_do_not_have_is_refused(number, hits_change, monkeypatch):
+    """It was counted as pseudo-LRU where hits matter, as pseudo-random where they do not."""
+    made = Policy(name="not_recent", number=number, hits_change=hits_change, doc="a line not hit")
+    monkeypatch.setattr(policies, "POLICIES", {**POLICIES, "not_recent": made})
+    cache = Cache(name="l1d", size_bytes=512, line_bytes=32, ways=4, replacement="not_recent")
+    with pytest.raises(BoardError, match=r"l1d.*not_recent.*accepted: CHOSEN and TOUCHED"):
+        new_state(cache)

@@ -28,7 +28,7 @@ NewName = Annotated[str, typer.Argument(metavar="NAME", help="What the board is 
 Like = Annotated[str | None, typer.Option(
     "--like", metavar="BOARD", help="Guess from this board: its core, caches, flash, currents.")]
 CoreName = Annotated[str | None, typer.Option(
-    "--core", metavar="CORE", help="cortex-m0plus, -m3, -m4, -m7, -m33, -m55 or rv32imc.")]
+    "--core", metavar="CORE", help="cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")]
 Clock = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", help="As 96MHz.")]
 Flash = Annotated[str | None, typer.Option("--flash", metavar="SIZE", help="As 1MiB.")]
 Sram = Annotated[str | None, typer.Option("--sram", metavar="SIZE", help="As 256KiB.")]

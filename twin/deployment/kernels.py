@@ -7,13 +7,9 @@ from dataclasses import replace
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
+from hwmodels.isa import load_isa
 from twin.errors import NotApplicableError, UsageError
 from twin.runtimes import Runtime, list_runtimes, load_runtime
-from twin.runtimes.lowering import EXTENSIONS
-
-_WITHOUT = {("armv7e-m", "c"): "armv7-m", ("armv8-m-dsp", "c"): "armv8-m",
-            ("armv8.1-m-mve", "c"): "armv8-m", ("armv8.1-m-mve", "dsp"): "armv8-m-dsp"}
-"""Instruction set of code built for a core without its extension."""
 
 KERNEL_PATHS = (
     ("kernels.extension", "c, dsp, mve",
@@ -34,7 +30,7 @@ TILES = ("1", "2", "4", "8", "16", "32")
 
 def without_extension(isa: str, extension: str) -> str:
     """Return the instruction set code is built for when it may use no more than an extension."""
-    return _WITHOUT.get((isa, extension), isa)
+    return load_isa(isa).without.get(extension, isa)
 
 
 def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
@@ -143,7 +139,7 @@ def _choose_extension(runtime: Runtime, board: Board, extension: str) -> str:
     said, isa = f"kernels.extension={extension}", board.core.isa
     if extension not in ("c", "dsp", "mve"):
         raise UsageError(f"kernels.extension: {extension!r}; accepted: c, dsp, mve")
-    able = EXTENSIONS.get(isa, ("c",))
+    able = load_isa(isa).extensions
     if extension not in able:
         raise NotApplicableError(f"{said}: the {board.core.model} of {board.name} cannot run it; "
                                  f"accepted: {', '.join(able)}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
+from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import KERNEL_PATHS, TILES, choose_kernels, list_levels
 from twin.deployment.memories import FLASH_ROLES
@@ -16,7 +17,6 @@ from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.rewrites.rewrite import EFFORTS, list_rewrites
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.choice import check_network
-from twin.runtimes.lowering import EXTENSIONS
 from twin.runtimes.targets import load_target
 
 _REBUILD = EFFORTS[1]
@@ -108,7 +108,7 @@ def _kernels(deployment: Deployment) -> Iterator[Transformation]:
     """Yield other kernels of the same library."""
     runtime, board = deployment.runtime, deployment.board
     tried = {
-        "kernels.extension": EXTENSIONS.get(board.core.isa, ("c",))[1:],
+        "kernels.extension": load_isa(board.core.isa).extensions[1:],
         "kernels.convolution": ("im2col",) if runtime.direct_convolutions else ("direct",),
         "kernels.level": tuple(level for level in list_levels(runtime)
                                if level not in (runtime.version, (runtime.counted or ("", ""))[1])),

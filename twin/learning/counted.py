@@ -28,6 +28,7 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import BandModel, Learnt
 from calibration.fitting.student import student_quantile
 from hwmodels.board.facts import Core
+from hwmodels.isa import load_isa
 from twin.deployment.placement import layer_dtype
 from twin.learning.tally import OWN_FAMILIES, TIME_PRICES
 from twin.runtimes.library import find_operators
@@ -35,9 +36,6 @@ from twin.runtimes.library import find_operators
 if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
     from twin.runtimes.runtime import Runtime
-
-ALIKE = ("rv32imc", "xtensa-lx7")
-"""Instruction sets that counts of Thumb-2 and of each other hold for: 32 bits, products of 64."""
 
 HERE, CARRIED = "on this instruction set", "on another instruction set"
 """What `Calibration.counted` may be."""
@@ -70,7 +68,8 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
 
         counted_here = not choose_core(core.isa, core.fpu)[1]
         carried = runtime.counted[0] == REFERENCE
-    return HERE if counted_here else CARRIED if carried and core.isa in ALIKE else ""
+    return HERE if counted_here else CARRIED if (
+        carried and load_isa(core.isa).counts_carry) else ""
 
 
 def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:

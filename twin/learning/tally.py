@@ -23,6 +23,7 @@ from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, left_untold
 from hwmodels.board.facts import Board
 from hwmodels.counts import Counts, Prices
 from hwmodels.files import read_regular, write_whole
+from hwmodels.isa import load_isa
 from hwmodels.paths.exposure import count_once
 from hwmodels.paths.timing import read_timing
 from twin.deployment.core import lower_network
@@ -33,7 +34,6 @@ from twin.network.operators import is_assumed
 from twin.prediction.host import runtime_prices
 from twin.prediction.rates import CORE_EVENTS, family_of
 from twin.prediction.structure import find_structure
-from twin.runtimes.lowering import EXTENSIONS
 from twin.runtimes.runtime import COPY, FAMILIES
 
 OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
@@ -75,7 +75,7 @@ def name_operators(deployment: Deployment) -> tuple[str, ...]:
         One per layer: "conv_2d int8 dsp"; other types and other instructions run other code.
     """
     graph = deployment.executed
-    code = EXTENSIONS.get(deployment.board.core.isa, ("c",))[0]
+    code = load_isa(deployment.board.core.isa).extensions[0]
     return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
 
 

@@ -5,28 +5,7 @@ from __future__ import annotations
 from hwmodels.board.facts import Board, Memory
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
-
-MAC_LOOPS = {
-    ("armv6-m", "int8"): "muls r0, r1; adds r2, r2, r0; muls r3, r1; adds r4, r4, r3",
-    ("armv7-m", "int8"): "mla r4, r0, r1, r4; mla r5, r2, r3, r5",
-    ("armv7e-m", "int8"): "smlad r4, r0, r1, r4; smlad r5, r2, r3, r5",
-    ("armv7e-m", "float32"): "vfma.f32 s0, s8, s9; vfma.f32 s1, s8, s10; "
-                             "vfma.f32 s2, s8, s11; vfma.f32 s3, s8, s12",
-    ("armv8-m", "int8"): "mla r4, r0, r1, r4; mla r5, r2, r3, r5",
-    ("armv8.1-m-mve", "int8"): "vmladava.s8 r0, q0, q1; vmladava.s8 r2, q2, q3",
-    ("armv8.1-m-mve", "int16"): "vmladava.s16 r0, q0, q1; vmladava.s16 r2, q2, q3",
-    ("armv8.1-m-mve", "float32"): "vfma.f32 q0, q4, q5; vfma.f32 q1, q4, q6",
-    ("xtensa-lx7", "int8"): "ee.vmulas.s8.accx q0, q1; ee.vmulas.s8.accx q2, q3",
-    ("rv32imc", "int8"): "mul a0, a1, a2; add a3, a3, a0; mul a4, a1, a2; add a5, a5, a4",
-}
-"""The densest run of independent MACs an instruction set has for a type."""
-
-_LOAD_LOOPS = {
-    "armv8.1-m-mve": "vldrb.u8 q0, [r0], #16; vldrb.u8 q1, [r0], #16",
-    "xtensa-lx7": "ee.vld.128 q0, 0(a1); ee.vld.128 q1, 0(a2)",
-    "rv32imc": "lw a0, 0(a1); lw a2, 4(a1)",
-}
-_LOAD_LOOP = "ldr r4, [r0, #0]; ldr r5, [r0, #4]; ldr r6, [r0, #8]; ldr r7, [r0, #12]"
+from hwmodels.isa import load_isa
 
 
 def mac_loop(isa: str, dtype: str, fpu: bool) -> str | None:
@@ -34,11 +13,10 @@ def mac_loop(isa: str, dtype: str, fpu: bool) -> str | None:
 
     Without vectors of their own, 16-bit operands take the instructions of 8-bit ones.
     """
-    isa = isa.replace("armv8-m-dsp", "armv7e-m")
     if dtype == "float32" and not fpu:
         return None
-    return MAC_LOOPS.get((isa, dtype)) or (MAC_LOOPS.get((isa, "int8")) if dtype == "int16"
-                                           else None)
+    loops = load_isa(isa).mac_loops
+    return loops.get(dtype) or (loops.get("int8") if dtype == "int16" else None)
 
 
 def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
@@ -78,9 +56,9 @@ def npu_macs_per_cycle(board: Board) -> float | None:
 
 def load_bytes_per_cycle(board: Board) -> float | None:
     """Bytes the core can load per cycle of its clock from a memory that never waits."""
-    if board.core.isa.startswith("x86"):
+    code = load_isa(board.core.isa).load_loop
+    if not code:
         return None
-    code = _LOAD_LOOPS.get(board.core.isa, _LOAD_LOOP)
     timing = schedule(code, load_core(board.core.model))
     return timing.loaded_bytes / timing.steady.cycles
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.npu import Npu
+from hwmodels.core.file import hash_own_core
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
 from hwmodels.kernel import Kernel
@@ -192,13 +193,18 @@ def _library(runtime: Runtime) -> Runtime:
 
 def read_geometry(board: Board) -> tuple[object, ...]:
     """Return what of a board is the same at every clock, wait and bandwidth."""
-    return (board.cores, tuple(_shape(cache) for cache in board.caches),
+    return (_describe_cores(board), tuple(_shape(cache) for cache in board.caches),
             tuple(_place(memory) for memory in board.memories))
 
 
+def _describe_cores(board: Board) -> tuple[object, ...]:
+    """Return a board's cores, each of a user's own file with what that says."""
+    return tuple((core, hash_own_core(core.model)) for core in board.cores)
+
+
 def _timed(board: Board) -> tuple[object, ...]:
-    return (board.clocks, board.cores, board.caches, board.memories, board.buses, board.dma,
-            board.npu)
+    return (board.clocks, _describe_cores(board), board.caches, board.memories, board.buses,
+            board.dma, board.npu)
 
 
 def _plan_facts(board: Board) -> Npu | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwmodels.board.facts import Board
+from hwmodels.isa import load_isa
 from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.machine import Machine
@@ -34,7 +35,6 @@ def check_core(elf: Elf, board: Board) -> None:
     ProgramError
         Naming both.
     """
-    runs = "riscv" if board.core.isa.startswith("rv") else "arm"
-    if elf.machine != runs:
+    if elf.machine != load_isa(board.core.isa).machine:
         raise ProgramError(f"{elf.path}: machine code of {elf.machine}, and {board.name} has a "
                            f"{board.core.model}; accepted: a program linked for this board")

@@ -62,7 +62,7 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
     found = []
     for number, runs in counters.ran().items():
         found.append(_count(machine, number, name_function(machine, names[number], runs), runs))
-    entries, returns, cycles = machine.exceptions.take(machine.board.core.model)
+    entries, returns, cycles = machine.exceptions.take(machine.traits)
     if found and (entries or returns):
         found.append(_count_exceptions(max(entries, returns), cycles, found[0].code_memory))
     return tuple(sorted(found, key=lambda one: -one.traffic.instructions))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from hwmodels.core.timing import Traits
 from twin.program.peripherals import SYSTICK, VTOR, Peripherals
 
 SVC = 11
@@ -12,10 +13,6 @@ _FRAME = ("R0", "R1", "R2", "R3", "R12", "LR")
 _FLOATS = 18
 _USES_FLOATS, _PROCESS_STACK = 1 << 2, 1 << 1
 
-ENTRY_CYCLES = {"cortex-m0plus": 15, "cortex-m3": 12, "cortex-m4": 12, "cortex-m7": 12,
-                "cortex-m33": 12}
-"""From a request to a handler's first instruction with memories that do not wait: technical
-reference manuals (DDI 0484, 0337, 0439), of the M7 and the M33 taken to be as the M4's."""
 RETURN_CYCLES = 10
 """Back to what was interrupted: eight words popped, two to refill; assumed."""
 
@@ -132,11 +129,11 @@ class Exceptions:
         self._set("XPSR", words[7] & ~(1 << 9) & 0xFF0001FF | 1 << 24)
         return words[6]
 
-    def take(self, core: str) -> tuple[int, int, float]:
+    def take(self, core: Traits) -> tuple[int, int, float]:
         """Return entries, returns and their cycles since they were taken last."""
         entries, returns = self.entries, self.returns
         # What floating point adds to a frame is pushed a word a cycle.
-        cycles = (entries * ENTRY_CYCLES.get(core, 12) + returns * RETURN_CYCLES
+        cycles = (entries * core.entry_cycles + returns * RETURN_CYCLES
                   + max(0, self.words_moved - 8 * entries))
         self.entries = self.returns = self.words_moved = 0
         return entries, returns, float(cycles)

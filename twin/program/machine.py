@@ -12,7 +12,7 @@ import numpy as np
 from calibration.virtual_board.listing import Listing
 from calibration.virtual_board.unicorn_board import import_unicorn
 from hwmodels.board.facts import Board
-from hwmodels.core.file import load_core
+from hwmodels.core.file import list_cores, load_core
 from twin.errors import ProgramError
 from twin.program import thumb
 from twin.program.armv81m import Newer
@@ -22,7 +22,7 @@ from twin.program.events import listen
 from twin.program.exceptions import SVC, Exceptions
 from twin.program.instruction_set import InstructionSet
 from twin.program.listing import ToolListing
-from twin.program.memory import CPUS, TRACED_CORES, address_of, map_memories, place_pieces
+from twin.program.memory import address_of, map_memories, place_pieces
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting
@@ -54,6 +54,8 @@ class Machine:
     def __init__(self, elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
                  recorder: type[Recorder] = Recorder) -> None:
         self.elf, self.board, self.limit = elf, board, limit
+        self.timing = load_core(board.core.model)
+        self.traits = self.timing.traits
         self.machine = self._open()
         listen(self.on_event)
         self.failure: str | None = None
@@ -82,21 +84,21 @@ class Machine:
 
     def _open(self) -> Any:
         """Return an emulator with the board's core."""
-        if self.board.core.model not in CPUS:
+        if not self.traits.unicorn:
+            known = [name for name in list_cores() if load_core(name).traits.unicorn]
             raise ProgramError(f"{self.board.name}: programs of a {self.board.core.model} are not "
-                               f"run; accepted: {', '.join(CPUS)} and RISC-V")
+                               f"run; accepted: {', '.join(known)}")
         self.unicorn, self.arm = import_unicorn()
         machine = self.unicorn.Uc(self.unicorn.UC_ARCH_ARM,
                                   self.unicorn.UC_MODE_THUMB | self.unicorn.UC_MODE_MCLASS)
         machine.ctl_set_cpu_model(getattr(
-            self.arm, f"UC_CPU_ARM_CORTEX_{CPUS[self.board.core.model]}"))
+            self.arm, f"UC_CPU_ARM_CORTEX_{self.traits.unicorn}"))
         return machine
 
     def _list_blocks(self) -> Listing:
-        timing = load_core(self.board.core.model)
-        if self.board.core.model not in TRACED_CORES:
-            return Listing(timing=timing)
-        return ToolListing(timing=timing, path=self.elf.path)
+        if not self.traced:
+            return Listing(timing=self.timing)
+        return ToolListing(timing=self.timing, path=self.elf.path)
 
     def _make_parts(self) -> None:
         """Make what the core does that the emulator leaves out."""
@@ -167,7 +169,7 @@ class Machine:
     @property
     def traced(self) -> bool:
         """Whether QEMU runs the billed part: Unicorn lacks instructions of the core."""
-        return self.board.core.model in TRACED_CORES
+        return bool(self.traits.qemu)
 
     def _here(self) -> int:
         """Address of the block that runs."""

@@ -13,11 +13,6 @@ from twin.program.elf import Elf
 
 PAGE = 4096
 READ_WRITE_RUN = 7
-CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7": "M7",
-        "cortex-m33": "M33", "cortex-m55": "M33", "cortex-m85": "M33"}
-"""What Unicorn emulates of each core; Helium it does not."""
-TRACED_CORES = {"cortex-m55": "cortex-m55", "cortex-m85": "cortex-m55"}
-"""What QEMU emulates of each core that Unicorn does not run."""
 LARGEST_BYTES = 512 << 20
 
 Span = tuple[int, int]

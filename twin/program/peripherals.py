@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from hwmodels.board.facts import Core
+from hwmodels.core.file import load_core
+from hwmodels.isa import load_isa
 
 PATIENCE = 32
 """Reads of a register at one place, nothing written meanwhile, before its loop is taken to wait."""
@@ -22,14 +24,6 @@ SYSTICK, PENDSV, EXTERNAL = 15, 14, 16
 _ENABLED, _INTERRUPTS, _WRAPPED = 1, 2, 1 << 16
 
 _PRIORITIES = (0xE000E400, 0xE000E7F0), (0xE000ED18, 0xE000ED24)
-ARMV6_PRIORITY_BITS, PRIORITY_BITS = 2, 4
-"""Of a byte of priority, those a part has whose board does not say: two of an Armv6-M core
-(DDI 0419, B3.4), of any other four, as most vendors' parts have, which is assumed."""
-
-CPUIDS = {"cortex-m0plus": 0x410CC601, "cortex-m3": 0x412FC231, "cortex-m4": 0x410FC241,
-          "cortex-m7": 0x411FC272, "cortex-m33": 0x410FD213, "cortex-m55": 0x410FD221,
-          "cortex-m85": 0x411FD230}
-"""Arm's technical reference manuals, SCB CPUID."""
 
 _MASKS = re.compile(r"^(?:(?:tst|ands?)(?:\.w)?\s.*#|(?:c\.)?andi\s.*, )(0x[0-9a-f]+|\d+)$", re.M)
 _SHIFTS = re.compile(r"^(?:lsls?(?:\.w)?\s.*#|(?:c\.)?slli\s.*, )(0x[0-9a-f]+|\d+)$", re.M)
@@ -86,9 +80,8 @@ class Peripherals:
     def __init__(self, core: Core, cycles: Callable[[], int], text_of: Callable[[int], str],
                  wake: Callable[[], None]) -> None:
         self.cycles, self.text_of, self.wake = cycles, text_of, wake
-        self.registers: dict[int, int] = {CPUID: CPUIDS.get(core.model, 0)}
-        bits = core.priority_bits or (
-            ARMV6_PRIORITY_BITS if core.isa == "armv6-m" else PRIORITY_BITS)
+        self.registers: dict[int, int] = {CPUID: load_core(core.model).traits.cpuid}
+        bits = core.priority_bits or load_isa(core.isa).priority_bits
         self.priority_mask = (0xFF00 >> bits & 0xFF) * 0x01010101
         self.waits: dict[tuple[int, int], _Wait] = {}
         self.text: dict[int, bytearray] = {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibration.virtual_board.listing import Listing
 from calibration.virtual_board.unicorn_board import import_unicorn
-from hwmodels.core.file import load_core
+from hwmodels.core.timing import Traits
 from twin.errors import ProgramError
 from twin.program import riscv
 from twin.program.machine import Machine
@@ -63,7 +63,7 @@ class Traps:
                       "handler; accepted: a --from behind it")
         return handler
 
-    def take(self, core: str) -> tuple[int, int, float]:
+    def take(self, core: Traits) -> tuple[int, int, float]:
         """Return entries, returns and their cycles since they were taken last.
 
         Returns are none: `mret` is an instruction, counted and billed where it runs.
@@ -91,7 +91,7 @@ class RiscvMachine(Machine):
         return self.unicorn.Uc(self.unicorn.UC_ARCH_RISCV, self.unicorn.UC_MODE_RISCV32)
 
     def _list_blocks(self) -> Listing:
-        return Listing(timing=load_core(self.board.core.model), isa="riscv")
+        return Listing(timing=self.timing, isa="riscv")
 
     def _find_start(self) -> tuple[int, int]:
         """Return where the stack begins, as its symbol says, and where the file begins."""

@@ -21,7 +21,6 @@ from hwmodels.errors import ToolMissingError
 from hwmodels.files import write_whole
 from twin.program.listing import ToolListing
 from twin.program.machine import Machine
-from twin.program.memory import TRACED_CORES
 from twin.program.thumb import DEVICES, is_jump
 
 QEMU, COMPILER = "qemu-system-arm", "cc"
@@ -76,8 +75,7 @@ def _run(machine: Machine, folder: Path) -> None:
     ends = find_ends(machine)
     memories, stub = _write_memories(machine, folder)
     reading, writing = os.pipe()
-    core = TRACED_CORES[machine.board.core.model]
-    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", core, "-display", "none",
+    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", machine.traits.qemu, "-display", "none",
                "-monitor", "none", "-serial", "none", "-plugin",
                ",".join([str(plugin), f"out={writing}", *memories]),
                "-device", f"loader,addr=0x{stub | 1:x},cpu-num=0"]

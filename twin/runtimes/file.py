@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
-from hwmodels.board.isas import ISAS, read_name
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_folders
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import MISSHAPEN, DocumentError
+from hwmodels.isa import ISAS, read_name
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.runtime import FAMILIES, Runtime
 from twin.runtimes.targets import CORE, check_target

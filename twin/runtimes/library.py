@@ -16,7 +16,7 @@ from pathlib import Path
 from hwmodels.errors import ExtensionError
 from hwmodels.extensions import take
 from twin.network.operators import OPERATORS
-from twin.runtimes.lowering import EXTENSIONS, Kernels, Lowering
+from twin.runtimes.lowering import Kernels, Lowering, list_extensions
 
 _OPERATOR = re.compile(r'^ {4}"(\w+)":', re.MULTILINE)
 
@@ -73,7 +73,7 @@ def find_lowering(libraries: Sequence[str], op: str, dtype: str, isa: str) -> Lo
         if module is None:
             continue
         kernels: Kernels = import_module(module).KERNELS
-        best = next(one for one in EXTENSIONS.get(isa, ("c",)) if one in kernels[op])
+        best = next(one for one in list_extensions(isa) if one in kernels[op])
         if best != "mve" or dtype == "int8":
             return kernels[op][best]
     return None
@@ -95,7 +95,7 @@ def find_own(op: str, isa: str) -> Lowering | None:
     if OPERATORS.is_ours(op):
         return None
     kernels: Kernels = take("twin.operators", op, "KERNELS")
-    for best in EXTENSIONS.get(isa, ("c",)):
+    for best in list_extensions(isa):
         if best in kernels.get(op, {}):
             return kernels[op][best]
     raise ExtensionError(f"twin.operators: KERNELS of {op} has no code for {isa}; accepted: "
@@ -115,7 +115,7 @@ def find_assumed(op: str, dtype: str, isa: str) -> Lowering | None:
     Lowering or None
         None off Helium, and of types it is not written for: all but bytes, and floats quantised.
     """
-    vectors = EXTENSIONS.get(isa, ("c",))[0] == "mve"
+    vectors = list_extensions(isa)[0] == "mve"
     fits = dtype in ("int8", "uint8") or (OPERATORS[op].converts and dtype == "float32")
     return find_lowering(("helium",), op, "int8", isa) if vectors and fits else None
 

@@ -10,7 +10,7 @@ from hwmodels.board.facts import Fact
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS, Form
 from twin.runtimes.library import find_assumed, find_lowering, find_own
-from twin.runtimes.lowering import Lowering, assume
+from twin.runtimes.lowering import Lowering, assume, has_extension
 from twin.runtimes.targets import CORE
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Runtime:
         vectors = find_assumed(op, dtype, isa) if op in self.vectors_on_helium else None
         if vectors is not None:
             return vectors
-        plain = isa == "armv8.1-m-mve" and op in self.scalar_on_helium
+        plain = has_extension(isa, "mve") and op in self.scalar_on_helium
         portable = foreign or plain or dtype == "float32"
         direct = self.direct_convolutions and OPERATORS[op].is_convolution
         names = ("reference",) if portable or direct else (self.library, "reference")

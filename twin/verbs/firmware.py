@@ -9,21 +9,19 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from hwmodels.board.file import load_board
-from hwmodels.board.isas import read_name
+from hwmodels.core.file import list_built_cores
 from hwmodels.errors import did_you_mean
+from hwmodels.isa import machine_isa, read_name
 from twin.deployment.deployment import place
 from twin.errors import FirmwareError, UsageError
 from twin.image.compile import build
 from twin.image.compile.build import COMPILERS, Build, choose_kernels, installed_compilers
 from twin.image.compile.flashing import find_programmer, flash_image
 from twin.image.compile.plan import FIRMWARE
-from twin.image.compile.ports import ISAS, check_places, choose_port, load_port
+from twin.image.compile.ports import check_places, choose_port, load_port
 from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.network.readers import read_model
 from twin.verbs.claims import claim_folder
-
-EMULATORS = ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv_virt", "host")
-"""Virtual boards that count instructions, tried in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +129,7 @@ def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
     from twin.image.compile.dropin import write_drop_in
     from twin.image.compile.source import generate_source
 
-    known, isa = sorted({*ISAS.values(), "rv32imc", "x86-64"}), read_name(isa)
+    known, isa = sorted({*list_built_cores().values(), machine_isa("host")}), read_name(isa)
     if isa not in known:
         raise UsageError(f"--isa {isa!r}; " + did_you_mean(isa, known))
     graph = read_model(fspath(model))
@@ -263,8 +261,10 @@ def _find_compilers(port: str, on_remark: Callable[[str], None]) -> tuple[str, .
 
 def _default_virtual(board: str) -> str:
     """Virtual board with the board's core: QEMU's first, whose counts are instructions."""
+    from calibration.virtual_board.qemu import MACHINES
+
     core = load_board(board).core
-    for name in EMULATORS:
+    for name in (*MACHINES, "host"):
         port = load_port(name)
         if core.model == port.core or (not port.core and core.isa == port.isa):
             return name

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 
 from hwmodels.board.file import load_board
+from hwmodels.core.file import list_cores, load_core
 from twin.errors import UsageError
 from twin.studies import tune as tuning
 from twin.studies.tune import Told, Tuning
@@ -35,7 +36,7 @@ def tune(model: str | PathLike[str], board: str, *, virtual: str | None = None,
     where = virtual or dict(load_board(board).virtual).get("unicorn")
     if where is None:
         raise UsageError(f"tune: no virtual board has the core of {board}; give --virtual")
-    if not where.startswith(("unicorn-", "mps", "riscv")):
-        where = f"unicorn-{where.removeprefix('cortex-')}"
+    if where in list_cores():
+        where = load_core(where).traits.board
     return tuning.tune(fspath(model), board, virtual=where, tiles=tiles, levels=levels, best=best,
                        on_progress=on_progress)

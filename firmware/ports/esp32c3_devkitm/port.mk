@@ -1,5 +1,6 @@
 ARCH := riscv
-RISCV := -march=rv32imc_zicsr -mabi=ilp32 -mcmodel=medany
-LINK_RISCV := -march=rv32imc
+CORE := rv32imc
+CPU := -march=rv32imc_zicsr -mabi=ilp32 -mcmodel=medany
+LINK_CPU := -march=rv32imc
 FAMILY := riscv
 ESPTOOL := esp32c3

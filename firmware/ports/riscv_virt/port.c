@@ -28,7 +28,7 @@ static void port_start(void)
 
 static uint32_t port_features(void)
 {
-    return WIRE_F_CYCLES | WIRE_F_SIMULATED;
+    return core_features() | WIRE_F_SIMULATED;
 }
 
 static uint32_t port_cpu_hz(void)
@@ -62,47 +62,13 @@ static void port_flush(void)
         ;
 }
 
-static uint32_t port_count(void)
-{
-    uint32_t value;
-    __asm volatile("csrr %0, mcycle" : "=r"(value));
-    return value;
-}
-
-static const struct wire_counter *port_counter(void)
-{
-    static const struct wire_counter counter = {
-        .id = WIRE_N_CYCLES, .clock = WIRE_C_CPU, .bits = 32, .name = "mcycle"};
-    return &counter;
-}
-
-static uint32_t port_events(const struct wire_counter **list)
-{
-    static const struct wire_counter events[] = {
-        {.id = WIRE_N_INSTRUCTIONS, .clock = WIRE_C_EVENTS, .bits = 32, .name = "minstret"}};
-    *list = events;
-    return sizeof events / sizeof events[0];
-}
-
-static uint32_t port_select(const uint16_t *ids, uint32_t count)
-{
-    (void)ids;
-    return count <= 1;
-}
-
-static void port_read(uint32_t *values)
-{
-    __asm volatile("csrr %0, minstret" : "=r"(values[0]));
-}
-
-static uint32_t port_core_id(void)
-{
-    uint32_t value;
-    __asm volatile("csrr %0, marchid" : "=r"(value));
-    return value;
-}
-
-#define PORT_EVENTS_AT_ONCE 1
+#define PORT_EVENTS_AT_ONCE CORE_EVENTS_AT_ONCE
+#define port_count read_counter
+#define port_counter clock_counter
+#define port_events core_events
+#define port_select select_core_events
+#define port_read read_core_events
+#define port_core_id read_core_id
 #define port_counter_hz port_cpu_hz
 #define port_place_weights copy_weights
 #define port_empty_caches do_nothing

@@ -1,5 +1,6 @@
 ARCH := riscv
-RISCV := -march=rv32imc_zicsr -mabi=ilp32 -mcmodel=medany
+CORE := rv32imc
+CPU := -march=rv32imc_zicsr -mabi=ilp32 -mcmodel=medany
 # What GCC 12 calls its libraries for that.
-LINK_RISCV := -march=rv32imc
+LINK_CPU := -march=rv32imc
 FAMILY := riscv

@@ -1,7 +1,7 @@
-/* Any Cortex-M, through its debug probe: bytes pass in memory that the probe reads and writes while
+/* Any Cortex-M or RISC-V core, through its debug probe: bytes pass in memory that the probe reads and writes while
  * the core runs (SEGGER's RTT layout, which OpenOCD and pyOCD serve as a TCP port). Clocks are those
  * of the CMSIS `SystemInit` linked in, or of reset. */
-#include "cortex_m.h"
+#include "debug_core.h"
 #include "port_nothing.h"
 #if __has_include("variant.h")
 #include "variant.h"

@@ -8,13 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from hwmodels.board.file import change_board, load_board
+from hwmodels.core.file import list_built_cores
 from hwmodels.errors import BoardError
 from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import choose_calibration
-from twin.learning.portability.new_board import CORES, Wanted, describe_board, guess, write_board
+from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
 from twin.learning.repricing import apply_factors
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
@@ -32,7 +33,7 @@ def wanted(core="cortex-m4", like=None, **known):
                   sram_bytes=256 << 10, like=None if like is None else load_board(like), **known)
 
 
-@pytest.mark.parametrize("core", sorted(CORES))
+@pytest.mark.parametrize("core", sorted(list_built_cores()))
 def test_every_core_predicts_at_once(core, tmp_path):
     path, board = write_board(wanted(core), tmp_path / "mine.yaml")
     assert len(path.read_text().splitlines()) < 40

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from hwmodels.errors import TwinError
+from hwmodels.isa import load_isa
 from twin.attribution.diagnosis.error_model import (
     COMPILED,
     KEPT_IN_MEMORY,
@@ -27,12 +28,6 @@ from twin.deployment.deployment import Deployment
 from twin.runtimes import load_runtime
 from twin.runtimes.file import list_runtimes
 from twin.runtimes.firmware import OUR_UNOPTIMISED
-
-WEAKER_ISA = {
-    "armv7e-m": ("armv7-m",), "armv8-m-dsp": ("armv8-m",),
-    "armv8.1-m-mve": ("armv8-m-dsp", "armv8-m"),
-}
-"""Instruction sets a compiler falls back to when the flag of the core's own is missing."""
 
 COMMON_CLOCKS_HZ = (4e6, 8e6, 16e6, 24e6, 32e6, 48e6, 64e6, 80e6, 96e6)
 """Frequencies of internal oscillators and first PLL settings: where a forgotten set-up stays."""
@@ -207,7 +202,8 @@ def _weaker(deployment: Deployment) -> Iterator[Fault]:
     if deployment.runtime.library == "reference" or lowered is None:
         return
     own = deployment.runtime.is_compiled
-    for isa in WEAKER_ISA.get(deployment.board.core.isa, ()):
+    # what a compiler falls back to when the flag of the core's own is missing
+    for isa in load_isa(deployment.board.core.isa).without.values():
         changes: dict[str, object] = {"cores.main.isa": isa}
         # an image of portable kernels is built where there is a weaker set to build for
         base = deployment if own else lowered

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.core.file import load_core
+from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
-
-OWN_CACHES = ("cortex-m7", "cortex-m55", "cortex-m85")
-"""Cores with caches of their own, which CMSIS enables by `SCB_Enable...`."""
-
-MACROS = {"armv7e-m": "ARM_MATH_DSP", "armv8-m-dsp": "ARM_MATH_DSP",
-          "armv8.1-m-mve": "ARM_MATH_MVEI"}
 
 
 def enable_caches(board: Board, caches: Sequence[Cache]) -> str:
@@ -22,7 +18,7 @@ def enable_caches(board: Board, caches: Sequence[Cache]) -> str:
 
 def _enable(board: Board, cache: Cache) -> str:
     # a core's own cache serves whatever is cacheable, one in front of a memory names it
-    if board.core.model in OWN_CACHES and not cache.serves:
+    if load_core(board.core.model).traits.own_caches and not cache.serves:
         return "SCB_EnableICache()" if cache.name == board.core.icache else "SCB_EnableDCache()"
     soc = board.soc.lower()
     if cache.name.startswith("art_") and soc.startswith("stm32"):
@@ -66,7 +62,7 @@ def build_for(deployment: Deployment) -> str:
     """Return which flags make a compiler use the core's own instructions."""
     core = deployment.board.core
     said = f"give the compiler the core's own flag (-mcpu={core.model})"
-    macro = MACROS.get(core.isa)
-    if deployment.runtime.is_compiled or macro is None:
+    macro = load_isa(core.isa).macro
+    if deployment.runtime.is_compiled or not macro:
         return said
     return f"{said}, and the kernels their macro ({macro})"

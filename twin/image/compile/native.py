@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from hwmodels.errors import ToolMissingError
+from hwmodels.isa import machine_isa
 from twin.errors import FirmwareError
 from twin.image.compile.ports import firmware_folder
 from twin.image.compile.source import generate_source, write_source
@@ -77,7 +78,7 @@ def build_library(graph: Graph, folder: Path, kernels: Path | None = None) -> Pa
     """
     folder.mkdir(parents=True, exist_ok=True)
     kernels = kernels or build_kernels(folder)
-    source = generate_source(graph, "x86-64")
+    source = generate_source(graph, machine_isa("host"))
     write_source(source, folder)
     text = source.model_c.replace("@BUILD@", "0").replace("@COMPILER@", "cc")
     (folder / "model.c").write_text(text, encoding="utf-8")

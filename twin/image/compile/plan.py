@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.isa import load_isa
 from twin.deployment.memories import align
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
@@ -104,7 +105,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
 
 def _wants_sums(graph: Graph, layer: Layer, isa: str) -> bool:
     """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
-    if isa != "armv8.1-m-mve" or graph.tensors[layer.inputs[0]].dtype != "int8":
+    if "mve" not in load_isa(isa).extensions or graph.tensors[layer.inputs[0]].dtype != "int8":
         return False
     product = traits(layer).form is Form.PRODUCT or is_pointwise(graph, layer)
     return product and len(weighted(graph, layer).multipliers) == 1

@@ -10,16 +10,14 @@ from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards
+from hwmodels.core.file import list_built_cores, load_core
 from hwmodels.errors import ToolMissingError, did_you_mean
+from hwmodels.isa import load_isa, machine_isa
 from twin.deployment.memories import choose_memory
 from twin.errors import PlacementError, UsageError
 
-ISAS = {
-    "cortex-m0plus": "armv6-m", "cortex-m3": "armv7-m", "cortex-m4": "armv7e-m",
-    "cortex-m7": "armv7e-m", "cortex-m33": "armv8-m-dsp", "cortex-m55": "armv8.1-m-mve",
-    "cortex-m85": "armv8.1-m-mve",
-}
-"""Instruction set by core; the boards' names for them."""
+FAMILIES = {"arm": "cortex_m rtt", "riscv": "riscv rtt"}
+"""Folders of the port through a debug probe, which any core of a kind of machine code has."""
 
 _REGION = re.compile(r"\b(\w+) *: *ORIGIN *= *(0x[0-9a-fA-F]+|\d+)")
 _ALIAS = re.compile(r'REGION_ALIAS\("(\w+)", *(\w+)\)')
@@ -37,9 +35,11 @@ class Port:
     arch : str
         "arm", "riscv" or "host".
     core : str
-        "cortex-m4" ...; "" where `arch` says it all.
+        Of `hwmodels/cores`; "" of the host.
     fixed_map : bool
         Whether the port brings its own memory map; else the board's is written.
+    derived : bool
+        Whether it has no folder: the Makefile is given its settings.
     settings : mapping of str to str
         Every line of port.mk.
     """
@@ -48,12 +48,13 @@ class Port:
     arch: str
     core: str
     fixed_map: bool
+    derived: bool
     settings: Mapping[str, str] = field(repr=False)
 
     @property
     def isa(self) -> str:
         """Instruction set, by the boards' names."""
-        return ISAS.get(self.core, {"riscv": "rv32imc"}.get(self.arch, "x86-64"))
+        return load_core(self.core).traits.isa if self.core else machine_isa(self.arch)
 
 
 def firmware_folder() -> Path:
@@ -75,9 +76,22 @@ def firmware_folder() -> Path:
 
 
 def list_ports() -> tuple[str, ...]:
-    """Names of all ports."""
-    return tuple(sorted(path.parent.name
-                        for path in (firmware_folder() / "ports").glob("*/port.mk")))
+    """Names of all ports: those with a folder, and one through a debug probe for each core."""
+    folders = (path.parent.name for path in (firmware_folder() / "ports").glob("*/port.mk"))
+    return tuple(sorted({*folders, *map(name_probe_port, list_built_cores())}))
+
+
+def name_probe_port(core: str) -> str:
+    """Return the name of a core's port that needs no more than a debug probe."""
+    return "rtt-" + core.removeprefix("cortex-")
+
+
+def _describe_probe_port(core: str) -> dict[str, str]:
+    """Return what the Makefile is given of a core."""
+    traits = load_core(core).traits
+    arch = load_isa(traits.isa).machine
+    return {"ARCH": arch, "CORE": core, "FPU": traits.float_abi, "FAMILY": FAMILIES[arch],
+            "CPU": traits.flags, "LINK_CPU": traits.link_flags}
 
 
 def load_port(name: str) -> Port:
@@ -92,9 +106,11 @@ def load_port(name: str) -> Port:
     if name not in known:
         raise UsageError(f"no port {name!r}; {did_you_mean(name, known)}")
     folder = firmware_folder() / "ports" / name
-    settings = {name: value.strip() for name, value in _SETTING.findall(
-        (folder / "port.mk").read_text(encoding="utf-8"))}
-    return Port(name=name, arch=settings["ARCH"], core=settings.get("CORE", ""),
+    core = next((core for core in list_built_cores() if name_probe_port(core) == name), None)
+    settings = _describe_probe_port(core) if core is not None else {
+        setting: value.strip() for setting, value in _SETTING.findall(
+            (folder / "port.mk").read_text(encoding="utf-8"))}
+    return Port(name=name, arch=settings["ARCH"], core=settings.get("CORE", ""), derived=bool(core),
                 fixed_map=settings["ARCH"] == "host" or (folder / "memory.ld").is_file(),
                 settings=settings)
 

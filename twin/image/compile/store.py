@@ -26,7 +26,7 @@ from twin.image.compile.build import (
     tile_macros,
 )
 from twin.image.compile.memory_map import write_memory_map
-from twin.image.compile.ports import Port, list_ports, load_port
+from twin.image.compile.ports import Port, list_ports, load_port, name_probe_port
 from twin.image.compile.source import Source, generate_source
 
 SEAL = ".sha256"
@@ -67,7 +67,7 @@ def port_of(board: Board) -> Port:
         When the firmware has none.
     """
     ports = list_ports()
-    name = board.name if board.name in ports else "rtt-" + board.core.model.removeprefix("cortex-")
+    name = board.name if board.name in ports else name_probe_port(board.core.model)
     if name not in ports:
         raise RuntimeRefusedError(f"runtime firmware: no port for a {board.core.model}; there are "
                                   f"ports for {', '.join(_cores())}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hwmodels.board.facts import Board
+from hwmodels.core.file import list_built_cores
+from hwmodels.isa import load_isa
 from hwmodels.kernel import Kernel
 from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
@@ -13,7 +15,6 @@ from twin.image.compile.store import keep_image, port_of
 from twin.image.read.image import read_built_image
 from twin.image.read.kernels import read_kernels
 
-UNREAD = ("cortex-m0", "cortex-m0plus")
 """Cores that divide in a library function written in assembly, which is not followed."""
 
 Network = tuple[tuple[Kernel, ...], ...]
@@ -49,13 +50,20 @@ def identify_image(deployment: Deployment) -> str:
 
 def _key_of(deployment: Deployment) -> _Key:
     port = port_of(deployment.board)
-    if port.arch != "arm" or port.core in UNREAD:
+    if not _is_read(port.isa):
+        known = [core for core, isa in list_built_cores().items() if _is_read(isa)]
         raise RuntimeRefusedError("runtime firmware: the machine code of a "
-                                  f"{port.core or port.arch} is not read; accepted: Cortex-M3, "
-                                  "M4, M7, M33 and M55; of any other the program itself: `twin "
+                                  f"{port.core or port.arch} is not read; accepted: "
+                                  f"{', '.join(known)}; of any other the program itself: `twin "
                                   "firmware build`, then `twin predict --elf firmware.elf --call "
                                   "infer_once`")
     return _Key(deployment, port)
+
+
+def _is_read(isa: str) -> bool:
+    """Whether machine code is read: Thumb-2, not what Armv6-M has of it."""
+    described = load_isa(isa)
+    return described.machine == "arm" and described.dialect != "thumb1"
 
 
 class _Key:

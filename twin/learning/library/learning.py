@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from hwmodels.board.facts import Board
-from hwmodels.board.isas import read_name
 from hwmodels.files import MISSHAPEN, DocumentError, read_yaml, write_whole
+from hwmodels.isa import read_name
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
 from twin.learning.library.blocks import Run

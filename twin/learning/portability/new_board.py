@@ -10,18 +10,11 @@ from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
-from hwmodels.board.isas import read_name
 from hwmodels.board.power import REGULATORS, Power
+from hwmodels.core.file import list_built_cores, load_core
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.isa import read_name
 from twin.errors import UsageError
-from twin.image.compile.ports import ISAS
-
-CORES = {**ISAS, "rv32imc": "rv32imc"}
-"""Instruction set by core a board file may name."""
-
-FPUS = {"cortex-m4": "single", "cortex-m7": "single", "cortex-m33": "single",
-        "cortex-m55": "single", "cortex-m85": "double"}
-"""Floating-point unit parts with these cores mostly have."""
 
 HZ_PER_WAIT = 30e6
 """Flash of these parts answers about this often; assumed where no table is known."""
@@ -44,7 +37,7 @@ class Wanted:
     name : str
         Lower case.
     core : str
-        Key of `CORES`.
+        One of `list_built_cores`.
     clock_hz : float
         Of the core.
     flash_bytes, sram_bytes : int
@@ -81,13 +74,14 @@ class Wanted:
     def __post_init__(self) -> None:
         """Refuse a core that is not known, a name no file can have and a model that is no board."""
         object.__setattr__(self, "core", read_name(self.core))
-        if self.core not in CORES:
-            raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, CORES)}")
+        known = list_built_cores()
+        if self.core not in known:
+            raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, known)}")
         check_name(self.name)
         if self.regulator is not None and self.regulator not in REGULATORS.words:
             raise UsageError(f"--regulator {self.regulator!r}; "
                              + did_you_mean(self.regulator, tuple(map(str, REGULATORS.words))))
-        if self.like is not None and self.like.core.model not in CORES:
+        if self.like is not None and self.like.core.model not in known:
             raise UsageError(f"--like {self.like.name}: is no microcontroller")
 
 
@@ -127,7 +121,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
     Parameters
     ----------
     core : str
-        Key of `CORES`.
+        One of `list_built_cores`.
     clock_hz : float
         Of the core.
     like : Board or None
@@ -135,7 +129,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
         clock.
     """
     if like is None:
-        cached = core in ("cortex-m7", "cortex-m55", "cortex-m85")
+        cached = load_core(core).traits.own_caches
         family = f"as most parts with a {core}"
         return Guesses(
             wait_states=math.ceil(clock_hz / HZ_PER_WAIT) - 1, read_bytes=16,
@@ -222,7 +216,8 @@ def describe_board(wanted: Wanted) -> str:
         return f"[{said}, {f'assumed, {source}' if given is None else 'datasheet, given'}]"
 
     cache_bytes = guesses.cache_bytes if wanted.cache_bytes is None else wanted.cache_bytes
-    fpu = FPUS.get(wanted.core)
+    traits = load_core(wanted.core).traits
+    fpu = traits.fpu
     names = ("cache", "cache") if guesses.unified else ("icache", "dcache")
     looked_up = f", icache: {names[0]}, dcache: {names[1]}" if cache_bytes else ""
     caches = "".join(
@@ -233,7 +228,7 @@ def describe_board(wanted: Wanted) -> str:
         "serves: [flash]}\n"
         for name in dict.fromkeys(names) if cache_bytes)
     text = _BOARD.format(
-        name=wanted.name, core=wanted.core, isa=CORES[wanted.core],
+        name=wanted.name, core=wanted.core, isa=traits.isa,
         fpu=f", fpu: {fpu}" if fpu else "", clock=fact(wanted.clock_hz, None),
         sram=fact(wanted.sram_bytes, None), flash=fact(wanted.flash_bytes, None),
         supply=fact(wanted.supply_v, guesses.supply_v, "supply"), looked_up=looked_up,

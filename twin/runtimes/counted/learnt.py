@@ -11,18 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hwmodels.board.isas import read_name
+from hwmodels.isa import read_name
 from twin.network.graph import Graph, Layer
 from twin.runtimes.counted.shapes import DECISIVE, FEATURES, measure_shape, tell_features
 from twin.runtimes.lowering.blocks import count_instructions
 
 Series = tuple[tuple[str, float], ...]
 """(term, coefficient): how often something happens is their sum over a layer's terms."""
-
-ISAS = {"armv6-m": ("armv6-m",), "armv7-m": ("armv7-m",), "armv7e-m": ("armv7e-m",),
-        "armv8-m-dsp": ("armv8-m-dsp", "armv7e-m"), "armv8-m": ("armv8-m", "armv7-m"),
-        "armv8.1-m-mve": ("armv8.1-m-mve",), "rv32imc": ("rv32imc",)}
-"""Instruction sets whose code tells what a core runs; another's is the same source, assumed."""
 
 
 def total(series: Series, terms: Mapping[str, float]) -> float:

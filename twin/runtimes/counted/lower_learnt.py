@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hwmodels.isa import load_isa
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs
 from twin.runtimes.counted.describe import family_of, is_described
-from twin.runtimes.counted.learnt import ISAS, Learnt, LearntBlock, LearntKernel, total
+from twin.runtimes.counted.learnt import Learnt, LearntBlock, LearntKernel, total
 from twin.runtimes.counted.mixture import CLASSES, mix
 from twin.runtimes.counted.shapes import count_terms
 from twin.runtimes.counted.walks import walk
@@ -35,13 +36,13 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
     """
     def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         kernel, stands_in = learnt.choose(graph, layer, dtype)
-        if kernel is None or learnt.isa not in ISAS.get(site.isa, ()):
+        if kernel is None or learnt.isa not in load_isa(site.isa).learnt_from:
             return tuple(replace(one, assumed=True) for one in base.lower(graph, layer, site))
         return (_make(kernel, graph, layer, site, assumed=stands_in or learnt.isa != site.isa),)
 
     def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
         kernel, _ = learnt.choose(graph, layer, dtype)
-        if kernel is None or learnt.isa not in ISAS.get(isa, ()):
+        if kernel is None or learnt.isa not in load_isa(isa).learnt_from:
             return base.scratch_bytes(graph, layer, isa)
         told = kernel.operand("scratch")
         size = 0.0 if told is None else total(told.size, count_terms(graph, layer))

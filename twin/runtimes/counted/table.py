@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from hwmodels.isa import load_isa
 from twin.runtimes.counted.mixture import CLASSES
 from twin.runtimes.counted.work import Work
 
 FOLDER = Path(__file__).parent / "counts"
 
-CORES = {"armv6-m": "m0plus", "armv7-m": "m3", "armv8-m-dsp": "m33", "armv8.1-m-mve": "m55"}
-"""Core that was counted of an instruction set; of the Cortex-M4's, two were."""
 
 ALIASES = {"reshape_copy": "reshape"}
 """Operators counted under another name."""
@@ -67,10 +66,8 @@ _Rows = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
 
 def choose_core(isa: str, fpu: str | None) -> tuple[str, bool]:
     """Return the counted core nearest to a core, and whether it is of another instruction set."""
-    if isa == "armv7e-m":
-        return "m7" if fpu == "double" else "m4", False
-    near = "m4" if fpu else "m3"  # Without vectors and packed arithmetic, as plain C is compiled.
-    return CORES.get(isa, near), isa not in CORES
+    described = load_isa(isa)
+    return described.counted[fpu or "none"], described.counted_elsewhere
 
 
 @lru_cache(maxsize=8)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from hwmodels.core.file import load_core
+from hwmodels.isa import load_isa
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
-
-VECTOR_CORES = ("m55", "m85")
-"""Cores with vectors."""
 
 SHARED = ("call", "dimension", "element", "output", "pixel", "mac")
 """Parts that code of any path may have."""
@@ -55,7 +54,8 @@ class Work:
 
     def code(self, kernels: str, core: str) -> str:
         """Return which code of a library's kernels runs on a core ("m4")."""
-        path = self.vector_path or self.path if core in VECTOR_CORES else self.path
+        vectors = load_isa(load_core(f"cortex-{core}").traits.isa).vector_bits
+        path = self.vector_path or self.path if vectors else self.path
         return path if path and kernels != "reference" else self.variant
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from hwmodels.isa import ISAS, load_isa
 from hwmodels.kernel import Block
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
@@ -12,7 +13,7 @@ from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import BRANCH, CALL, RETURN, block, join
 from twin.runtimes.reference.sequences import Machine
 
-ESP = ("rv32imc", "xtensa-lx7")
+ESP = tuple(isa for isa in ISAS if load_isa(isa).dialect == "rv32")
 """Instruction sets of Espressif's parts."""
 INT8 = Machine("rv32", "int8")
 """What the accesses of the int8 kernels are: bytes, parameters of four."""
@@ -92,20 +93,16 @@ def innermost(name: str, text: str, trips: int, entries: int, site: Site, signed
     signed : int
         Signed bytes it loads.
     """
-    if is_xtensa(site):
-        return block(name, join(text, *["slli a7, a3, 24"] * signed), trips, entries)
-    return block(name, join(text, "bne s5, a2, 0b"), trips, entries)
+    isa = load_isa(site.isa)
+    extended = () if isa.signed_byte_loads else ("slli a7, a3, 24",) * signed
+    close = "" if isa.hardware_loops else "bne s5, a2, 0b"
+    return block(name, join(text, *extended, close), trips, entries)
 
 
 def has_offset(graph: Graph, layer: Layer) -> bool:
     """Whether the zero of a layer's input is no 0, so that sums of weights are needed."""
     quantization = graph.tensors[layer.inputs[0]].quantization
     return quantization is None or any(quantization.zero_points)
-
-
-def is_xtensa(site: Site) -> bool:
-    """Whether a core is an Xtensa."""
-    return site.isa.startswith("xtensa")
 
 
 def check_core(graph: Graph, layer: Layer, site: Site) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from hwmodels.errors import KernelError
+from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Kernel, Operand
 from twin.network.graph import Graph, Layer
 
@@ -72,22 +72,14 @@ def assume(lowering: Lowering) -> Lowering:
     return replace(lowering, lower=lower)
 
 
-Extension = Literal["c", "dsp", "mve", "pie"]
-"""Code a library has of an operator: plain C, packed 16-bit multiplies, Helium vectors, vectors of
-the ESP32-S3."""
-
-EXTENSIONS: Mapping[str, tuple[Extension, ...]] = {
-    "armv7e-m": ("dsp", "c"),
-    "armv8-m-dsp": ("dsp", "c"),
-    "armv8.1-m-mve": ("mve", "dsp", "c"),
-    "xtensa-lx7": ("pie", "c"),
-}
-"""Code a core can run, best first, by instruction set; plain C on all others."""
+def list_extensions(isa: str) -> tuple[Extension, ...]:
+    """Return code a core can run, best first; of an unknown one plain C."""
+    return load_isa(isa).extensions if isa in ISAS else ("c",)
 
 
 def has_extension(isa: str, extension: Extension) -> bool:
     """Whether a core can run such code."""
-    return extension in EXTENSIONS.get(isa, ("c",))
+    return extension in list_extensions(isa)
 
 
 Codes = Mapping[Extension, Lowering]

@@ -12,25 +12,11 @@ from functools import cache
 from typing import Any
 
 from hwmodels.errors import did_you_mean
+from hwmodels.isa import ISAS, load_isa
 from hwmodels.kernel import Block, Kernel, Nest
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.nests import count_blocks, resolve
-
-DIALECTS = {
-    "armv6-m": "thumb1",
-    "armv7-m": "thumb2",
-    "armv8-m": "thumb2",
-    "armv7e-m": "dsp",
-    "armv8-m-dsp": "dsp",
-    "armv8.1-m-mve": "dsp",
-    "rv32imc": "rv32",
-    "xtensa-lx7": "rv32",
-    "x86-64": "thumb2",
-}
-"""Dialect by instruction set: the vector core for kernels that have no vector path, and the host
-as if it ran the plain C with a 32-bit load-store instruction set (assumed); Xtensa as if its
-plain C were RV32's (assumed: the table of the core says what each kind of instruction takes)."""
 
 _BYTES_PER_INSTRUCTION = {"dsp": 2.73, "thumb2": 2.66, "thumb1": 2.05, "rv32": 2.87}
 """Mean length of an instruction, measured on the compiled kernels (gcc 12.2 -O2)."""
@@ -51,10 +37,10 @@ def choose_dialect(isa: str, where: str = "") -> str:
     RuntimeRefusedError
         When no kernel was ever built for it.
     """
-    if isa not in DIALECTS:
+    if isa not in ISAS:
         raise RuntimeRefusedError(f"{where}kernels are not lowered for instruction set {isa!r}; "
-                                  + did_you_mean(isa, DIALECTS))
-    return DIALECTS[isa]
+                                  + did_you_mean(isa, ISAS))
+    return load_isa(isa).dialect
 
 
 def plain(dialect: str) -> str:
@@ -174,7 +160,7 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
         name=name, family=family, blocks=used, nests=nests,
         operands=tuple(operand for operand in site.operands if operand.name in names),
         useful_macs=macs, code_bytes=round(instructions * length),
-        assumed=assumed or site.isa == "x86-64")
+        assumed=assumed or load_isa(site.isa).assumed)
 
 
 def draft_kernel(name: str, family: str, site: Site, *drafts: Any, macs: int = 0,

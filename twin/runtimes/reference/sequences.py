@@ -29,9 +29,6 @@ from twin.runtimes.lowering.blocks import (
 )
 from twin.runtimes.lowering.nests import count_blocks, resolve
 
-PLAIN_ISA = {"thumb2": "armv7-m", "thumb1": "armv6-m", "rv32": "rv32imc"}
-"""An instruction set without packed or vector arithmetic, by dialect."""
-
 Counts = tuple[int, int, int]
 """Stack loads, stack stores and register instructions."""
 

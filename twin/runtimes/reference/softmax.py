@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hwmodels.isa import load_isa, plain_isa
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.softmax import lower_scalar
@@ -17,7 +18,6 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import join, spills
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 from twin.runtimes.reference.sequences import (
-    PLAIN_ISA,
     arithmetic,
     call_block,
     choose_machine,
@@ -33,10 +33,10 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a softmax over the last axis."""
     machine = choose_machine(graph, layer, site)
     if not machine.is_float:
-        plain = replace(site, isa=PLAIN_ISA[machine.dialect])
+        plain = replace(site, isa=plain_isa(machine.dialect))
         return tuple(replace(kernel, name="reference_ops::Softmax",
                              assumed=kernel.assumed or machine.number == "int16"
-                             or site.isa == "x86-64")
+                             or load_isa(site.isa).assumed)
                      for kernel in lower_scalar(graph, layer, plain))
     tensor = graph.tensors[layer.inputs[0]]
     width = tensor.shape[-1]

@@ -1,0 +1,2 @@
+/* The core behind a port through a debug probe. */
+#include "riscv.h"

@@ -1,4 +1,0 @@
-ARCH := arm
-CORE := cortex-m0plus
-FPU :=
-FAMILY := cortex_m rtt

@@ -1,4 +1,0 @@
-ARCH := arm
-CORE := cortex-m55
-FPU := auto
-FAMILY := cortex_m rtt

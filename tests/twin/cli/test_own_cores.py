@@ -1,0 +1,105 @@
+"""A core of one's own is one file: everything that works of a shipped one works of it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from made_measurements import measure
+from typer.testing import CliRunner
+
+from calibration.measurement.measurement import write_measurement
+from hwmodels.board.file import load_board
+from hwmodels.core.file import list_cores, load_core
+from hwmodels.errors import BoardError
+from twin.cli import app
+from twin.deployment.deployment import deploy
+from twin.prediction.prediction import predict
+from twin.prediction.structure import structure_key
+
+CORES = Path(__file__).parents[2] / "made" / "cores"
+MADE = {"cortex-m52": ("--clock", "200MHz"), "small-rv32imac": ("--clock", "160MHz")}
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(autouse=True)
+def own_cores(monkeypatch):
+    monkeypatch.setenv("TWIN_CORES", str(CORES))
+
+
+@pytest.mark.parametrize("core", MADE)
+def test_one_file_runs_everything(core, tmp_path):
+    board = tmp_path / "mine.yaml"
+    run("boards", "new", "mine", "--core", core, *MADE[core], "--flash", "2MiB", "--sram",
+        "512KiB", "-o", board)
+    assert load_board(board).core.isa == load_core(core).traits.isa
+    predicted = json.loads(run("predict", "ad", "-b", board, "--json"))
+    assert predicted["total"]["time_us"] > 0
+
+    built = tmp_path / "build"
+    run("firmware", "build", "ad", "-b", board, "--port", f"rtt-{core.removeprefix('cortex-')}",
+        "-o", built)
+    ran = json.loads(run("predict", "--elf", built / "firmware.elf", "-b", board, "--call",
+                         "infer_once", "--json"))
+    # the same network by other kernels: the program is whole, and of the order of the model's
+    assert 0.2 < ran["total"]["time_us"] / predicted["total"]["time_us"] < 5
+
+    deployment = deploy("ad", board)
+    write_measurement(tmp_path / "run" / "warm", measure(
+        predict(deployment), model="ad", runtime=deployment.runtime.identity, board="mine",
+        clocks_hz=(("cpu", deployment.board.clock("cpu").frequency_hz),)))
+    found = json.loads(run("diagnose", tmp_path / "run", "--board", board, "--json"))
+    assert found["verdict"] == "as declared"
+
+
+def test_vectors_are_billed_a_beat_a_cycle(tmp_path):
+    from hwmodels.core.schedule import schedule
+
+    code = "vmladava.s8 r0, q0, q1; vmladava.s8 r2, q2, q3"
+    beats = {core: schedule(code, load_core(core)).steady.cycles for core in (
+        "cortex-m52", "cortex-m55")}
+    assert beats["cortex-m52"] == 2 * beats["cortex-m55"]
+
+
+def test_a_changed_file_is_another_core(monkeypatch, tmp_path):
+    path = tmp_path / "mine-m52.yaml"
+    text = (CORES / "cortex-m52.yaml").read_text().replace("model: cortex-m52", "model: mine-m52")
+    path.write_text(text)
+    monkeypatch.setenv("TWIN_CORES", str(tmp_path))
+    first = load_core("mine-m52")
+    assert first is load_core("mine-m52")
+    deployment = deploy(
+        "ad", load_board("apollo510_evb", overrides={"cores.main.model": "mine-m52"}))
+    key = structure_key(deployment, "", cold=False)
+    path.write_text(text.replace("latency: [16, derived, llvm]", "latency: [61, derived, llvm]"))
+    assert load_core("mine-m52").classes != first.classes
+    assert structure_key(deployment, "", cold=False) != key
+
+
+@pytest.mark.parametrize(("name", "old", "new", "message"), [
+    ("cortex-m4", "", "", "already"),
+    ("rv32imac", "", "", "already"),
+    ("other", "", "", "as the file is named"),
+    ("cortex-m52", "isa: armv8.1-m-mve", "isa: armv9-m", "core.isa"),
+    ("cortex-m52", "emulators:", "emulator:", "emulator"),
+])
+def test_mistakes_are_named(name, old, new, message, monkeypatch, tmp_path):
+    shutil.copy(CORES / "cortex-m52.yaml", tmp_path / f"{name}.yaml")
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(path.read_text().replace(old, new) if old else path.read_text())
+    monkeypatch.setenv("TWIN_CORES", str(tmp_path))
+    with pytest.raises(BoardError, match=name) as caught:
+        for core in list_cores():
+            load_core(core)
+    assert message in str(caught.value)
+
+
+def test_a_folder_that_is_none_is_refused(monkeypatch):
+    monkeypatch.setenv("TWIN_CORES", "/nowhere")
+    with pytest.raises(BoardError, match="TWIN_CORES: /nowhere is not a folder"):
+        load_core("cortex-m52")
