@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,9 @@ from benchmarks.oracles.recording import LayerRecord, record_inference
 from calibration.errors import LinkError
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.emulator_state import EmulatorState
+from hwmodels.program.elf import ARM, RISCV, read_elf_file
 
-_RETURN = {"EM_ARM": b"\x70\x47", "EM_RISCV": b"\x82\x80"}
+_RETURN = {ARM: b"\x70\x47", RISCV: b"\x82\x80"}
 """`bx lr`."""
 
 
@@ -89,24 +89,19 @@ def empty_layers(image: str | Path, folder: str | Path, functions: Sequence[str]
     LinkError
         When the image has no such function.
     """
-    from elftools.elf.elffile import ELFFile
-
     target = Path(folder) / "idle.elf"
     shutil.copyfile(image, target)
-    with open(image, "rb") as stream:
-        elf = ELFFile(stream)
-        symbols: Any = elf.get_section_by_name(".symtab")
-        loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
-        with target.open("r+b") as copy:
-            for name in functions:
-                found = symbols.get_symbol_by_name(name) if symbols else None
-                if not found:
-                    raise LinkError(f"{image}: no function {name!r} in the image")
-                address = found[0]["st_value"] & ~1
-                (segment,) = [s for s in loads
-                              if s["p_vaddr"] <= address < s["p_vaddr"] + s["p_filesz"]]
-                copy.seek(segment["p_offset"] + address - segment["p_vaddr"])
-                copy.write(_RETURN[elf["e_machine"]])
+    elf = read_elf_file(image, LinkError)
+    with target.open("r+b") as copy:
+        for name in functions:
+            symbol = elf.symbol(name)
+            if symbol is None:
+                raise LinkError(f"{image}: no function {name!r} in the image")
+            address = symbol.value & ~1
+            (segment,) = [one for one in elf.loads
+                          if one.runs <= address < one.runs + one.file_bytes]
+            copy.seek(segment.offset + address - segment.runs)
+            copy.write(_RETURN[elf.machine])
     return target
 
 

@@ -89,7 +89,7 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
     from calibration.virtual_board.unicorn_board import list_emulated
 
     def missing(*names: str) -> str:
-        there = all(find_spec(name) for name in ("serial", "cobs", "elftools", *names))
+        there = all(find_spec(name) for name in ("serial", "cobs", *names))
         return "" if there else "the extra 'boards': pip install '.[boards]'"
 
     found = [VirtualBoard(name=name, emulator="unicorn", core=core,

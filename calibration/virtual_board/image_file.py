@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from calibration.errors import LinkError
-from hwmodels.errors import extra_missing
+from hwmodels.program.elf import CODE, Tables, read_elf_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,34 +42,17 @@ def read_image(path: str | Path) -> ImageFile:
     ------
     LinkError
         When it is none.
-    ToolMissingError
-        Without pyelftools.
     """
-    try:
-        from elftools.common.exceptions import ELFError
-        from elftools.elf.elffile import ELFFile
-    except ImportError as error:
-        raise extra_missing("images", "pyelftools", "boards") from error
-    try:
-        with open(path, "rb") as stream:
-            elf = ELFFile(stream)
-            pieces = tuple((s["p_paddr"], s.data()) for s in elf.iter_segments()
-                           if s["p_type"] == "PT_LOAD" and s["p_filesz"])
-            kept = [s for s in elf.iter_sections() if s["sh_flags"] & 2 and s["sh_size"]]
-            spans = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in kept]
-            text = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in kept
-                    if s["sh_flags"] & 4]
-            symbols: Any = elf.get_section_by_name(".symtab")
-            vectors = symbols.get_symbol_by_name("vectors") if symbols else None
-    except OSError as error:
-        raise LinkError(f"{path}: cannot be read ({error.strerror})") from error
-    except ELFError as error:
-        raise LinkError(f"{path}: not an ELF image ({error})") from error
+    elf = read_elf_file(path, LinkError)
+    pieces = tuple((one.loaded, elf.data(one)) for one in elf.loads if one.file_bytes)
+    spans = [(one.address, one.address + one.size_bytes) for one in elf.allocated]
+    text = [span for one, span in zip(elf.allocated, spans, strict=True) if one.flags & CODE]
+    vectors = elf.symbol("vectors")
     if not vectors or not text or not pieces:
         raise LinkError(f"{path}: no code, or no symbol `vectors`, in the image")
     spans += [(address, address + len(data)) for address, data in pieces]
     return ImageFile(pieces=pieces, memories=tuple(_merge_pages(spans)),
-                     vectors=vectors[0]["st_value"],
+                     vectors=vectors.value,
                      code=(min(text)[0], max(end for _, end in text)))
 
 
@@ -88,23 +70,10 @@ def check_image(path: str | Path, port: str) -> None:
     ------
     LinkError
         Naming the port the image is for, or that it is no image of the firmware.
-    ToolMissingError
-        Without pyelftools.
     """
-    try:
-        from elftools.common.exceptions import ELFError
-        from elftools.elf.elffile import ELFFile
-    except ImportError as error:
-        raise extra_missing("images", "pyelftools", "boards") from error
     if not Path(path).is_file():
         raise LinkError(f"{path}: no such image")
-    try:
-        with open(path, "rb") as stream:
-            found = _find_port(ELFFile(stream))
-    except OSError as error:
-        raise LinkError(f"{path}: cannot be read ({error.strerror})") from error
-    except ELFError as error:
-        raise LinkError(f"{path}: not an ELF image ({error})") from error
+    found = _find_port(read_elf_file(path, LinkError))
     if found is None:
         raise LinkError(f"{path}: not an image of the firmware; accepted: what `twin firmware "
                         f"build --port {port}` makes")
@@ -114,25 +83,24 @@ def check_image(path: str | Path, port: str) -> None:
                         f"what `twin firmware build MODEL -b BOARD --port {port}` makes")
 
 
-def _find_port(elf: Any) -> str | None:
+def _find_port(elf: Tables) -> str | None:
     """Name of the port: the first member of `struct port` (firmware/core/port.h)."""
-    symbols = elf.get_section_by_name(".symtab")
-    table = symbols.get_symbol_by_name("port") if symbols else None
-    if not table:
+    table = elf.symbol("port")
+    if table is None:
         return None
-    if elf.elfclass == 64:  # this machine's: its pointers are filled in when it is loaded
+    if elf.bits == 64:  # this machine's: its pointers are filled in when it is loaded
         return "host"
-    address = int.from_bytes(_read(elf, table[0]["st_value"])[:4], "little")
+    address = int.from_bytes(_read(elf, table.value)[:4], "little")
     name = _read(elf, address)
     return name.partition(b"\0")[0].decode("ascii", "replace") or None
 
 
-def _read(elf: Any, address: int) -> bytes:
+def _read(elf: Tables, address: int) -> bytes:
     """Bytes of the section an address lies in, from there on; none where it lies in none."""
-    for section in elf.iter_sections():
-        offset = address - section["sh_addr"]
-        if section["sh_flags"] & 2 and 0 <= offset < section["sh_size"]:
-            return bytes(section.data()[offset:offset + 64])
+    for section in elf.allocated:
+        offset = address - section.address
+        if 0 <= offset < section.size_bytes:
+            return elf.data(section)[offset:offset + 64]
     return b""
 
 

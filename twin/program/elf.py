@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -12,26 +11,23 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
-from hwmodels.files import read_regular
-from twin.errors import ProgramError
-from twin.program import riscv, thumb
-from twin.program.elf_tables import (
+from hwmodels.program.elf import (
     ALLOCATED,
     ARENA,
     ARM,
     CODE,
     EXECUTABLE,
-    LOAD,
     RISCV,
     UNSTORED,
     WRITABLE,
     Section,
     Segment,
     Tables,
-    read_tables,
+    read_elf_file,
 )
+from twin.errors import ProgramError
+from twin.program import riscv, thumb
 
-LARGEST_FILE_BYTES = 256 << 20
 LARGEST_LOAD_BYTES = 128 << 20
 LARGEST_CODE_BYTES = 32 << 20
 MOST_COMPARED = 20_000
@@ -190,37 +186,29 @@ def read_elf(path: str | Path) -> Elf:
     ProgramError
         When it is none, or larger than a microcontroller's can be.
     """
+    file = read_elf_file(path, ProgramError, "file")
     try:
-        content = read_regular(Path(path), LARGEST_FILE_BYTES)
-    except OSError as error:
-        raise ProgramError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if content[:4] != b"\x7fELF":
-        raise ProgramError(f"{path}: not an ELF file; accepted: the linker's output, before "
-                           "objcopy")
-    try:
-        return _read(Path(path), read_tables(content))
-    except struct.error as error:
-        raise ProgramError(f"{path}: a damaged ELF file: it has {len(content):,} bytes, and its "
-                           "tables lie behind them; accepted: the linker's output, whole"
-                           ) from error
+        return _read(Path(path), file)
     except ProgramError as error:
         raise ProgramError(f"{path}: {error}") from error
 
 
 def _read(path: Path, file: Tables) -> Elf:
+    if file.bits != 32:
+        raise ProgramError("not of 32 bits, or big endian; accepted: a little-endian program of "
+                           "an Arm Cortex-M, or of RISC-V with 32 bits")
     if file.machine not in _MACHINES:
         raise ProgramError(f"of machine {file.machine}; accepted: {ARM}, a program of an Arm "
                            f"Cortex-M, or {RISCV}, of RISC-V with 32 bits")
     if file.kind != EXECUTABLE:
         what = _KINDS.get(file.kind, f"of type {file.kind}")
         raise ProgramError(f"{what}; accepted: a linked program (type {EXECUTABLE}, EXEC)")
-    loads = [one for one in file.segments if one.kind == LOAD]
+    loads = file.loads
     if sum(max(one.file_bytes, one.memory_bytes) for one in loads) > LARGEST_LOAD_BYTES:
         raise ProgramError(f"loads more than {LARGEST_LOAD_BYTES >> 20} MiB; accepted: a "
                            "program of a microcontroller")
-    pieces = tuple((one.loaded, one.runs, file.content[one.offset:one.offset + one.file_bytes])
-                   for one in loads if one.file_bytes)
-    sections = [one for one in file.sections if one.flags & ALLOCATED and one.size_bytes] or [
+    pieces = tuple((one.loaded, one.runs, file.data(one)) for one in loads if one.file_bytes)
+    sections = file.allocated or [
         _describe(one) for one in loads if one.memory_bytes]
     spans = [(one, (one.address, one.address + one.size_bytes)) for one in sections]
     code = {span for one, span in spans if one.flags & CODE} or {
@@ -260,7 +248,7 @@ def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int],
     symbols: dict[str, int] = {}
     arenas: set[tuple[int, int]] = set()
     starts: dict[int, tuple[str, int]] = {}
-    for one in file.symbols():
+    for one in file.symbols:
         if not one.name or one.name.startswith("$"):
             continue
         symbols[one.name] = one.value & ~1 if one.is_function else one.value

@@ -58,7 +58,7 @@ def test_what_cannot_be_is_refused() -> None:
 
 def test_without_the_boards_extra_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibration.virtual_board.find_spec",
-                        lambda name: None if name == "elftools" else object())
+                        lambda name: None if name == "capstone" else object())
     monkeypatch.setattr("twin.studies.tune.deploy", lambda *_, **__: pytest.fail("was deployed"))
     with pytest.raises(ToolMissingError, match="needs: the extra 'boards'"):
         tune("kws", "nucleo_l4r5zi", virtual="unicorn-m4", best=1)

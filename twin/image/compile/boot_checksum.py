@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hwmodels.program.elf import read_elf_file
 from twin.errors import FirmwareError
 
 _POLYNOMIAL = 0x04C11DB7
@@ -32,13 +33,10 @@ def write_boot_checksum(image: Path, size_bytes: int) -> None:
     FirmwareError
         When the image has no section .boot of that size.
     """
-    from elftools.elf.elffile import ELFFile
-
-    with image.open("rb") as file:
-        section = ELFFile(file).get_section_by_name(".boot")
-        if section is None or section["sh_size"] != size_bytes:
-            raise FirmwareError(f"{image}: no boot stage of {size_bytes} bytes")
-        content, offset = section.data(), section["sh_offset"]
+    elf = read_elf_file(image, FirmwareError)
+    section = elf.section(".boot")
+    if section is None or section.size_bytes != size_bytes:
+        raise FirmwareError(f"{image}: no boot stage of {size_bytes} bytes")
     with image.open("r+b") as file:
-        file.seek(offset + size_bytes - 4)
-        file.write(boot_checksum(content[:-4]).to_bytes(4, "little"))
+        file.seek(section.offset + size_bytes - 4)
+        file.write(boot_checksum(elf.data(section)[:-4]).to_bytes(4, "little"))

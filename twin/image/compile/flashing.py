@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
 from hwmodels.files import write_whole
+from hwmodels.program.elf import read_elf_file
 from twin.errors import FirmwareError, UsageError
 from twin.image.compile.ports import Port
 
@@ -102,11 +103,8 @@ def write_flat(image: Path) -> Path:
     FirmwareError
         When the image loads nothing, or over more than 64 MiB.
     """
-    from elftools.elf.elffile import ELFFile
-
-    with image.open("rb") as file:
-        parts = [(segment["p_paddr"], segment.data()) for segment in ELFFile(file).iter_segments()
-                 if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]]
+    elf = read_elf_file(image, FirmwareError)
+    parts = [(one.loaded, elf.data(one)) for one in elf.loads if one.file_bytes]
     if not parts:
         raise FirmwareError(f"{image}: loads nothing")
     lowest = min(place for place, _ in parts)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import extra_missing
+from hwmodels.program.elf import WRITABLE, Tables, read_elf_file
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import FirmwareError
 
@@ -106,39 +105,23 @@ def read_sizes(path: Path, board: Board | None = None) -> ImageSizes:
 
     Raises
     ------
-    ToolMissingError
-        Without the `boards` extra.
     FirmwareError
         When it is no ELF file.
     """
-    try:
-        from elftools.common.exceptions import ELFError
-        from elftools.elf.elffile import ELFFile
-    except ImportError as error:
-        raise extra_missing("sizes of images", "pyelftools", "boards") from error
     totals = dict.fromkeys(("code", "weights", "data", "bss", "arena", "stack"), 0)
     in_ram = False
-    try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
-            loads = [(one["p_vaddr"], one["p_paddr"], one["p_memsz"]) for one in (
-                segment.header for segment in elf.iter_segments("PT_LOAD"))]
-            sections = [one for one in elf.iter_sections()
-                        if one["sh_flags"] & 2 and one["sh_size"]]  # SHF_ALLOC
-            for section in sections:
-                kind = _kind(section.name, bool(section["sh_flags"] & 1),
-                             section["sh_type"] == "SHT_NOBITS")
-                totals[kind] += section["sh_size"]
-                if kind == "weights":
-                    in_ram = any(start <= section["sh_addr"] < start + size and start != load
-                                 for start, load, size in loads) and _is_copied(elf)
-    except ELFError as error:
-        raise FirmwareError(f"{path}: no ELF image ({error})") from error
+    elf = read_elf_file(path, FirmwareError)
+    loads = [(one.runs, one.loaded, one.memory_bytes) for one in elf.loads]
+    for one in elf.allocated:
+        kind = _kind(one.name, bool(one.flags & WRITABLE), not one.stored)
+        totals[kind] += one.size_bytes
+        if kind == "weights":
+            in_ram = any(start <= one.address < start + size and start != load
+                         for start, load, size in loads) and _is_copied(elf)
     memories = () if board is None else share_memories(
-        ((one["sh_addr"], one["sh_size"], one["sh_type"] != "SHT_NOBITS") for one in sections),
-        loads, board) or ()
+        ((one.address, one.size_bytes, one.stored) for one in elf.allocated), loads, board) or ()
     return ImageSizes(weights_in_ram=in_ram, memories=memories,
-                      placement=() if board is None or not memories else _place(sections, board),
+                      placement=() if board is None or not memories else _place(elf, board),
                       **{f"{name}_bytes": size for name, size in totals.items()})
 
 
@@ -191,20 +174,18 @@ def _find(board: Board, address: int) -> tuple[str, int] | None:
                  for low, high in one.spans if low <= address < high), None)
 
 
-def _place(sections: Sequence[Any], board: Board) -> tuple[tuple[str, str], ...]:
+def _place(elf: Tables, board: Board) -> tuple[tuple[str, str], ...]:
     """Return which memory has weights, arena and code, of those that are sections."""
-    found = {one.name: _find(board, one["sh_addr"]) for one in sections}
+    found = {one.name: _find(board, one.address) for one in elf.allocated}
     places = ((role, found.get(name)) for role, name in (
         ("weights", ".model_weights"), ("arena", ".model_arena"), ("code", ".text")))
     return tuple((role, place[0]) for role, place in places if place is not None)
 
 
-def _is_copied(elf: Any) -> bool:
+def _is_copied(elf: Tables) -> bool:
     """Whether start-up copies the weights: a second window of the same flash is no copy."""
-    table = elf.get_section_by_name(".symtab")
-    places = [symbol["st_value"] for name in ("weights_load", "weights_start")
-              for symbol in (table.get_symbol_by_name(name) or () if table else ())]
-    return len(set(places)) != 1
+    places = {one.value for one in elf.symbols if one.name in ("weights_load", "weights_start")}
+    return len(places) != 1
 
 
 def _kind(name: str, writable: bool, empty: bool) -> str:

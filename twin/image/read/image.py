@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from hwmodels.errors import ToolMissingError, extra_missing
+from hwmodels.errors import ToolMissingError
+from hwmodels.program.elf import ALLOCATED, ARM, CONTENT, WRITABLE, read_elf_file
 from twin.errors import FirmwareError
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+)\t\s*(\S+)\s*([^@<]*)")
 _TOOL = "arm-none-eabi-objdump"
 _NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
-_ALLOCATED, _WRITABLE = 2, 1
 _OPAQUE = ".model_weights"
 """Constants that are data of the network: no branch may hang on them."""
 
@@ -126,40 +125,24 @@ def read_built_image(path: str | Path) -> BuiltImage:
     ------
     FirmwareError
         When it is no such file.
-    ToolMissingError
-        Without pyelftools.
     """
-    try:
-        from elftools.common.exceptions import ELFError
-        from elftools.elf.elffile import ELFFile
-    except ImportError as error:
-        raise extra_missing("images", "pyelftools", "boards") from error
-    try:
-        with open(path, "rb") as stream:
-            elf = ELFFile(stream)
-            if elf["e_machine"] != "EM_ARM":
-                raise FirmwareError(f"{path}: {elf['e_machine']}; accepted: an image of an Arm "
-                                    "Cortex-M")
-            table: Any = elf.get_section_by_name(".symtab")
-            if table is None:
-                raise FirmwareError(f"{path}: no symbols; accepted: an image that is not stripped")
-            symbols = list(table.iter_symbols())
-            sections = {s.name: (s["sh_addr"], s["sh_addr"] + s["sh_size"])
-                        for s in elf.iter_sections() if s["sh_flags"] & _ALLOCATED}
-            constants = tuple((s["sh_addr"], s.data()) for s in elf.iter_sections()
-                              if s["sh_flags"] & _ALLOCATED and not s["sh_flags"] & _WRITABLE
-                              and s["sh_type"] == "SHT_PROGBITS" and s.name != _OPAQUE)
-    except OSError as error:
-        raise FirmwareError(f"{path}: cannot be read ({error.strerror})") from error
-    except ELFError as error:
-        raise FirmwareError(f"{path}: not an ELF image ({error})") from error
-    functions = {s["st_value"] & ~1: Function(name=s.name, start=s["st_value"] & ~1,
-                                              end=(s["st_value"] & ~1) + s["st_size"])
-                 for s in symbols if s["st_info"]["type"] == "STT_FUNC" and s["st_size"]}
+    elf = read_elf_file(path, FirmwareError)
+    if elf.machine != ARM:
+        raise FirmwareError(f"{path}: of machine {elf.machine}; accepted: an image of an Arm "
+                            "Cortex-M")
+    if not elf.symbols:
+        raise FirmwareError(f"{path}: no symbols; accepted: an image that is not stripped")
+    functions = {one.value & ~1: Function(name=one.name, start=one.value & ~1,
+                                          end=(one.value & ~1) + one.size_bytes)
+                 for one in elf.symbols if one.is_function and one.size_bytes}
     return BuiltImage(
         path=Path(path), functions=tuple(functions[start] for start in sorted(functions)),
-        symbols={s.name: (s["st_value"], s["st_size"]) for s in symbols if s.name},
-        constants=constants, sections=sections)
+        symbols={one.name: (one.value, one.size_bytes) for one in elf.symbols},
+        constants=tuple((one.address, elf.data(one)) for one in elf.allocated
+                        if not one.flags & WRITABLE and one.kind == CONTENT
+                        and one.name != _OPAQUE),
+        sections={one.name: (one.address, one.address + one.size_bytes)
+                  for one in elf.sections if one.flags & ALLOCATED})
 
 
 def disassemble(path: Path) -> Mapping[int, Listed]:

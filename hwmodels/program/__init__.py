@@ -1,0 +1,1 @@
+"""Programs as files and as machine code: ELF tables, disassembly, emulated cores."""

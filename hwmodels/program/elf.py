@@ -1,0 +1,264 @@
+"""The tables of an ELF file, read from its bytes: no table costs more than the file has.
+
+A library that reads whatever a table says takes gigabytes where many names share one long text, or
+a table names more entries than there are; so counts and names are bounded here before use.
+
+References
+----------
+Tool Interface Standard (TIS) Executable and Linking Format, version 1.2, book I.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from hwmodels.errors import TwinError
+from hwmodels.files import read_regular
+
+LARGEST_FILE_BYTES = 256 << 20
+MOST_SEGMENTS, MOST_SECTIONS, MOST_SYMBOLS = 4096, 4096, 1 << 18
+LONGEST_NAME = 1 << 16
+MOST_NAME_BYTES = 32 << 20
+
+_LAYOUTS = {1: ("<HHIIIIIHHHHHH", "<IIIIIIII", "<IIIIIIIIII", "<IIIBBH"),
+            2: ("<HHIQQQIHHHHHH", "<IIQQQQQQ", "<IIQQQQIIQQ", "<IBBHQQ")}
+"""Header, segment, section and symbol, of 32 and of 64 bits."""
+
+EXECUTABLE, ARM, RISCV, LOAD, CONTENT, SYMBOLS, UNSTORED = 2, 40, 243, 1, 1, 2, 8
+ALLOCATED, WRITABLE, CODE = 2, 1, 4
+ARENA = re.compile(r"arena|activations|workspace", re.IGNORECASE)
+"""In names of what libraries keep buffers in: TFLM, ST Edge AI and X-CUBE-AI, microTVM."""
+FUNCTION, _FILE, _SECTION = 2, 4, 3
+
+
+class ElfError(TwinError):
+    """A file is no ELF file, is damaged, or has larger tables than a program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A program header: where its bytes are in the file, are loaded, and run, and its rights."""
+
+    kind: int
+    offset: int
+    runs: int
+    loaded: int
+    file_bytes: int
+    memory_bytes: int
+    rights: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A section header with its name."""
+
+    name: str
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size_bytes: int
+    link: int
+    entry_bytes: int
+
+    @property
+    def content(self) -> str:
+        """What it holds: code, constants, stack, arena, data."""
+        if self.flags & CODE:
+            return "code"
+        if not self.flags & WRITABLE:
+            return "constants"
+        if "stack" in self.name:
+            return "stack"
+        return "arena" if ARENA.search(self.name) else "data"
+
+    @property
+    def stored(self) -> bool:
+        """Whether the file has its content."""
+        return self.kind != UNSTORED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symbol:
+    """A symbol that names a place: of functions `is_function`."""
+
+    name: str
+    value: int
+    size_bytes: int
+    is_function: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """What an ELF file's header leads to.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    bits : int
+        32 or 64.
+    kind, machine, entry : int
+        As its header says.
+    segments, sections : tuple
+        In the order of the file.
+    """
+
+    content: bytes
+    bits: int
+    kind: int
+    machine: int
+    entry: int
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def loads(self) -> list[Segment]:
+        """Segments a loader brings into memory."""
+        return [one for one in self.segments if one.kind == LOAD]
+
+    @property
+    def allocated(self) -> list[Section]:
+        """Sections memory holds while the program runs."""
+        return [one for one in self.sections if one.flags & ALLOCATED and one.size_bytes]
+
+    def section(self, name: str) -> Section | None:
+        """Return the first section of a name."""
+        return next((one for one in self.sections if one.name == name), None)
+
+    def data(self, part: Section | Segment) -> bytes:
+        """Return what the file has of a section or segment."""
+        if isinstance(part, Segment):
+            return self.content[part.offset:part.offset + part.file_bytes]
+        return self.content[part.offset:part.offset + part.size_bytes] if part.stored else b""
+
+    @cached_property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols that name a place in the program.
+
+        Raises
+        ------
+        ElfError
+            For more symbols, or longer names, than a program has.
+        """
+        return tuple(self._read_symbols())
+
+    def symbol(self, name: str) -> Symbol | None:
+        """Return the first symbol of a name."""
+        return next((one for one in self.symbols if one.name == name), None)
+
+    def _read_symbols(self) -> Iterator[Symbol]:
+        table = next((one for one in self.sections if one.kind == SYMBOLS), None)
+        if table is None:
+            return
+        form = _LAYOUTS[self.bits // 32][3]
+        size = struct.calcsize(form)
+        if table.entry_bytes != size or table.link >= len(self.sections):
+            raise ElfError("its table of symbols is of another form")
+        count = table.size_bytes // size
+        if count > MOST_SYMBOLS:
+            raise ElfError(f"{count:,} symbols; accepted: up to {MOST_SYMBOLS:,}")
+        words = self.sections[table.link]
+        names: dict[int, str] = {}
+        left = MOST_NAME_BYTES
+        data = self.content[table.offset:table.offset + size * count]
+        for fields in struct.iter_unpack(form, data[:len(data) // size * size]):
+            if self.bits == 32:
+                at, value, size_bytes, info, _, place = fields
+            else:
+                at, info, _, place, value, size_bytes = fields
+            if not at or not place or info & 15 in (_FILE, _SECTION):
+                continue
+            if at not in names:
+                names[at] = _read_text(self.content, words.offset + at)
+                left -= len(names[at])
+                if left < 0:
+                    raise ElfError(f"names of symbols are longer than {MOST_NAME_BYTES:,} "
+                                   "characters together")
+            yield Symbol(name=names[at], value=value, size_bytes=size_bytes,
+                         is_function=info & 15 == FUNCTION)
+
+
+def read_elf_file(path: str | Path, refuse: type[TwinError], what: str = "image") -> Tables:
+    """Read the tables of an ELF file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    refuse : type
+        What is raised, naming the file, for one that cannot be read or is none.
+    what : str
+        What it should be, for the refusal.
+    """
+    try:
+        content = read_regular(Path(path), LARGEST_FILE_BYTES)
+    except OSError as error:
+        raise refuse(f"{path}: cannot be read ({error.strerror or error})") from error
+    if content[:4] != b"\x7fELF":
+        raise refuse(f"{path}: not an ELF {what}; accepted: the linker's output, before objcopy")
+    try:
+        tables = read_tables(content)
+        tables.symbols  # noqa: B018  (bounded while it is read)
+    except struct.error as error:
+        raise refuse(f"{path}: a damaged ELF file: it has {len(content):,} bytes, and its tables "
+                     "lie behind them; accepted: the linker's output, whole") from error
+    except ElfError as error:
+        raise refuse(f"{path}: {error}") from error
+    return tables
+
+
+def read_tables(content: bytes) -> Tables:
+    """Read the headers of a file.
+
+    Raises
+    ------
+    ElfError
+        When it is not little endian, or its tables are longer than a program's.
+    struct.error
+        When it is cut.
+    """
+    if content[4:5] not in (b"\1", b"\2") or content[5:6] != b"\1":
+        raise ElfError("of no known class, or big endian; accepted: a little-endian program")
+    header, segment, section, _ = _LAYOUTS[content[4]]
+    (kind, machine, _, entry, first_segment, first_section, _, _, segment_bytes, segments,
+     section_bytes, sections, names_in) = struct.unpack_from(header, content, 16)
+    for what, count, most, size, form in (
+            ("segments", segments, MOST_SEGMENTS, segment_bytes, segment),
+            ("sections", sections, MOST_SECTIONS, section_bytes, section)):
+        if count > most or (count and size < struct.calcsize(form)):
+            raise ElfError(f"{count:,} {what} of {size} bytes; accepted: up to {most:,}")
+    found = [_read_segment(content, segment, first_segment + place * segment_bytes)
+             for place in range(segments)]
+    heads = [struct.unpack_from(section, content, first_section + place * section_bytes)
+             for place in range(sections)]
+    names_at = heads[names_in][4] if names_in < len(heads) else 0
+    return Tables(
+        content=content, bits=32 * content[4], kind=kind, machine=machine, entry=entry,
+        segments=tuple(found), sections=tuple(Section(
+            name=_read_text(content, names_at + head[0]), kind=head[1], flags=head[2],
+            address=head[3], offset=head[4], size_bytes=head[5], link=head[6],
+            entry_bytes=head[9]) for head in heads))
+
+
+def _read_segment(content: bytes, form: str, at: int) -> Segment:
+    fields = struct.unpack_from(form, content, at)
+    if form == _LAYOUTS[1][1]:
+        kind, offset, runs, loaded, file_bytes, memory_bytes, rights, _ = fields
+    else:
+        kind, rights, offset, runs, loaded, file_bytes, memory_bytes, _ = fields
+    return Segment(kind=kind, offset=offset, runs=runs, loaded=loaded, file_bytes=file_bytes,
+                   memory_bytes=memory_bytes, rights=rights)
+
+
+def _read_text(content: bytes, at: int) -> str:
+    """Return the text at an offset; raises `ElfError` for one that is too long for a name."""
+    end = content.find(b"\0", at, at + LONGEST_NAME)
+    if end < 0 and at + LONGEST_NAME <= len(content):
+        raise ElfError(f"a name of more than {LONGEST_NAME:,} characters")
+    return content[at:max(end, at)].decode("utf-8", "replace")
