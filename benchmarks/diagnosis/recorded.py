@@ -12,8 +12,8 @@ from benchmarks.diagnosis.timing import KINDS, count_kinds
 from benchmarks.oracles.recording import LayerRecord, record_inference
 from calibration.virtual_board.costs import SCALE, Costs, Span, costs_of
 from calibration.virtual_board.image_file import read_image
-from calibration.virtual_board.listing import Listing
 from hwmodels.board.facts import Board
+from hwmodels.program.listing import Listing
 from twin.image.compile.verification import random_input
 from twin.network.graph import Graph
 

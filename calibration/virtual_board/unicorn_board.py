@@ -13,34 +13,32 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import ctypes
 import os
 import select
 import threading
 import tty
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibration.collecting.deadline import patient
-from calibration.errors import LinkError, MeasurementError
+from calibration.errors import MeasurementError
 from calibration.virtual_board.costs import SCALE, Costs
 from calibration.virtual_board.emulator_state import EmulatorState
 from calibration.virtual_board.image_file import read_image
-from calibration.virtual_board.listing import Listing
 from hwmodels.core.file import list_cores, load_core
-from hwmodels.errors import extra_missing
+from hwmodels.isa import load_isa
+from hwmodels.program.emulator import HOOK_BLOCK, HOOK_READ, HOOK_WRITE, Emulator
+from hwmodels.program.listing import Listing
 
 CONSOLE, CONSOLE_SIZE = 0x40004000, 0x1000
 DATA, WAITING, HERTZ, COLD, MARK = 0x00, 0x04, 0x08, 0x0C, 0x10
 PRIVATE, PRIVATE_SIZE = 0xE0000000, 0x100000
 CYCCNT, DWT_EVENTS, CPUID, AIRCR = 0x1004, 0x1008, 0xED00, 0xED0C
 RESET_KEY = 0x05FA0004
-HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 8, 1024, 2048
 MOST_TRACED = 1 << 26
 
 
@@ -98,7 +96,6 @@ class UnicornBoard:
         self._traits = load_core(list_emulated()[name]).traits
         self.recorder = Recorder()
         self.failure: str | None = None
-        self._unicorn = import_unicorn()
         self._image = read_image(image)
         self._incoming: collections.deque[int] = collections.deque()
         self._pin = 0
@@ -117,10 +114,8 @@ class UnicornBoard:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _build(self) -> None:
-        unicorn, arm = self._unicorn
-        self._machine = unicorn.Uc(unicorn.UC_ARCH_ARM,
-                                   unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
-        self._machine.ctl_set_cpu_model(getattr(arm, f"UC_CPU_ARM_CORTEX_{self._traits.unicorn}"))
+        self._emulator = Emulator(load_isa(self._traits.isa).machine, self._traits.unicorn)
+        self._machine = self._emulator.core
         for base, size in self._image.memories:
             self._machine.mem_map(base, size)
         self._machine.mmio_map(CONSOLE, CONSOLE_SIZE, self._read_console, None,
@@ -134,26 +129,16 @@ class UnicornBoard:
         """Give the emulator the native callbacks."""
         from calibration.virtual_board.kernels import hooks
 
-        library = import_module("unicorn.unicorn_py3.unicorn").uclib
-        words = self.state.words.ctypes.data
-        callbacks: tuple[tuple[int, Any], ...] = (
-            (HOOK_BLOCK, hooks.on_block), (HOOK_READ | HOOK_WRITE, hooks.on_access))
-        for kind, callback in callbacks:
-            handle = ctypes.c_size_t()
-            status = library.uc_hook_add(
-                self._machine._uch, ctypes.byref(handle), kind,
-                ctypes.cast(callback.address, ctypes.c_void_p), ctypes.c_void_p(words), 1, 0)
-            if status:
-                raise LinkError(f"{self.name}: Unicorn refuses a hook ({status})")
+        self._emulator.add_hook(HOOK_BLOCK, hooks.on_block, self.state.words)
+        self._emulator.add_hook(HOOK_READ | HOOK_WRITE, hooks.on_access, self.state.words)
 
     def _reset(self) -> None:
         """Load the image and start it where its vectors say."""
-        _, arm = self._unicorn
         for address, data in self._image.pieces:
             self._machine.mem_write(address, data)
         stack, entry = np.frombuffer(self._machine.mem_read(self._image.vectors, 8), "<u4")
-        self._machine.reg_write(arm.UC_ARM_REG_SP, int(stack))
-        self._machine.reg_write(arm.UC_ARM_REG_PC, int(entry) | 1)
+        self._emulator.set("SP", int(stack))
+        self._emulator.set("PC", int(entry) | 1)
         self._next = int(entry) | 1
         self._registers.clear()
 
@@ -242,7 +227,7 @@ class UnicornBoard:
                 self._incoming.extend(os.read(self._master, 4096))
 
     def _run(self) -> None:
-        unicorn, arm = self._unicorn
+        unicorn = self._emulator.unicorn
         while not self._ended.is_set():
             if self._reset_wanted:
                 self._reset_wanted = False
@@ -250,12 +235,12 @@ class UnicornBoard:
             try:
                 self._machine.emu_start(self._next, 0xFFFFFFFF)
             except unicorn.UcError as error:
-                place = self._machine.reg_read(arm.UC_ARM_REG_PC)
+                place = self._emulator.get("PC")
                 self.failure = f"{self.name}: {error} at 0x{place:08x}"
                 return
             if self._reset_wanted:
                 continue
-            self._next = self._machine.reg_read(arm.UC_ARM_REG_PC) | 1  # it waits for interrupts
+            self._next = self._emulator.get("PC") | 1  # it waits for interrupts
             while not (self._incoming or self._ended.is_set() or self._reset_wanted):
                 self._collect(0.02)
 
@@ -291,25 +276,6 @@ def list_emulated() -> Mapping[str, str]:
     """Return the cores that are virtual boards in Unicorn, by name of the board."""
     cores = {load_core(core).traits.board: core for core in list_cores()}
     return {board: core for board, core in cores.items() if board}
-
-
-def import_unicorn() -> tuple[Any, Any]:
-    """Return Unicorn and its constants of Arm; native callbacks find its functions from then on.
-
-    Raises
-    ------
-    ToolMissingError
-        Without Unicorn.
-    """
-    try:
-        unicorn, constants = import_module("unicorn"), import_module("unicorn.arm_const")
-        library = import_module("unicorn.unicorn_py3.unicorn").uclib
-    except ImportError as error:
-        raise extra_missing("emulated boards", "unicorn", "boards") from error
-    from llvmlite import binding
-
-    binding.load_library_permanently(library._name)  # the callbacks call it by name
-    return unicorn, constants
 
 
 def layer_spans(readings: list[Totals]) -> list[Totals]:

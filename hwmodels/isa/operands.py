@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 _ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "ip": "r12", "fp": "r11", "sl": "r10",
             "sb": "r9", "apsr_nzcv": "nzcv", "apsr": "nzcv", "p0": "vpr"}
-_RISCV = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3",
+RISCV_NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3",
           "a4", "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11",
           "t3", "t4", "t5", "t6")
-_ALIASES.update({f"x{i}": name for i, name in enumerate(_RISCV)})
+_ALIASES.update({f"x{i}": name for i, name in enumerate(RISCV_NAMES)})
 
 _REGISTER = re.compile(
     r"^(?:r\d{1,2}|x\d{1,2}|[asdt]\d{1,2}|ft\d{1,2}|fa\d|fs\d{1,2}|f\d{1,2}|q[0-7]|sp|lr|pc|ip|fp"

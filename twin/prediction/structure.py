@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -18,7 +19,6 @@ from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.npu import Npu
-from hwmodels.core.file import hash_own_core
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
 from hwmodels.kernel import Kernel
@@ -199,6 +199,10 @@ def read_geometry(board: Board) -> tuple[object, ...]:
 
 def _describe_cores(board: Board) -> tuple[object, ...]:
     """Return a board's cores, each of a user's own file with what that says."""
+    if not os.environ.get("TWIN_CORES"):
+        return board.cores
+    from hwmodels.core.file import hash_own_core
+
     return tuple((core, hash_own_core(core.model)) for core in board.cores)
 
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from twin.image.read.image import Listed
+from hwmodels.program.emulator import HOOK_CODE, Emulator
+from hwmodels.program.listing import Listed
 
 _LOOPS = re.compile(r"^(dls|wls|le)$")
 _PICKS = re.compile(r"^(csel|csinc|csinv|csneg|cset|csetm|cinc|cinv|cneg)$")
@@ -24,32 +25,26 @@ class Newer:
 
     Parameters
     ----------
-    machine : unicorn.Uc
+    emulator : Emulator
         The emulated core.
-    unicorn, arm : module
-        `unicorn` and `unicorn.arm_const`.
     listing : mapping of int to Listed
         The program's instructions.
     """
 
-    def __init__(self, machine: Any, unicorn: Any, arm: Any,
-                 listing: Mapping[int, Listed]) -> None:
-        self.machine, self.arm, self.listing = machine, arm, listing
+    def __init__(self, emulator: Emulator, listing: Mapping[int, Listed]) -> None:
+        self.emulator, self.listing = emulator, listing
         for address, one in listing.items():
             if any(kind.match(one.mnemonic) for kind in (_LOOPS, _PICKS, _SHIFTS)):
-                machine.hook_add(unicorn.UC_HOOK_CODE, self._answer, begin=address, end=address)
-
-    def _number(self, name: str) -> int:
-        return int(getattr(self.arm, f"UC_ARM_REG_{name.upper()}"))
+                emulator.core.hook_add(HOOK_CODE, self._answer, begin=address, end=address)
 
     def _get(self, name: str) -> int:
         if name == "zr":
             return 0
-        return int(name[1:], 0) if name[0] == "#" else int(
-            self.machine.reg_read(self._number(name)))
+        return int(name[1:], 0) if name[0] == "#" else self.emulator.get(
+            name.upper())
 
     def _set(self, name: str, value: int) -> None:
-        self.machine.reg_write(self._number(name), value & _MASK)
+        self.emulator.set(name.upper(), value)
 
     def _answer(self, _: Any, address: int, size: int, data: Any) -> None:
         one = self.listing[address]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from hwmodels.board.facts import Board
+from hwmodels.program.encodings import encoding_of
 from twin.errors import ProgramError
-from twin.program import riscv, thumb
 from twin.program.cores import check_core
 from twin.program.elf import Elf
-from twin.program.instruction_set import name_registers
 from twin.program.patterns import choose_layers
-from twin.program.session import MAINS, Wanted
-
-_CODES = {"arm": thumb, "riscv": riscv}
+from twin.program.session import MAINS, Wanted, name_registers
 
 
 def check_wanted(elf: Elf, board: Board, wanted: Wanted) -> None:
@@ -29,7 +26,7 @@ def check_wanted(elf: Elf, board: Board, wanted: Wanted) -> None:
     _check_call(elf, wanted)
     if not (elf.stripped and wanted.layers.lstrip().lower().startswith("0x")):
         choose_layers(elf, wanted.layers)
-    name_registers(wanted.registers, _CODES[elf.machine].REGISTERS)
+    name_registers(wanted.registers, encoding_of(elf.machine).REGISTERS)
 
 
 def _check_call(elf: Elf, wanted: Wanted) -> None:

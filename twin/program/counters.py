@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from calibration.virtual_board.listing import Listing
+from hwmodels.program.encodings import Encoding
+from hwmodels.program.listing import Listing
 from twin.errors import ProgramError
 from twin.program.elf import Elf
-from twin.program.instruction_set import InstructionSet
 from twin.program.recorder import MOST_FUNCTIONS, Recorder
 from twin.program.symbolic import MOST_ACCESSES, Stretch
 from twin.program.values import ENTRY, MOST_VALUES
@@ -49,7 +49,7 @@ class Counters:
         Regions accesses are counted by, and the caches that look them up.
     limit : int
         Instructions after which callbacks tell of an overrun.
-    code : InstructionSet
+    code : Encoding
         What the bytes of a block tell.
     spaces : sequence of (int, int, int)
         First address, the one behind the last, and where in this process it is held.
@@ -60,7 +60,7 @@ class Counters:
     """
 
     def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int,
-                 code: InstructionSet, spaces: Sequence[Space]) -> None:
+                 code: Encoding, spaces: Sequence[Space]) -> None:
         from twin.program.kernels import hooks
 
         self.code = code

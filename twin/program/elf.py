@@ -25,8 +25,8 @@ from hwmodels.program.elf import (
     Tables,
     read_elf_file,
 )
+from hwmodels.program.encodings import encoding_of
 from twin.errors import ProgramError
-from twin.program import riscv, thumb
 
 LARGEST_LOAD_BYTES = 128 << 20
 LARGEST_CODE_BYTES = 32 << 20
@@ -283,7 +283,7 @@ def name_called(pieces: Iterable[tuple[int, int, bytes]], code: Iterable[tuple[i
     entry : int
         Where the program begins.
     """
-    find_calls = {"arm": thumb.find_calls, "riscv": riscv.find_calls}[machine]
+    find_calls = encoding_of(machine).find_calls
     return name_starts({entry, *(int(one) for _, runs, content in pieces
                                  for one in find_calls(content, runs))}, code)
 

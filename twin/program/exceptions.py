@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from hwmodels.core.timing import Traits
+from hwmodels.program.emulator import Emulator
 from twin.program.peripherals import SYSTICK, VTOR, Peripherals
 
 SVC = 11
@@ -22,10 +22,8 @@ class Exceptions:
 
     Parameters
     ----------
-    machine : unicorn.Uc
+    emulator : Emulator
         The emulated core.
-    arm : module
-        `unicorn.arm_const`.
     peripherals : Peripherals
         Who pends what, and at which priority.
 
@@ -35,18 +33,13 @@ class Exceptions:
     the stack in use; SVC and faults are taken at once. No lazy stacking, no tail chaining.
     """
 
-    def __init__(self, machine: Any, arm: Any, peripherals: Peripherals) -> None:
-        self.machine, self.arm, self.peripherals = machine, arm, peripherals
+    def __init__(self, emulator: Emulator, peripherals: Peripherals) -> None:
+        self.machine, self.peripherals = emulator.core, peripherals
+        self._get, self._set = emulator.get, emulator.set
         self.active: list[int] = []
         self.taken: dict[int, int] = {}
         self.entries = self.returns = self.words_moved = 0
         self.vectors = 0
-
-    def _get(self, name: str) -> int:
-        return int(self.machine.reg_read(getattr(self.arm, f"UC_ARM_REG_{name}")))
-
-    def _set(self, name: str, value: int) -> None:
-        self.machine.reg_write(getattr(self.arm, f"UC_ARM_REG_{name}"), value & 0xFFFFFFFF)
 
     def next(self) -> int | None:
         """Return the exception that may be taken now."""

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from calibration.virtual_board.listing import Listing
-from calibration.virtual_board.unicorn_board import import_unicorn
 from hwmodels.board.facts import Board
 from hwmodels.core.file import list_cores, load_core
+from hwmodels.program.emulator import HOOK_BLOCK, Emulator
+from hwmodels.program.encodings import encoding_of
+from hwmodels.program.listing import Listing, ToolListing
 from twin.errors import ProgramError
-from twin.program import thumb
 from twin.program.armv81m import Newer
 from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import listen
 from twin.program.exceptions import SVC, Exceptions
-from twin.program.instruction_set import InstructionSet
-from twin.program.listing import ToolListing
 from twin.program.memory import address_of, map_memories, place_pieces
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
@@ -31,7 +27,6 @@ from twin.program.watching import Watch
 STOP_INSTRUCTIONS = 2000
 """What an interrupt or call of the system counts for, of the instructions a run may take."""
 SWI, BREAKPOINT, RETURN_CODE = 2, 7, 8
-_HOOK_BLOCK = 8
 
 
 class Machine:
@@ -56,7 +51,9 @@ class Machine:
         self.elf, self.board, self.limit = elf, board, limit
         self.timing = load_core(board.core.model)
         self.traits = self.timing.traits
-        self.machine = self._open()
+        self.emulator, self.code = self._open(), encoding_of(elf.machine)
+        self.machine, self.unicorn = self.emulator.core, self.emulator.unicorn
+        self.get, self.set = self.emulator.get, self.emulator.set
         listen(self.on_event)
         self.failure: str | None = None
         self.doing = "loading the callbacks, which are compiled where none are kept"
@@ -76,39 +73,31 @@ class Machine:
         self.names, self.words = self.counters.names, self.counters.words
         self.peripherals = Peripherals(board.core, self.cycles, self._text_at, self._wake)
         self._make_parts()
-        self.watch = Watch(self.machine, self.counters, self.add_hook)
+        self.watch = Watch(self.emulator, self.counters, self.add_hook)
         self._hook()
         self.set("SP", self.stack)
 
-    code: InstructionSet = thumb
-
-    def _open(self) -> Any:
+    def _open(self) -> Emulator:
         """Return an emulator with the board's core."""
         if not self.traits.unicorn:
             known = [name for name in list_cores() if load_core(name).traits.unicorn]
             raise ProgramError(f"{self.board.name}: programs of a {self.board.core.model} are not "
                                f"run; accepted: {', '.join(known)}")
-        self.unicorn, self.arm = import_unicorn()
-        machine = self.unicorn.Uc(self.unicorn.UC_ARCH_ARM,
-                                  self.unicorn.UC_MODE_THUMB | self.unicorn.UC_MODE_MCLASS)
-        machine.ctl_set_cpu_model(getattr(
-            self.arm, f"UC_CPU_ARM_CORTEX_{self.traits.unicorn}"))
-        return machine
+        return Emulator(self.elf.machine, self.traits.unicorn)
 
     def _list_blocks(self) -> Listing:
         if not self.traced:
-            return Listing(timing=self.timing)
+            return Listing(timing=self.timing, machine=self.elf.machine)
         return ToolListing(timing=self.timing, path=self.elf.path)
 
     def _make_parts(self) -> None:
         """Make what the core does that the emulator leaves out."""
-        self.exceptions = Exceptions(self.machine, self.arm, self.peripherals)
+        self.exceptions = Exceptions(self.emulator, self.peripherals)
         self.exceptions.vectors = self.vectors
         self.peripherals.registers[VTOR] = self.vectors  # as a loader leaves it
-        self.semihosting = Semihosting(self.machine, self.arm.UC_ARM_REG_R0,
-                                       self.arm.UC_ARM_REG_R1)
+        self.semihosting = Semihosting(self.emulator, "R0", "R1")
         if isinstance(self.listing, ToolListing):
-            self.newer = Newer(self.machine, self.unicorn, self.arm, self.listing.instructions)
+            self.newer = Newer(self.emulator, self.listing.instructions)
 
     def _find_start(self) -> tuple[int, int]:
         """Return the first stack pointer and instruction, as the vector table has them."""
@@ -127,7 +116,7 @@ class Machine:
 
     def _hook(self) -> None:
         """Give the emulator its callbacks."""
-        self.add_hook(_HOOK_BLOCK, self.names.on_block)
+        self.add_hook(HOOK_BLOCK, self.names.on_block)
         for base, size in self.code.DEVICES:
             self.machine.mmio_map(base, size, self._read_device, base, self._write_device, base)
         self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
@@ -135,21 +124,7 @@ class Machine:
 
     def add_hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0) -> None:
         """Have native code called, everywhere or from one address to another."""
-        library = import_module("unicorn.unicorn_py3.unicorn").uclib
-        status = library.uc_hook_add(
-            self.machine._uch, ctypes.byref(ctypes.c_size_t()), kind,
-            ctypes.cast(callback.address, ctypes.c_void_p),
-            ctypes.c_void_p(self.words.ctypes.data), ctypes.c_uint64(begin),
-            ctypes.c_uint64(end))
-        assert not status, f"Unicorn refuses a hook ({status})"
-
-    def set(self, name: str, value: int) -> None:
-        """Set a register of the core."""
-        self.machine.reg_write(getattr(self.arm, f"UC_ARM_REG_{name}"), value & 0xFFFFFFFF)
-
-    def get(self, name: str) -> int:
-        """Return a register of the core."""
-        return int(self.machine.reg_read(getattr(self.arm, f"UC_ARM_REG_{name}")))
+        self.emulator.add_hook(kind, callback, self.words, begin, end)
 
     def read(self, address: int, size: int) -> bytes:
         """Return what memory holds."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from twin.program.riscv import NAMES
+from hwmodels.isa.operands import RISCV_NAMES
 from twin.program.symbolic import Reader
 from twin.program.values import (
     AND,
@@ -28,7 +28,7 @@ _PLACE = re.compile(r"^(-?\w+)?\((\w+)\)$")
 class RiscvReader(Reader):
     """Reads RV32IMC; parameters as of `Reader`."""
 
-    registers, isa = {name: place for place, name in enumerate(NAMES) if place}, "riscv"
+    registers, machine = {name: place for place, name in enumerate(RISCV_NAMES) if place}, "riscv"
 
     def read(self, one: Any) -> None:
         """Take one instruction; none of them runs under a condition."""

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from calibration.virtual_board.listing import Listing
-from calibration.virtual_board.unicorn_board import import_unicorn
 from hwmodels.core.timing import Traits
+from hwmodels.program import riscv
 from twin.errors import ProgramError
-from twin.program import riscv
 from twin.program.machine import Machine
 from twin.program.semihosting import Semihosting
 
@@ -81,18 +79,6 @@ class RiscvMachine(Machine):
     a control register the emulator lacks answers as it was left, 0 at first.
     """
 
-    code = riscv
-
-    def _open(self) -> Any:
-        self.unicorn, _ = import_unicorn()
-        from unicorn import riscv_const
-
-        self.constants = riscv_const
-        return self.unicorn.Uc(self.unicorn.UC_ARCH_RISCV, self.unicorn.UC_MODE_RISCV32)
-
-    def _list_blocks(self) -> Listing:
-        return Listing(timing=self.timing, isa="riscv")
-
     def _find_start(self) -> tuple[int, int]:
         """Return where the stack begins, as its symbol says, and where the file begins."""
         if not any(low <= self.elf.entry < high for low, high in self.elf.code):
@@ -105,8 +91,7 @@ class RiscvMachine(Machine):
 
     def _make_parts(self) -> None:
         self.exceptions: Any = Traps(self)
-        self.semihosting = Semihosting(self.machine, self.constants.UC_RISCV_REG_A0,
-                                       self.constants.UC_RISCV_REG_A1)
+        self.semihosting = Semihosting(self.emulator, "A0", "A1")
         self.controls: dict[int, int] = {}
         self.set_ahead: dict[str, int] = {}
 
@@ -132,16 +117,6 @@ class RiscvMachine(Machine):
     def _count(self, _: Any, address: int, size: int, data: Any) -> None:
         self._serve_control(int.from_bytes(self.read(address, 4), "little"))
         self.set("PC", address + 4)
-
-    def get(self, name: str) -> int:
-        """Return a register of the core, by its name in the ABI or of a control register."""
-        return int(self.machine.reg_read(getattr(
-            self.constants, f"UC_RISCV_REG_{_SHORT.get(name, name)}"))) & 0xFFFFFFFF
-
-    def set(self, name: str, value: int) -> None:
-        """Set a register of the core."""
-        self.machine.reg_write(getattr(self.constants, f"UC_RISCV_REG_{_SHORT.get(name, name)}"),
-                               value & 0xFFFFFFFF)
 
     # ---- control registers ----
 
@@ -224,6 +199,3 @@ class RiscvMachine(Machine):
         except self.unicorn.UcError:
             return False
         return tuple(around) == riscv.SEMIHOSTING
-
-
-_SHORT = {"LR": "X1", "SP": "X2"}

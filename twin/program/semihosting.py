@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+
+from hwmodels.program.emulator import Emulator
 
 OPEN, WRITEC, WRITE0, WRITE, EXIT, EXIT_EXTENDED = 1, 3, 4, 5, 0x18, 0x20
 MOST_TEXT = 1 << 16
@@ -15,10 +16,10 @@ class Semihosting:
 
     Parameters
     ----------
-    machine : unicorn.Uc
+    emulator : Emulator
         The emulated core.
-    first, second : int
-        Registers that hold the call and its argument, as the emulator numbers them.
+    first, second : str
+        Registers that hold the call and its argument.
 
     Notes
     -----
@@ -26,8 +27,9 @@ class Semihosting:
     none would let them.
     """
 
-    def __init__(self, machine: Any, first: int, second: int) -> None:
-        self.machine, self.first, self.second = machine, first, second
+    def __init__(self, emulator: Emulator, first: str, second: str) -> None:
+        self.machine = emulator.core
+        self.first, self.second = emulator.number(first), emulator.number(second)
         self.text = bytearray()
 
     def serve(self) -> bool:

@@ -14,7 +14,6 @@ from twin.errors import ProgramError
 from twin.program.cores import open_machine
 from twin.program.counting import FunctionRun, collect
 from twin.program.elf import Elf
-from twin.program.instruction_set import name_registers
 from twin.program.machine import Machine
 from twin.program.parts import doubt_board, is_untold, list_touched
 from twin.program.patterns import choose_layers
@@ -396,3 +395,29 @@ def _plain(layers: tuple[tuple[str, tuple[FunctionRun, ...]], ...]) -> list[dict
     return [{"name": name, "functions": [
         {**{key: value for key, value in asdict(one).items() if key != "traffic"},
          "traffic": to_plain(one.traffic)} for one in functions]} for name, functions in layers]
+
+
+def name_registers(registers: Mapping[str, int], known: Mapping[str, str]) -> dict[str, int]:
+    """Return what registers of a core are set to, by the emulator's names.
+
+    Parameters
+    ----------
+    registers : mapping of str to int
+        As `--set-register` has them; those by address are of peripherals, and left out.
+    known : mapping of str to str
+        The core's.
+
+    Raises
+    ------
+    ProgramError
+        For one the core has not.
+    """
+    found = {}
+    for name, value in registers.items():
+        if name.startswith("0x"):
+            continue
+        if name.upper() not in known:
+            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
+                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
+        found[known[name.upper()]] = value
+    return found

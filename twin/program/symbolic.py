@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from calibration.virtual_board.listing import disassembler
+from hwmodels.program.listing import disassembler
 from twin.program.values import ENTRY, LOAD, MASK, READ, WRITE, LostError, Row, Sum, Values
 
 MOST_ACCESSES = 2000
@@ -51,7 +51,7 @@ class Reader(Values):
         As `find_stretches` takes it.
     """
 
-    isa: ClassVar[str]
+    machine: ClassVar[str]
 
     def __init__(self, address: int, trust: int) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ def find_stretches(reader_type: type[Reader], address: int, code: bytes, trust: 
     reader, odd = reader_type(address, trust), []
     found = [reader]
     waits = False
-    listing = disassembler(reader_type.isa, detail=reader_type.isa == "thumb")
+    listing = disassembler(reader_type.machine, detail=reader_type.machine == "arm")
     for one in listing.disasm(code, address):
         if waits:
             reader = reader_type(one.address, LITERALS)

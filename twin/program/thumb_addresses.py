@@ -34,7 +34,7 @@ _SIZES = {"b": 1, "h": 2, "": 4}
 class ThumbReader(Reader):
     """Reads T32; parameters as of `Reader`."""
 
-    registers, ahead, isa = REGISTERS, 4, "thumb"
+    registers, ahead, machine = REGISTERS, 4, "arm"
 
     def read(self, one: Any) -> None:
         """Take one instruction; raises `LostError` where it begins a stretch of its own."""

@@ -19,9 +19,9 @@ import numpy as np
 
 from hwmodels.errors import ToolMissingError
 from hwmodels.files import write_whole
-from twin.program.listing import ToolListing
+from hwmodels.program.listing import ToolListing
+from hwmodels.program.thumb import DEVICES, is_jump
 from twin.program.machine import Machine
-from twin.program.thumb import DEVICES, is_jump
 
 QEMU, COMPILER = "qemu-system-arm", "cc"
 _MACHINE = "lm3s6965evb"

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hwmodels.program.emulator import HOOK_CODE, Emulator
 from twin.program.counters import Counters
 from twin.program.riscv_addresses import RiscvReader
 from twin.program.symbolic import BEHIND_STORES, Reader, find_stretches
 from twin.program.thumb_addresses import ThumbReader
 
-_READERS: dict[str, type[Reader]] = {"thumb": ThumbReader, "riscv": RiscvReader}
-_HOOK_CODE = 4
-
-
-def _number(reader: type[Reader]) -> dict[int, int]:
-    """Return the emulator's numbers of registers, by those instructions give them."""
-    from unicorn import arm_const, riscv_const
-
-    constants, prefix = ((arm_const, "UC_ARM_REG_R") if reader.isa == "thumb"
-                         else (riscv_const, "UC_RISCV_REG_X"))
-    return {place: getattr(constants, f"{prefix}{place}") for place in reader.registers.values()}
+_READERS: dict[str, type[Reader]] = {"arm": ThumbReader, "riscv": RiscvReader}
 
 
 class Watch:
@@ -28,7 +19,7 @@ class Watch:
 
     Parameters
     ----------
-    core : unicorn.Uc
+    emulator : Emulator
         The emulated core.
     counters : Counters
         What callbacks count in.
@@ -36,13 +27,15 @@ class Watch:
         Has native code called from one address to another.
     """
 
-    def __init__(self, core: Any, counters: Counters,
+    def __init__(self, emulator: Emulator, counters: Counters,
                  hook: Callable[[int, Any, int, int], None]) -> None:
-        self.core, self.counters, self.hook = core, counters, hook
-        self.reader = _READERS[counters.listing.isa]
+        self.core, self.counters, self.hook = emulator.core, counters, hook
+        self.reader = _READERS[counters.listing.machine]
         self.until = -1
         self.odd: set[str] = set()
-        self.numbers = _number(self.reader)
+        letter = "R" if self.reader.machine == "arm" else "X"
+        self.numbers = {place: emulator.number(f"{letter}{place}")
+                        for place in self.reader.registers.values()}
         self.hooked: set[int] = set()
         self.doubts: dict[int, int] = {}
         self.stale: list[tuple[int, int]] = []
@@ -67,7 +60,7 @@ class Watch:
         for one in stretches[1:]:
             if one.address not in self.hooked:
                 self.hooked.add(one.address)
-                self.hook(_HOOK_CODE, self.counters.names.on_stretch, one.address, one.address)
+                self.hook(HOOK_CODE, self.counters.names.on_stretch, one.address, one.address)
         if len(stretches) == 1 and not doubted:
             return 0
         self.stale.append((address, size))

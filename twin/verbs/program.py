@@ -146,6 +146,6 @@ def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: in
 
 def list_registers() -> frozenset[str]:
     """Return the registers of cores a program may be handed arguments in."""
-    from twin.program import riscv, thumb
+    from hwmodels.program import riscv, thumb
 
     return frozenset(name.lower() for one in (thumb, riscv) for name in one.REGISTERS)

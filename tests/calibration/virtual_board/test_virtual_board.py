@@ -178,7 +178,7 @@ def test_every_policy_equals_the_specification(images, policy, write):
 
 def test_an_inference_written_down_agrees_with_qemu(images):
     from benchmarks.oracles.recording import record_inference
-    from calibration.virtual_board.listing import Listing
+    from hwmodels.program.listing import Listing
 
     records = record_inference("unicorn-m4", images("unicorn-m4"), INPUT)
     assert [record.index for record in records] == [0, 1]

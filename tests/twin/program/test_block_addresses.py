@@ -77,9 +77,9 @@ def test_every_access_is_the_one_made_and_in_its_order(opened, tmp_path):
 
     def see(core, kind, address, size, value, data):
         if opened is open_arm:
-            status = core.reg_read(machine.arm.UC_ARM_REG_XPSR)
+            status = core.reg_read(machine.emulator.number("XPSR"))
             if status & IT_STATE:  # Unicorn 2.1 leaves it set behind a hook
-                core.reg_write(machine.arm.UC_ARM_REG_XPSR, status & ~IT_STATE)
+                core.reg_write(machine.emulator.number("XPSR"), status & ~IT_STATE)
         if any(low <= address < high for low, high in machine.spans):
             made.append((address, size, int(kind == machine.unicorn.UC_MEM_WRITE)))
 

@@ -19,6 +19,8 @@ from made_program import SOURCE, build_program, make_few
 import twin
 from benchmarks.exactness.binary import random_layers
 from hwmodels.board.file import load_board
+from hwmodels.program import riscv
+from hwmodels.program.thumb import count_instructions, find_target, without_target
 from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
@@ -27,7 +29,7 @@ from twin.errors import ProgramError, UsageError
 from twin.image.compile.image_sizes import read_sizes
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
-from twin.program import finding, riscv
+from twin.program import finding
 from twin.program.counters import Counters
 from twin.program.counting import EXCEPTIONS
 from twin.program.elf import Function, demangle, read_elf
@@ -36,7 +38,6 @@ from twin.program.patterns import choose_layers, name_kind
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder
 from twin.program.session import Wanted, run_program
-from twin.program.thumb import count_instructions, find_target, without_target
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.tables.header import header_pairs

@@ -16,12 +16,12 @@ import twin
 from benchmarks.exactness.binary import random_layers
 from benchmarks.oracles.replay import empty_layers
 from hwmodels.board.file import load_board
+from hwmodels.program import riscv
 from twin.errors import ProgramError
 from twin.image.compile.build import build_firmware
 from twin.image.compile.ports import load_port
 from twin.image.compile.verification import open_board, run_on_board
 from twin.network.operators import is_alias
-from twin.program import riscv
 from twin.program.cores import open_machine
 from twin.program.elf import read_elf
 from twin.program.session import Wanted, run_program

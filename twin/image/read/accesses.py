@@ -9,8 +9,8 @@ from typing import Any
 from hwmodels.errors import KernelError
 from hwmodels.isa.instruction import parse_code
 from hwmodels.isa.mnemonics import Word
+from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.image.read.image import Listed
 from twin.image.read.sources import (
     PC,
     REGISTERS,

@@ -11,8 +11,9 @@ from typing import Any
 
 from hwmodels.errors import extra_missing
 from hwmodels.isa.mnemonics import CONDITIONS
+from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.image.read.image import BuiltImage, Function, Listed
+from twin.image.read.image import BuiltImage, Function
 from twin.image.read.operations import compile_operation
 from twin.image.read.sources import LR, PC, REGISTERS, Operation, register_list, split_operands
 

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hwmodels.errors import ToolMissingError
 from hwmodels.program.elf import ALLOCATED, ARM, CONTENT, WRITABLE, read_elf_file
+from hwmodels.program.listing import Listed, disassemble
 from twin.errors import FirmwareError
 
-_LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+)\t\s*(\S+)\s*([^@<]*)")
-_TOOL = "arm-none-eabi-objdump"
-_NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
 _OPAQUE = ".model_weights"
 """Constants that are data of the network: no branch may hang on them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """One disassembled instruction."""
-
-    address: int
-    size_bytes: int
-    mnemonic: str
-    operands: str
-
-    @property
-    def text(self) -> str:
-        """As an assembler would read it."""
-        return f"{self.mnemonic} {self.operands}".strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,31 +122,3 @@ def read_built_image(path: str | Path) -> BuiltImage:
                         and one.name != _OPAQUE),
         sections={one.name: (one.address, one.address + one.size_bytes)
                   for one in elf.sections if one.flags & ALLOCATED})
-
-
-def disassemble(path: Path) -> Mapping[int, Listed]:
-    """Return a program's instructions by address: capstone 5 knows no MVE, binutils does.
-
-    Raises
-    ------
-    ToolMissingError
-        Without binutils for Arm.
-    FirmwareError
-        When they do not read the file.
-    """
-    tool = shutil.which(_TOOL)
-    if tool is None:
-        raise ToolMissingError(f"{_TOOL} is not installed: apt-get install "
-                               "binutils-arm-none-eabi")
-    answer = subprocess.run([tool, "-d", "-m", _NEWEST, str(path)], capture_output=True,
-                            text=True, check=False)
-    if answer.returncode:
-        raise FirmwareError(f"{path}: {_TOOL} fails: {answer.stderr.strip()}")
-    found = {}
-    for text in answer.stdout.splitlines():
-        match = _LINE.match(text)
-        if match and not match[3].startswith("."):
-            address = int(match[1], 16)
-            found[address] = Listed(address=address, size_bytes=len(match[2].replace(" ", "")) // 2,
-                                    mnemonic=match[3], operands=match[4].strip())
-    return found

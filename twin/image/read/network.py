@@ -54,7 +54,7 @@ def _key_of(deployment: Deployment) -> _Key:
         known = [core for core, isa in list_built_cores().items() if _is_read(isa)]
         raise RuntimeRefusedError("runtime firmware: the machine code of a "
                                   f"{port.core or port.arch} is not read; accepted: "
-                                  f"{', '.join(known)}; of any other the program itself: `twin "
+                                  f"{', '.join(map(str.title, known))}; of any other the program itself: `twin "
                                   "firmware build`, then `twin predict --elf firmware.elf --call "
                                   "infer_once`")
     return _Key(deployment, port)

@@ -15,9 +15,9 @@ from typing import Any
 from hwmodels.errors import KernelError
 from hwmodels.isa.instruction import Instruction, parse_code
 from hwmodels.isa.mnemonics import Word, read_word
+from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
 from twin.image.read.accesses import compile_access
-from twin.image.read.image import Listed
 from twin.image.read.sources import (
     LR,
     REGISTERS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.image.read.image import Listed
 from twin.image.read.values import DATA, Value, lost, times, wrap
 
 Operation = Callable[[Any], None]

@@ -1,17 +1,31 @@
-"""The instructions of a binary's blocks, and what they cost on a core."""
+"""The one disassembler: capstone by blocks, and binutils where capstone lacks instructions (MVE).
+
+A `Listing` also says what a block costs on a core.
+"""
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.core.schedule import schedule
 from hwmodels.core.timing import CoreTiming
-from hwmodels.errors import KernelError, extra_missing
+from hwmodels.errors import KernelError, ToolMissingError, extra_missing
+from hwmodels.program.elf import ElfError
 
 if TYPE_CHECKING:
     from capstone import Cs
+
+
+_LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+)\t\s*(\S+)\s*([^@<]*)")
+_TOOL = "arm-none-eabi-objdump"
+_NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +62,14 @@ class Listing:
     ----------
     timing : CoreTiming or None
         None: every instruction takes one cycle.
-    isa : str
-        "thumb" or "riscv".
+    machine : str
+        Kind of machine code: "arm" or "riscv".
     costs : dict of (int, int) to BlockCost
         By address and size, of what was asked so far.
     """
 
     timing: CoreTiming | None = None
-    isa: str = "thumb"
+    machine: str = "arm"
     costs: dict[tuple[int, int], BlockCost] = field(default_factory=dict)
     texts: dict[tuple[int, int], str] = field(default_factory=dict)
 
@@ -65,7 +79,7 @@ class Listing:
         if key not in self.texts:
             self.texts[key] = "\n".join(
                 f"{one.mnemonic} {one.op_str}".strip()
-                for one in disassembler(self.isa).disasm(code, address))
+                for one in disassembler(self.machine).disasm(code, address))
         return self.texts[key]
 
     def cost(self, address: int, code: bytes) -> BlockCost:
@@ -92,9 +106,38 @@ class Listing:
             taken_cycles=self.timing.refills.taken_cycles if timed.closes_loop else 0.0)
 
 
+@dataclass(kw_only=True)
+class ToolListing(Listing):
+    """Blocks of a file, as the cross compiler's binutils write them.
+
+    Parameters
+    ----------
+    path : Path
+        ELF file.
+    """
+
+    path: Path
+
+    @cached_property
+    def instructions(self) -> Mapping[int, Listed]:
+        """All of the file's, by address."""
+        return disassemble(self.path)
+
+    def text(self, address: int, code: bytes) -> str:
+        """Return the assembly text of a block."""
+        lines, place = [], address
+        while place < address + len(code):
+            one = self.instructions.get(place)
+            if one is None:
+                return Listing.text(self, address, code)
+            lines.append(one.text)
+            place += one.size_bytes
+        return "\n".join(lines)
+
+
 @lru_cache(maxsize=4)
-def disassembler(isa: str, *, detail: bool = False) -> Cs:
-    """Return capstone for "thumb" or "riscv"; `detail` says which registers are written.
+def disassembler(machine: str, *, detail: bool = False) -> Cs:
+    """Return capstone for "arm" or "riscv"; `detail` says which registers are written.
 
     Raises
     ------
@@ -106,8 +149,51 @@ def disassembler(isa: str, *, detail: bool = False) -> Cs:
     except ImportError as error:
         raise extra_missing("timings of emulated cores", "capstone", "boards") from error
     made = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32
-                       | capstone.CS_MODE_RISCVC) if isa == "riscv" else capstone.Cs(
+                       | capstone.CS_MODE_RISCVC) if machine == "riscv" else capstone.Cs(
                            capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS
                            | capstone.CS_MODE_V8)
     made.detail = detail
     return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One disassembled instruction."""
+
+    address: int
+    size_bytes: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def text(self) -> str:
+        """As an assembler would read it."""
+        return f"{self.mnemonic} {self.operands}".strip()
+
+
+def disassemble(path: Path) -> Mapping[int, Listed]:
+    """Return a program's instructions by address: capstone 5 knows no MVE, binutils does.
+
+    Raises
+    ------
+    ToolMissingError
+        Without binutils for Arm.
+    ElfError
+        When they do not read the file.
+    """
+    tool = shutil.which(_TOOL)
+    if tool is None:
+        raise ToolMissingError(f"{_TOOL} is not installed: apt-get install "
+                               "binutils-arm-none-eabi")
+    answer = subprocess.run([tool, "-d", "-m", _NEWEST, str(path)], capture_output=True,
+                            text=True, check=False)
+    if answer.returncode:
+        raise ElfError(f"{path}: {_TOOL} fails: {answer.stderr.strip()}")
+    found = {}
+    for text in answer.stdout.splitlines():
+        match = _LINE.match(text)
+        if match and not match[3].startswith("."):
+            address = int(match[1], 16)
+            found[address] = Listed(address=address, size_bytes=len(match[2].replace(" ", "")) // 2,
+                                    mnemonic=match[3], operands=match[4].strip())
+    return found

@@ -1,15 +1,15 @@
-"""What a program's machine code tells by its bytes, by instruction set: `thumb` and `riscv`."""
+"""What machine code says by its bytes: one decoder of each encoding, `thumb` and `riscv`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from twin.errors import ProgramError
+from hwmodels.program import riscv, thumb
 
 
-class InstructionSet(Protocol):
-    """The interface of the modules of instruction sets."""
+class Encoding(Protocol):
+    """The interface of the modules of encodings."""
 
     @property
     def DEVICES(self) -> tuple[tuple[int, int], ...]:
@@ -58,27 +58,6 @@ class InstructionSet(Protocol):
         """Return a jump that leads nowhere."""
 
 
-def name_registers(registers: Mapping[str, int], known: Mapping[str, str]) -> dict[str, int]:
-    """Return what registers of a core are set to, by the emulator's names.
-
-    Parameters
-    ----------
-    registers : mapping of str to int
-        As `--set-register` has them; those by address are of peripherals, and left out.
-    known : mapping of str to str
-        The core's.
-
-    Raises
-    ------
-    ProgramError
-        For one the core has not.
-    """
-    found = {}
-    for name, value in registers.items():
-        if name.startswith("0x"):
-            continue
-        if name.upper() not in known:
-            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
-                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
-        found[known[name.upper()]] = value
-    return found
+def encoding_of(machine: str) -> Encoding:
+    """Return the encoding of a kind of machine code: "arm" or "riscv"."""
+    return {"arm": thumb, "riscv": riscv}[machine]

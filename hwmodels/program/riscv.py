@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from hwmodels.isa.operands import RISCV_NAMES
+
 DEVICES = ((0x02000000, 0x02000000), (0x0C000000, 0x14000000), (0x60000000, 0x10000000))
 """Address and bytes of what is no memory: core-local timers; interrupt controllers and
 peripherals as SiFive's parts and QEMU's `virt` have them; peripherals of Espressif's."""
@@ -15,10 +17,7 @@ MODE, RETURN_CODES = 0, 1 << 32
 """Bit 0 of an address to run at; from where on addresses are returns from handlers: never."""
 JUMP, STAND_IN, ENDLESS = "j 0x0", "mv a0, a0", b"\x01\xa0"
 """A jump, what an instruction the core's table does not know is scheduled as, a jump to itself."""
-NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1",
-          *(f"a{place}" for place in range(8)), *(f"s{place}" for place in range(2, 12)),
-          "t3", "t4", "t5", "t6")
-REGISTERS = {name.upper(): f"X{place}" for place, name in enumerate(NAMES) if place}
+REGISTERS = {name.upper(): f"X{place}" for place, name in enumerate(RISCV_NAMES) if place}
 """Registers a user may set, as the emulator calls them."""
 
 EBREAK, SEMIHOSTING, SLEEP = 0x00100073, (0x01F01013, 0x40705013), 0x10500073

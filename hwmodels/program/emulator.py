@@ -1,0 +1,98 @@
+"""The one harness of Unicorn: an emulated core, its registers by name, native callbacks."""
+
+from __future__ import annotations
+
+import ctypes
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from hwmodels.errors import BoardError, KernelError, did_you_mean, extra_missing
+
+HOOK_CODE, HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 4, 8, 1024, 2048
+_SHORT = {"riscv": {"LR": "X1", "SP": "X2"}}
+"""Registers every core has, by the names Arm's has."""
+
+
+class Emulator:
+    """A core of Unicorn.
+
+    Parameters
+    ----------
+    machine : str
+        Kind of machine code: "arm" (Cortex-M) or "riscv" (32 bits).
+    model : str
+        The emulator's of the core: `unicorn` of a core's file.
+
+    Raises
+    ------
+    BoardError
+        For a model it has not.
+    ToolMissingError
+        Without Unicorn.
+    """
+
+    def __init__(self, machine: str, model: str) -> None:
+        self.unicorn = import_unicorn()
+        self.constants = import_module(f"unicorn.{machine}_const")
+        self.prefix, self.short = machine.upper(), _SHORT.get(machine, {})
+        unicorn = self.unicorn
+        if machine == "arm":
+            kind, mode = unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS
+            family = "UC_CPU_ARM_CORTEX_"
+        else:
+            kind, mode = unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32
+            family = "UC_CPU_RISCV32_"
+        known = [name.removeprefix(family) for name in dir(self.constants)
+                 if name.startswith(family)]
+        if model not in known:
+            raise BoardError(f"core.emulators.unicorn: {model!r}; {did_you_mean(model, known)}")
+        self.core: Any = unicorn.Uc(kind, mode)
+        self.core.ctl_set_cpu_model(getattr(self.constants, family + model))
+
+    def number(self, name: str) -> int:
+        """Return the emulator's number of a register."""
+        return int(getattr(self.constants, f"UC_{self.prefix}_REG_{self.short.get(name, name)}"))
+
+    def get(self, name: str) -> int:
+        """Return a register, 32 bits."""
+        return int(self.core.reg_read(self.number(name))) & 0xFFFFFFFF
+
+    def set(self, name: str, value: int) -> None:
+        """Set a register."""
+        self.core.reg_write(self.number(name), value & 0xFFFFFFFF)
+
+    def add_hook(self, kind: int, callback: Any, words: Any, begin: int = 1, end: int = 0) -> None:
+        """Have native code called with an array, everywhere or from one address to another.
+
+        Raises
+        ------
+        KernelError
+            When Unicorn refuses.
+        """
+        library = import_module("unicorn.unicorn_py3.unicorn").uclib
+        status = library.uc_hook_add(
+            self.core._uch, ctypes.byref(ctypes.c_size_t()), kind,
+            ctypes.cast(callback.address, ctypes.c_void_p), ctypes.c_void_p(words.ctypes.data),
+            ctypes.c_uint64(begin), ctypes.c_uint64(end))
+        if status:
+            raise KernelError(f"Unicorn refuses a hook ({status})")
+
+
+def import_unicorn() -> ModuleType:
+    """Return Unicorn; native callbacks find its functions from then on.
+
+    Raises
+    ------
+    ToolMissingError
+        Without Unicorn.
+    """
+    try:
+        unicorn = import_module("unicorn")
+        library = import_module("unicorn.unicorn_py3.unicorn").uclib
+    except ImportError as error:
+        raise extra_missing("emulated boards", "unicorn", "boards") from error
+    from llvmlite import binding
+
+    binding.load_library_permanently(library._name)  # the callbacks call it by name
+    return unicorn
