@@ -1,8 +1,8 @@
 """What an emulated board is made to cost: a core's timing, caches, and what each miss waits for.
 
 The costs are planted: a calibration that works finds them again. The core is
-`hwmodels.core.schedule`'s table applied to the blocks of the real binary; the caches are
-simulated in `kernels.hooks`, written apart from the twin's own cache model.
+`hwmodels.core.schedule`'s table applied to the blocks of the real binary; the caches are those
+predictions simulate (`hwmodels.kernels.touch_stream`).
 """
 
 from __future__ import annotations

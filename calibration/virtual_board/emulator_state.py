@@ -8,8 +8,8 @@ import numpy as np
 
 from calibration.virtual_board.costs import SCALE, Costs, Span
 from hwmodels.board.facts import Cache
-from hwmodels.cache.set_associative import SEED
-from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.board.policies import POLICIES
+from hwmodels.cache.set_associative import SEED, check_cache
 
 CostOf = Callable[[int, int], tuple[int, float, float, float]]
 """(address, size) of a block -> instructions, cycles once, cycles again, cycles when taken."""
@@ -119,17 +119,16 @@ def _cache_words(cache: Cache | None) -> int:
 def _lay_out(words: np.ndarray, head: int, at: int,
              cache: Cache | None) -> tuple[np.ndarray, np.ndarray]:
     """Write a cache's geometry to the head; return views of its entries and tree bits."""
-    from calibration.virtual_board.kernels.hooks import POLICIES
-
-    if cache is not None and cache.replacement not in POLICIES:
-        raise BoardError(f"virtual board: cache {cache.name!r}: replacement {cache.replacement!r} "
-                         f"is not emulated; {did_you_mean(cache.replacement, POLICIES)}")
+    if cache is not None:
+        check_cache(cache)
+    policy = POLICIES["lru" if cache is None else cache.replacement]
     sets, ways = (1, 1) if cache is None else (cache.sets, cache.ways)
     line = 4 if cache is None else cache.line_bytes
     words[head:head + 8] = (
-        at, sets, ways, line.bit_length() - 1, POLICIES[cache.replacement] if cache else 0,
+        at, sets, ways, line.bit_length() - 1, policy.number,
         cache is not None and cache.write == "back",
-        cache is not None and cache.allocate == "read_write", SEED)
+        cache is not None and cache.allocate == "read_write",
+        SEED if policy.start is None else policy.start)
     return words[at:at + sets * ways], words[at + sets * ways:at + sets * (ways + 1)]
 
 

@@ -135,13 +135,20 @@ def choose_way(m: Words, word: Integer, ways: Integer, policy: Integer) -> Integ
 
     `word` is the set's, the register of all sets the first of the array.
     """
+    return choose_among(m, word, REGISTER, ways, policy)
+
+
+@compile_inline
+def choose_among(m: Words, word: Integer, register: Integer, ways: Integer,
+                 policy: Integer) -> Integer:
+    """Way `choose_way` returns, of a cache that does not begin the array."""
     if policy == PLRU:
         return choose_plru(m, word, ways)
     if policy == ROUND_ROBIN:
         return choose_round_robin(m, word, ways)
     if policy == GLOBAL:
-        return choose_round_robin(m, REGISTER, ways)
-    return choose_lfsr(m, REGISTER, ways)
+        return choose_round_robin(m, register, ways)
+    return choose_lfsr(m, register, ways)
 
 
 @compile_inline

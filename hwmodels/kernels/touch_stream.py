@@ -6,7 +6,7 @@ are those of `cache_nest`; lines are kept in order of touch under LRU.
 
 import numpy as np
 
-from hwmodels.kernels.cache_policies import choose_way
+from hwmodels.kernels.cache_policies import choose_among
 from hwmodels.kernels.cache_words import LRU, PLRU
 from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
 
@@ -135,24 +135,35 @@ def move_to_front(line: Integer, write: Integer, entry: Integer, state: Words, b
 def meet_line(line: Integer, write: Integer, owner: Integer, geometry: Words,
               state: Words) -> tuple[Integer, Integer]:
     """Look a line up; return what it met, and the entry that had to leave (EMPTY for none)."""
-    sets, ways, policy = geometry[0], geometry[1], geometry[3]
+    sets, ways = geometry[0], geometry[1]
     index = line % sets
-    base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
-    entry = line << 8 | owner << 1 | (write & geometry[4])
-    if policy == LRU and (write == 0 or geometry[5]):
+    return meet_set(line, write, line << 8 | owner << 1 | (write & geometry[4]), geometry[5], state,
+                    ENTRIES + index * ways, ENTRIES + sets * ways + index, 0, ways, geometry[3])
+
+
+@compile_inline
+def meet_set(line: Integer, write: Integer, entry: Integer, allocate: Integer, state: Words,
+             base: Integer, word: Integer, register: Integer, ways: Integer,
+             policy: Integer) -> tuple[Integer, Integer]:
+    """Look a line up in a set whose entries begin at `base`; returns what `meet_line` does.
+
+    `entry` is what a fill or store leaves; `word` and `register` as `choose_among` takes them.
+    """
+    if policy == LRU and (write == 0 or allocate):
         return move_to_front(line, write, entry, state, base, ways)
     found, left, way = HIT, EMPTY, 0
     while way < ways and state[base + way] >> 8 != line:
         way += 1
     if way == ways:
-        if write and not geometry[5]:
+        if write and not allocate:
             return BYPASS, EMPTY
         found = WRITE_FILL if write else READ_FILL
         way = 0
         while way < ways and state[base + way] >= 0:
             way += 1
         if way == ways:
-            way = ways - 1 if policy == LRU else choose_way(state, np.uint64(word), ways, policy)
+            way = ways - 1 if policy == LRU else choose_among(
+                state, np.uint64(word), np.uint64(register), ways, policy)
             left = state[base + way]
         state[base + way] = entry
     elif write:

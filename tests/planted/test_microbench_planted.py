@@ -1,7 +1,6 @@
 """Micro-benchmarks on emulated boards of hidden costs: what was planted comes back.
 
-The caches behind the emulator are written apart from the twin's own (`virtual_board.kernels`); the
-probes are the real firmware's, built once.
+The probes are the real firmware's, built once.
 """
 
 import shutil

@@ -2,9 +2,8 @@
 
 All state is one int64 array. HEAD words, then tables at offsets the head names: blocks (COUNT,
 AGAIN, TAKEN, BYTES each), blocks seen, regions of memory, entries of both caches, trace. Costs
-are in 1/64 cycle. A cache entry is line << 1 | dirty, -1 when empty. Under LRU the ways of a set
-are kept in order of recency, under FIFO of arrival; else lines stay in their ways, and a word per
-set after the entries holds the tree of pseudo-LRU.
+are in 1/64 cycle. Caches are looked up by `meet_set` of `hwmodels.kernels.touch_stream`, as those
+of predictions are; a word per set, of its policy, stands after the entries.
 """
 
 from hwmodels.kernels.compiled import (
@@ -16,6 +15,7 @@ from hwmodels.kernels.compiled import (
     compile_kept,
 )
 from hwmodels.kernels.native import External
+from hwmodels.kernels.touch_stream import BYPASS, HIT, meet_set
 
 HEAD = 64
 (SCRATCH, CODE_BASE, CODE_SLOTS, SEEN_COUNT, LAST_SLOT, LAST_END, LOADS, STORES, STALL, READ_MISSES,
@@ -23,12 +23,7 @@ HEAD = 64
  BLOCKS_AT, SEEN_AT, REGIONS_AT, REGION_COUNT, WRITE_BACK_COST, TRACE_AT, FETCH_STALL) = range(24)
 DATA, FETCH = 32, 48
 """Offsets of the two caches in the head."""
-AT, SETS, WAYS, LINE_SHIFT, POLICY, BACK, ALLOCATE, SHIFT_REGISTER, LAST_LINE = range(9)
-LRU, PLRU, FIFO, LFSR = range(4)
-POLICIES = {"lru": LRU, "plru": PLRU, "fifo": FIFO, "round_robin": FIFO, "lfsr": LFSR}
-"""Replacement policies by the names of a board file: a new one is its number here and its way in
-`choose`. Nothing is invalidated singly, so ways in turn give up lines in the order they came."""
-
+AT, SETS, WAYS, LINE_SHIFT, POLICY, BACK, ALLOCATE, REGISTER, LAST_LINE = range(9)
 
 SLOT = 4
 COUNT, AGAIN, TAKEN, BYTES = range(SLOT)
@@ -43,64 +38,18 @@ XPSR = 120  # UC_ARM_REG_XPSR
 IT_STATE = 0x0600FC00
 
 @compile_inline
-def touch(words: Words, cache: Integer, line: Integer, dirty: Integer,
-          allocate: Integer) -> Integer:
+def touch(words: Words, cache: Integer, line: Integer, write: Integer) -> Integer:
     """Look a line up: 0 hit, 1 filled, 2 filled over a dirty line, 3 missed and not allocated."""
-    sets, ways, policy = words[cache + SETS], words[cache + WAYS], words[cache + POLICY]
+    sets, ways, at = words[cache + SETS], words[cache + WAYS], words[cache + AT]
     index = line % sets
-    base = words[cache + AT] + index * ways
-    bits = words[cache + AT] + sets * ways + index
-    place, free = -1, -1
-    for way in range(ways):
-        entry = words[base + way]
-        if entry >= 0 and entry >> 1 == line:
-            place = way
-            break
-        if entry < 0 and free < 0:
-            free = way
-    met = 0
-    if place < 0:
-        if not allocate:
-            return 3
-        place = free if free >= 0 else choose(words, cache, bits, ways, policy)
-        met = 2 if words[base + place] >= 0 and words[base + place] & 1 else 1
-        words[base + place] = line << 1
-    entry = words[base + place] | dirty
-    words[base + place] = entry
-    if policy == LRU or (policy == FIFO and met):
-        for way in range(place, 0, -1):
-            words[base + way] = words[base + way - 1]
-        words[base] = entry
-    elif policy == PLRU:
-        point_away(words, bits, place, ways)
-    return met
-
-
-@compile_inline
-def choose(words: Words, cache: Integer, bits: Integer, ways: Integer, policy: Integer) -> Integer:
-    """Way a full set gives up."""
-    if policy == PLRU:
-        node: Integer = 1
-        while node < ways:
-            node = 2 * node + (words[bits] >> node & 1)
-        return node - ways
-    if policy == LFSR:
-        register = words[cache + SHIFT_REGISTER]
-        register = register >> 1 ^ (0xB400 if register & 1 else 0)
-        words[cache + SHIFT_REGISTER] = register
-        return register % ways
-    return ways - 1
-
-
-@compile_inline
-def point_away(words: Words, bits: Integer, place: Integer, ways: Integer) -> None:
-    """Turn every node of the tree above a way towards its other half."""
-    node, half = 1, ways >> 1
-    while half:
-        right = place & half != 0
-        words[bits] = words[bits] & ~(1 << node) if right else words[bits] | 1 << node
-        node = 2 * node + (1 if right else 0)
-        half >>= 1
+    met, left = meet_set(line, write, line << 8 | (write & words[cache + BACK]),
+                         words[cache + ALLOCATE], words, at + index * ways,
+                         at + sets * ways + index, cache + REGISTER, ways, words[cache + POLICY])
+    if met == HIT:
+        return 0
+    if met == BYPASS:
+        return 3
+    return 2 if left >= 0 and left & 1 else 1
 
 
 @compile_inline
@@ -135,7 +84,7 @@ def fetch(words: Words, address: Integer, size: Integer) -> None:
         if line == words[FETCH + LAST_LINE]:
             continue  # touching the latest line again changes nothing under any policy
         words[FETCH + LAST_LINE] = line
-        if touch(words, FETCH, line, 0, True):
+        if touch(words, FETCH, line, 0):
             words[FETCH_MISSES] += 1
             words[FETCH_STALL] += words[region + FETCH_MISS]
 
@@ -148,7 +97,7 @@ def look_up(words: Words, region: Integer, address: Integer, size: Integer, writ
         words[DATA_TOUCHES] += 1
         if write and not back:
             words[STALL] += words[region + WRITE_COST]
-        met = touch(words, DATA, line, write & back, write == 0 or words[DATA + ALLOCATE] != 0)
+        met = touch(words, DATA, line, write)
         if met == 0 or met == 3:
             continue
         if write:

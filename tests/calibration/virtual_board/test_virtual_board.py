@@ -33,6 +33,7 @@ from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import load_board
+from hwmodels.board.policies import POLICIES
 from hwmodels.errors import ToolMissingError
 from hwmodels.kernel import Operand
 
@@ -148,7 +149,7 @@ def check_against_reference(costs, readings, trace):
     assert last.read_misses > first.read_misses
 
 
-@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "lfsr"])
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("write", ["back", "through"])
 def test_every_policy_equals_the_specification(images, policy, write):
     """From the first instruction on, so that not one miss may differ."""

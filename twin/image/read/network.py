@@ -52,11 +52,10 @@ def _key_of(deployment: Deployment) -> _Key:
     port = port_of(deployment.board)
     if not _is_read(port.isa):
         known = [core for core, isa in list_built_cores().items() if _is_read(isa)]
-        raise RuntimeRefusedError("runtime firmware: the machine code of a "
-                                  f"{port.core or port.arch} is not read; accepted: "
-                                  f"{', '.join(map(str.title, known))}; of any other the program itself: `twin "
-                                  "firmware build`, then `twin predict --elf firmware.elf --call "
-                                  "infer_once`")
+        raise RuntimeRefusedError(
+            f"runtime firmware: the machine code of a {port.core or port.arch} is not read; "
+            f"accepted: {', '.join(map(str.title, known))}; of any other the program itself: "
+            "`twin firmware build`, then `twin predict --elf firmware.elf --call infer_once`")
     return _Key(deployment, port)
 
 
