@@ -50,7 +50,7 @@ def test_every_port_compiles_and_links(name, tmp_path):
     if board is not None:
         (tmp_path / "weights.S").write_text(MODEL)
         more = [f"{tmp_path}/linker.ld", f"{tmp_path}/objects/weights.S.o"]
-    result = subprocess.run(["make", "-s", "-f", str(FIRMWARE / "Makefile"), f"PORT={name}",
+    result = subprocess.run(["make", "-s", "-f", str(FIRMWARE / "Makefile"), *port.arguments,
                              f"MODEL={tmp_path}", f"OUT={tmp_path}", *objects, *more,
                              "--eval", "print: ; @echo $(LINK)", "print"],
                             capture_output=True, text=True, check=False)
@@ -67,7 +67,7 @@ MODEL = """.section .model_weights, "a"
 """
 STAND_IN = {"cortex-m0plus": "rpi_pico", "cortex-m3": "nucleo_f401re", "cortex-m4": "nucleo_l4r5zi",
             "cortex-m7": "nucleo_h723zg", "cortex-m33": "nucleo_u575zi_q",
-            "cortex-m55": "stm32n6570_dk", "": "esp32c3_devkitm"}
+            "cortex-m55": "stm32n6570_dk", "cortex-m85": "ek_ra8d1", "rv32imc": "esp32c3_devkitm"}
 """Boards whose memories ports of emulators and of cores are linked to."""
 
 
@@ -149,7 +149,8 @@ def test_kept_objects_make_the_same_image_and_are_of_one_set_of_options(tmp_path
     assert kept == own and len(own) > 10_000
 
 
-FEATURES = {"cortex-m4": "DSP", "cortex-m7": "DSP", "cortex-m33": "DSP", "cortex-m55": "MVE"}
+FEATURES = {"cortex-m4": "DSP", "cortex-m7": "DSP", "cortex-m33": "DSP", "cortex-m55": "MVE",
+            "cortex-m85": "MVE"}
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "zig"])
@@ -159,8 +160,8 @@ def test_compilers_are_told_all_the_core_has(core, compiler):
     if shutil.which("make") is None or shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("make or arm-none-eabi-gcc is not installed")
     pytest.importorskip("ziglang", reason="needs the ziglang package")
-    port = next(name for name in list_ports() if load_port(name).core == core)
-    command = ["make", "-s", "-f", str(FIRMWARE / "Makefile"), f"PORT={port}", f"PYTHON={PYTHON}",
+    port = next(port for port in map(load_port, list_ports()) if port.core == core)
+    command = ["make", "-s", "-f", str(FIRMWARE / "Makefile"), *port.arguments, f"PYTHON={PYTHON}",
                f"COMPILER={compiler}", "--eval", "print-compiler: ; @echo $(CC)", "print-compiler"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     macros = subprocess.run([*told, "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True,

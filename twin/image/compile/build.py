@@ -14,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hwmodels.board.facts import Board
-from hwmodels.core.file import load_core
 from hwmodels.errors import ToolMissingError
 from hwmodels.processes import command_of
 from twin.deployment.deployment import Deployment
@@ -370,9 +369,7 @@ def _make(folder: Path, named: Path, port: Port, used: str, optimisation: str, k
           macros: list[str]) -> None:
     where = folder.resolve()
     command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-f", str(firmware_folder() / "Makefile"),
-               *(f"{name}={value}" for name, value in port.settings.items() if port.derived),
-               *([f"ZIG_CPU={load_core(port.core).traits.zig}"] if port.core else []),
-               f"PORT={port.name}", f"MODEL={where}", f"OUT={where}", f"COMPILER={used}",
+               *port.arguments, f"MODEL={where}", f"OUT={where}", f"COMPILER={used}",
                f"NAMED={named.resolve()}",
                f"OPT={optimisation}", f"PYTHON={sys.executable}",
                "DEFINES=" + " ".join(f"-D{macro}" for macro in macros)]

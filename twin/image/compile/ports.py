@@ -56,6 +56,14 @@ class Port:
         """Instruction set, by the boards' names."""
         return load_core(self.core).traits.isa if self.core else machine_isa(self.arch)
 
+    @property
+    def arguments(self) -> list[str]:
+        """What the Makefile is given to build for it."""
+        settings = self.settings if self.derived else {}
+        zig = {"ZIG_CPU": load_core(self.core).traits.zig} if self.core else {}
+        return [f"{name}={value}"
+                for name, value in {"PORT": self.name, **settings, **zig}.items()]
+
 
 def firmware_folder() -> Path:
     """Folder of the firmware's sources: TWIN_FIRMWARE, a checkout's, or what was installed.
