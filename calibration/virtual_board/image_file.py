@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.errors import LinkError
 from hwmodels.program.elf import CODE, Tables, read_elf_file
+from hwmodels.program.emulator import merge_pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,8 @@ def read_image(path: str | Path) -> ImageFile:
     if not vectors or not text or not pieces:
         raise LinkError(f"{path}: no code, or no symbol `vectors`, in the image")
     spans += [(address, address + len(data)) for address, data in pieces]
-    return ImageFile(pieces=pieces, memories=tuple(_merge_pages(spans)),
+    return ImageFile(pieces=pieces, memories=tuple(
+        (low, high - low) for low, high in merge_pages(spans, PAGE)),
                      vectors=vectors.value,
                      code=(min(text)[0], max(end for _, end in text)))
 
@@ -102,14 +103,3 @@ def _read(elf: Tables, address: int) -> bytes:
         if 0 <= offset < section.size_bytes:
             return elf.data(section)[offset:offset + 64]
     return b""
-
-
-def _merge_pages(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    merged: list[list[int]] = []
-    for begin, end in sorted((a // PAGE * PAGE, -(-b // PAGE) * PAGE) for a, b in spans):
-        if merged and begin <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
-        else:
-            merged.append([begin, end])
-    for begin, end in merged:
-        yield begin, end - begin

@@ -114,7 +114,8 @@ class UnicornBoard:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _build(self) -> None:
-        self._emulator = Emulator(load_isa(self._traits.isa).machine, self._traits.unicorn)
+        self._emulator = Emulator(load_isa(self._traits.isa).machine,
+                                  self._traits.emulators["unicorn"])
         self._machine = self._emulator.core
         for base, size in self._image.memories:
             self._machine.mem_map(base, size)
@@ -274,8 +275,8 @@ class UnicornBoard:
 
 def list_emulated() -> Mapping[str, str]:
     """Return the cores that are virtual boards in Unicorn, by name of the board."""
-    cores = {load_core(core).traits.board: core for core in list_cores()}
-    return {board: core for board, core in cores.items() if board}
+    return {board: core for core in list_cores()
+            if (board := load_core(core).traits.emulators.get("board"))}
 
 
 def layer_spans(readings: list[Totals]) -> list[Totals]:

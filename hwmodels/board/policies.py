@@ -84,7 +84,6 @@ def policy_of(name: str, where: str) -> Policy:
     policy = POLICIES[name]
     touched = policy.number in cache_words.TOUCHED
     if policy.number not in cache_words.CHOSEN or touched != policy.hits_change:
-        raise BoardError(f"{where}: replacement {name!r}: the loops have no policy {policy.number} "
-                         f"with hits_change {policy.hits_change}; accepted: CHOSEN and TOUCHED of "
-                         "hwmodels/kernels/cache_words.py")
+        raise BoardError(f"{where}: replacement {name!r}: no loop has its functions; accepted: "
+                         "CHOSEN and TOUCHED of hwmodels/kernels/cache_words.py")
     return policy

@@ -5,7 +5,6 @@ A file states what the core is and how it schedules instructions, every number w
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -42,15 +41,8 @@ def list_cores() -> tuple[str, ...]:
 
 def list_built_cores() -> Mapping[str, str]:
     """Return the instruction set of each core images are compiled for, by name."""
-    cores = {model: load_core(model).traits for model in list_cores()}
-    return {model: traits.isa for model, traits in cores.items() if traits.flags}
-
-
-def hash_own_core(model: str) -> str:
-    """Return a hash of a core's file in a folder of `TWIN_CORES`; "" for a shipped core."""
-    if read_name(model) in _shipped():
-        return ""
-    return hashlib.sha256(read_regular(_find_files()[model])).hexdigest()
+    return {model: traits.isa for model in list_cores()
+            if (traits := load_core(model).traits).build}
 
 
 def _find_files() -> dict[str, Path]:
@@ -188,13 +180,11 @@ def _value(leaf: tuple[Any, str, str] | None, default: Any) -> Any:
 
 
 def _read_traits(file: CoreFile) -> Traits:
-    core, build, emulators = file.core, file.core.build, file.core.emulators
-    compiled = {} if build is None else {"flags": build.flags, "link_flags": build.link,
-                                         "float_abi": build.fpu, "zig": build.zig}
+    core = file.core
     return Traits(
         isa=read_name(core.isa), fpu=core.fpu, own_caches=core.own_caches,
         cpuid=_value(core.cpuid, 0), entry_cycles=_value(core.entry_cycles, 12),
-        unicorn=emulators.unicorn, qemu=emulators.qemu, board=emulators.board, **compiled)
+        emulators=core.emulators, build=core.build)
 
 
 def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:

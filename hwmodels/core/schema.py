@@ -21,23 +21,6 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class EmulatorSection(Section):
-    """Nearest models of emulators, as `hwmodels.core.timing.Traits`."""
-
-    unicorn: str = ""
-    qemu: str = ""
-    board: str = ""
-
-
-class BuildSection(Section):
-    """How images are compiled, as `hwmodels.core.timing.Traits`."""
-
-    flags: str
-    link: str = ""
-    fpu: str = ""
-    zig: str = ""
-
-
 class CoreSection(Section):
     """As `hwmodels.core.timing.Traits`, with name and description."""
 
@@ -48,8 +31,8 @@ class CoreSection(Section):
     own_caches: Annotated[bool, Field(strict=True)] = False
     cpuid: Count | None = None
     entry_cycles: Count | None = None
-    emulators: EmulatorSection = EmulatorSection()
-    build: BuildSection | None = None
+    emulators: dict[Literal["unicorn", "qemu", "board"], str] = Field(default_factory=dict)
+    build: dict[Literal["flags", "link", "fpu", "zig"], str] = Field(default_factory=dict)
 
 
 class PairingSection(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hwmodels.board.facts import Fact
 from hwmodels.errors import KernelError
@@ -172,17 +173,12 @@ class Traits:
         What its identification register reads; 0: none.
     entry_cycles : int
         From an interrupt request to the handler's first instruction, memories not waiting.
-    unicorn, qemu : str
-        Nearest model of each emulator: "M33" of UC_CPU_ARM_CORTEX_M33; -cpu of QEMU, which runs
-        what Unicorn cannot; "": none.
-    board : str
-        Virtual board with this core.
-    flags, link_flags : str
-        GCC's and clang's, of architecture and ABI; "": no image is built for it.
-    float_abi : str
-        -mfpu of hard floats; "": soft.
-    zig : str
-        -mcpu of the clang in zig; "": it has none.
+    emulators : mapping of str to str
+        Nearest model of each: "unicorn" ("M33" of UC_CPU_ARM_CORTEX_M33); "qemu" (-cpu), which
+        runs what Unicorn cannot; "board": virtual board with this core.
+    build : mapping of str to str
+        "flags" of GCC and clang for architecture and ABI, and "link"; "fpu": -mfpu of hard floats;
+        "zig": -mcpu of the clang in zig. Empty: no image is built for it.
     """
 
     isa: str
@@ -190,13 +186,8 @@ class Traits:
     own_caches: bool = False
     cpuid: int = 0
     entry_cycles: int = 12
-    unicorn: str = ""
-    qemu: str = ""
-    board: str = ""
-    flags: str = ""
-    link_flags: str = ""
-    float_abi: str = ""
-    zig: str = ""
+    emulators: Mapping[Any, str] = field(default_factory=dict)
+    build: Mapping[Any, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

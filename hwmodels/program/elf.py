@@ -28,6 +28,9 @@ MOST_NAME_BYTES = 32 << 20
 _LAYOUTS = {1: ("<HHIIIIIHHHHHH", "<IIIIIIII", "<IIIIIIIIII", "<IIIBBH"),
             2: ("<HHIQQQIHHHHHH", "<IIQQQQQQ", "<IIQQQQIIQQ", "<IBBHQQ")}
 """Header, segment, section and symbol, of 32 and of 64 bits."""
+_SEGMENT = {1: (0, 1, 2, 3, 4, 5, 6), 2: (0, 2, 3, 4, 5, 6, 1)}
+_SYMBOL = {1: (0, 1, 2, 3, 5), 2: (0, 4, 5, 1, 3)}
+"""Where fields of `Segment` are in a header; in a symbol name, value, size, kind and section."""
 
 EXECUTABLE, ARM, RISCV, LOAD, CONTENT, SYMBOLS, UNSTORED = 2, 40, 243, 1, 1, 2, 8
 ALLOCATED, WRITABLE, CODE = 2, 1, 4
@@ -40,7 +43,7 @@ class ElfError(TwinError):
     """A file is no ELF file, is damaged, or has larger tables than a program."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A program header: where its bytes are in the file, are loaded, and run, and its rights."""
 
@@ -168,10 +171,7 @@ class Tables:
         left = MOST_NAME_BYTES
         data = self.content[table.offset:table.offset + size * count]
         for fields in struct.iter_unpack(form, data[:len(data) // size * size]):
-            if self.bits == 32:
-                at, value, size_bytes, info, _, place = fields
-            else:
-                at, info, _, place, value, size_bytes = fields
+            at, value, size_bytes, info, place = (fields[one] for one in _SYMBOL[self.bits // 32])
             if not at or not place or info & 15 in (_FILE, _SECTION):
                 continue
             if at not in names:
@@ -223,7 +223,7 @@ def read_tables(content: bytes) -> Tables:
     struct.error
         When it is cut.
     """
-    if content[4:5] not in (b"\1", b"\2") or content[5:6] != b"\1":
+    if content[4:6] not in (b"\1\1", b"\2\1"):
         raise ElfError("of no known class, or big endian; accepted: a little-endian program")
     header, segment, section, _ = _LAYOUTS[content[4]]
     (kind, machine, _, entry, first_segment, first_section, _, _, segment_bytes, segments,
@@ -233,27 +233,19 @@ def read_tables(content: bytes) -> Tables:
             ("sections", sections, MOST_SECTIONS, section_bytes, section)):
         if count > most or (count and size < struct.calcsize(form)):
             raise ElfError(f"{count:,} {what} of {size} bytes; accepted: up to {most:,}")
-    found = [_read_segment(content, segment, first_segment + place * segment_bytes)
+    found = [struct.unpack_from(segment, content, first_segment + place * segment_bytes)
              for place in range(segments)]
     heads = [struct.unpack_from(section, content, first_section + place * section_bytes)
              for place in range(sections)]
     names_at = heads[names_in][4] if names_in < len(heads) else 0
     return Tables(
         content=content, bits=32 * content[4], kind=kind, machine=machine, entry=entry,
-        segments=tuple(found), sections=tuple(Section(
+        segments=tuple(
+            Segment(*(head[one] for one in _SEGMENT[content[4]])) for head in found),
+        sections=tuple(Section(
             name=_read_text(content, names_at + head[0]), kind=head[1], flags=head[2],
             address=head[3], offset=head[4], size_bytes=head[5], link=head[6],
             entry_bytes=head[9]) for head in heads))
-
-
-def _read_segment(content: bytes, form: str, at: int) -> Segment:
-    fields = struct.unpack_from(form, content, at)
-    if form == _LAYOUTS[1][1]:
-        kind, offset, runs, loaded, file_bytes, memory_bytes, rights, _ = fields
-    else:
-        kind, rights, offset, runs, loaded, file_bytes, memory_bytes, _ = fields
-    return Segment(kind=kind, offset=offset, runs=runs, loaded=loaded, file_bytes=file_bytes,
-                   memory_bytes=memory_bytes, rights=rights)
 
 
 def _read_text(content: bytes, at: int) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from hwmodels.errors import BoardError, KernelError, did_you_mean, extra_missing
+from hwmodels.errors import BoardError, KernelError, extra_missing
 
 HOOK_CODE, HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 4, 8, 1024, 2048
 _SHORT = {"riscv": {"LR": "X1", "SP": "X2"}}
@@ -43,12 +44,11 @@ class Emulator:
         else:
             kind, mode = unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32
             family = "UC_CPU_RISCV32_"
-        known = [name.removeprefix(family) for name in dir(self.constants)
-                 if name.startswith(family)]
-        if model not in known:
-            raise BoardError(f"core.emulators.unicorn: {model!r}; {did_you_mean(model, known)}")
+        cpu = getattr(self.constants, family + model, None)
+        if cpu is None:
+            raise BoardError(f"core.emulators.unicorn: {model!r}; accepted: what follows {family}")
         self.core: Any = unicorn.Uc(kind, mode)
-        self.core.ctl_set_cpu_model(getattr(self.constants, family + model))
+        self.core.ctl_set_cpu_model(cpu)
 
     def number(self, name: str) -> int:
         """Return the emulator's number of a register."""
@@ -77,6 +77,17 @@ class Emulator:
             ctypes.c_uint64(begin), ctypes.c_uint64(end))
         if status:
             raise KernelError(f"Unicorn refuses a hook ({status})")
+
+
+def merge_pages(spans: Iterable[Sequence[int]], page: int) -> list[list[int]]:
+    """Return the fewest spans of whole pages that hold others: first address, and the end."""
+    merged: list[list[int]] = []
+    for low, high in sorted((low // page * page, -(-high // page) * page) for low, high in spans):
+        if merged and low <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    return merged
 
 
 def import_unicorn() -> ModuleType:

@@ -42,11 +42,6 @@ def _starts(code: bytes) -> Iterator[int]:
         place += 4 if code[place] & 3 == 3 else 2
 
 
-def count_instructions(code: bytes) -> int:
-    """Return how many instructions of RV32IMC there are."""
-    return sum(1 for _ in _starts(code))
-
-
 def measure_instructions(code: bytes) -> list[int]:
     """Return the bytes of each instruction of RV32IMC."""
     places = [*_starts(code), len(code)]

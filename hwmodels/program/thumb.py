@@ -34,11 +34,6 @@ def _halves(code: bytes) -> Iterator[int]:
         place += 4 if code[place + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
 
 
-def count_instructions(code: bytes) -> int:
-    """Return how many instructions of T32 there are."""
-    return sum(1 for _ in _halves(code))
-
-
 def measure_instructions(code: bytes) -> list[int]:
     """Return the bytes of each instruction of T32."""
     places = [*_halves(code), len(code)]

@@ -198,12 +198,12 @@ def read_geometry(board: Board) -> tuple[object, ...]:
 
 
 def _describe_cores(board: Board) -> tuple[object, ...]:
-    """Return a board's cores, each of a user's own file with what that says."""
+    """Return a board's cores, with what their files say where some are a user's."""
     if not os.environ.get("TWIN_CORES"):
         return board.cores
-    from hwmodels.core.file import hash_own_core
+    from hwmodels.core.file import load_core
 
-    return tuple((core, hash_own_core(core.model)) for core in board.cores)
+    return tuple((core, load_core(core.model)) for core in board.cores)
 
 
 def _timed(board: Board) -> tuple[object, ...]:

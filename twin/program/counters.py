@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from hwmodels.program.encodings import Encoding
 from hwmodels.program.listing import Listing
 from twin.errors import ProgramError
 from twin.program.elf import Elf
@@ -49,7 +49,7 @@ class Counters:
         Regions accesses are counted by, and the caches that look them up.
     limit : int
         Instructions after which callbacks tell of an overrun.
-    code : Encoding
+    code : module
         What the bytes of a block tell.
     spaces : sequence of (int, int, int)
         First address, the one behind the last, and where in this process it is held.
@@ -60,7 +60,7 @@ class Counters:
     """
 
     def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int,
-                 code: Encoding, spaces: Sequence[Space]) -> None:
+                 code: ModuleType, spaces: Sequence[Space]) -> None:
         from twin.program.kernels import hooks
 
         self.code = code
@@ -132,7 +132,7 @@ class Counters:
         cost = self.listing.cost(address, code)
         self.words[at:at + names.BLOCK] = (
             address, len(code), 0, 0, 0, self._number_function(address), address in self.marked,
-            self.code.count_instructions(code), round(cost.single_cycles * names.SCALE),
+            len(self.code.measure_instructions(code)), round(cost.single_cycles * names.SCALE),
             round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
             self._fetch_region(address), self.code.ends_in_call(code), 0,
             self._stays(address, len(code)))

@@ -79,11 +79,11 @@ class Machine:
 
     def _open(self) -> Emulator:
         """Return an emulator with the board's core."""
-        if not self.traits.unicorn:
-            known = [name for name in list_cores() if load_core(name).traits.unicorn]
+        if "unicorn" not in self.traits.emulators:
+            known = [name for name in list_cores() if "unicorn" in load_core(name).traits.emulators]
             raise ProgramError(f"{self.board.name}: programs of a {self.board.core.model} are not "
                                f"run; accepted: {', '.join(known)}")
-        return Emulator(self.elf.machine, self.traits.unicorn)
+        return Emulator(self.elf.machine, self.traits.emulators["unicorn"])
 
     def _list_blocks(self) -> Listing:
         if not self.traced:
@@ -144,7 +144,7 @@ class Machine:
     @property
     def traced(self) -> bool:
         """Whether QEMU runs the billed part: Unicorn lacks instructions of the core."""
-        return bool(self.traits.qemu)
+        return "qemu" in self.traits.emulators
 
     def _here(self) -> int:
         """Address of the block that runs."""

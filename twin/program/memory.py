@@ -8,6 +8,7 @@ from mmap import mmap
 from typing import Any
 
 from hwmodels.board.facts import Board
+from hwmodels.program.emulator import merge_pages
 from twin.errors import ProgramError
 from twin.program.elf import Elf
 
@@ -30,12 +31,7 @@ def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held
              if not one.windows and (one.address or one.role != "npu_ram")]
     spans += [(address, address + len(content)) for address, content in files.items()
               if not any(low <= address < high for low, high in shared)]
-    merged: list[list[int]] = []
-    for low, high in sorted((low // PAGE * PAGE, -(-high // PAGE) * PAGE) for low, high in spans):
-        if merged and low <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], high)
-        else:
-            merged.append([low, high])
+    merged = merge_pages(spans, PAGE)
     if sum(high - low for low, high in merged) > LARGEST_BYTES:
         raise ProgramError(f"{board.name}: more than {LARGEST_BYTES >> 20} MiB of memory")
     held = [((low, high), mmap(-1, high - low)) for low, high in merged]

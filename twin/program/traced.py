@@ -75,8 +75,8 @@ def _run(machine: Machine, folder: Path) -> None:
     ends = find_ends(machine)
     memories, stub = _write_memories(machine, folder)
     reading, writing = os.pipe()
-    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", machine.traits.qemu, "-display", "none",
-               "-monitor", "none", "-serial", "none", "-plugin",
+    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", machine.traits.emulators["qemu"],
+               "-display", "none", "-monitor", "none", "-serial", "none", "-plugin",
                ",".join([str(plugin), f"out={writing}", *memories]),
                "-device", f"loader,addr=0x{stub | 1:x},cpu-num=0"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

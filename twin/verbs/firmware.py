@@ -18,7 +18,7 @@ from twin.image.compile import build
 from twin.image.compile.build import COMPILERS, Build, choose_kernels, installed_compilers
 from twin.image.compile.flashing import find_programmer, flash_image
 from twin.image.compile.plan import FIRMWARE
-from twin.image.compile.ports import check_places, choose_port, load_port
+from twin.image.compile.ports import check_places, choose_port, has_core_of, load_port
 from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.network.readers import read_model
 from twin.verbs.claims import claim_folder
@@ -263,9 +263,8 @@ def _default_virtual(board: str) -> str:
     """Virtual board with the board's core: QEMU's first, whose counts are instructions."""
     from calibration.virtual_board.qemu import MACHINES
 
-    core = load_board(board).core
+    machine = load_board(board)
     for name in (*MACHINES, "host"):
-        port = load_port(name)
-        if core.model == port.core or (not port.core and core.isa == port.isa):
+        if has_core_of(load_port(name), machine):
             return name
-    raise UsageError(f"no virtual board has a {core.model}; give --virtual")
+    raise UsageError(f"no virtual board has a {machine.core.model}; give --virtual")

@@ -37,6 +37,6 @@ def tune(model: str | PathLike[str], board: str, *, virtual: str | None = None,
     if where is None:
         raise UsageError(f"tune: no virtual board has the core of {board}; give --virtual")
     if where in list_cores():
-        where = load_core(where).traits.board
+        where = load_core(where).traits.emulators.get("board", where)
     return tuning.tune(fspath(model), board, virtual=where, tiles=tiles, levels=levels, best=best,
                        on_progress=on_progress)

@@ -20,7 +20,7 @@ import twin
 from benchmarks.exactness.binary import random_layers
 from hwmodels.board.file import load_board
 from hwmodels.program import riscv
-from hwmodels.program.thumb import count_instructions, find_target, without_target
+from hwmodels.program.thumb import find_target, measure_instructions, without_target
 from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
@@ -407,7 +407,7 @@ def test_jumps_are_read_as_both_disassemblers_write_them():
 
 def test_instructions_are_counted_by_their_prefix():
     # push {r4, lr}; ldr.w r0, [r1]; bl 0; bx lr (DDI 0403E, A5.1)
-    assert count_instructions(bytes.fromhex("10b5d1f8000000f000f87047")) == 4
+    assert measure_instructions(bytes.fromhex("10b5d1f8000000f000f87047")) == [2, 4, 4, 2]
 
 
 def test_a_register_nobody_answers_for_is_given_up():

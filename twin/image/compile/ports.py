@@ -60,7 +60,7 @@ class Port:
     def arguments(self) -> list[str]:
         """What the Makefile is given to build for it."""
         settings = self.settings if self.derived else {}
-        zig = {"ZIG_CPU": load_core(self.core).traits.zig} if self.core else {}
+        zig = {"ZIG_CPU": load_core(self.core).traits.build["zig"]} if self.core else {}
         return [f"{name}={value}"
                 for name, value in {"PORT": self.name, **settings, **zig}.items()]
 
@@ -97,9 +97,9 @@ def name_probe_port(core: str) -> str:
 def _describe_probe_port(core: str) -> dict[str, str]:
     """Return what the Makefile is given of a core."""
     traits = load_core(core).traits
-    arch = load_isa(traits.isa).machine
-    return {"ARCH": arch, "CORE": core, "FPU": traits.float_abi, "FAMILY": FAMILIES[arch],
-            "CPU": traits.flags, "LINK_CPU": traits.link_flags}
+    arch, build = load_isa(traits.isa).machine, traits.build
+    return {"ARCH": arch, "CORE": core, "FPU": build.get("fpu", ""), "FAMILY": FAMILIES[arch],
+            "CPU": build["flags"], "LINK_CPU": build.get("link", "")}
 
 
 def load_port(name: str) -> Port:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hwmodels.board.facts import Board
-from hwmodels.core.file import list_built_cores
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Kernel
 from twin.deployment.deployment import Deployment
@@ -50,19 +49,13 @@ def identify_image(deployment: Deployment) -> str:
 
 def _key_of(deployment: Deployment) -> _Key:
     port = port_of(deployment.board)
-    if not _is_read(port.isa):
-        known = [core for core, isa in list_built_cores().items() if _is_read(isa)]
+    described = load_isa(port.isa)
+    if described.machine != "arm" or described.dialect == "thumb1":
         raise RuntimeRefusedError(
             f"runtime firmware: the machine code of a {port.core or port.arch} is not read; "
-            f"accepted: {', '.join(map(str.title, known))}; of any other the program itself: "
-            "`twin firmware build`, then `twin predict --elf firmware.elf --call infer_once`")
+            "accepted: Cortex-M3 and later; of any other the program itself: `twin firmware "
+            "build`, then `twin predict --elf firmware.elf --call infer_once`")
     return _Key(deployment, port)
-
-
-def _is_read(isa: str) -> bool:
-    """Whether machine code is read: Thumb-2, not what Armv6-M has of it."""
-    described = load_isa(isa)
-    return described.machine == "arm" and described.dialect != "thumb1"
 
 
 class _Key:
