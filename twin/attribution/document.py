@@ -3,34 +3,243 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
-from hwmodels.files import read_json
+from annotated_types import Len, MinLen
+from typing_extensions import TypedDict
+
 from hwmodels.quantities import Cell
-from twin.attribution.diagnosis.finding import Diagnosis, explain_rows
-from twin.attribution.difference import Account, Difference, Line, Row
+from twin.attribution import difference as differences
+from twin.attribution.diagnosis.finding import Diagnosis as Diagnosed
+from twin.attribution.diagnosis.finding import explain_rows
+from twin.attribution.difference import Account, Difference
 from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.idealisation import Split
-from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View, WhatIf
+from twin.documents import ABSENT, Count, Of, Positive, Says, Share, fill, make_schema
 from twin.learning.published import describe_sealed
 from twin.prediction.document import to_document
 
-SCHEMA = 2
-"""Of comparisons: 1 had other keys for each verb; 2 has `first`, `second`, `accounts` for all."""
+Predicted = Annotated[dict[str, Any], Says("of a what-if: the prediction, of "
+                                           "prediction.schema.json")]
 
-DIAGNOSIS_SCHEMA = 1
+
+class Remark(TypedDict):
+    """Where the sides are not of the same thing."""
+
+    level: Literal["refuse", "warn", "note"]
+    what: str
+    text: str
+
+
+class Size(TypedDict):
+    """Bytes of both sides."""
+
+    name: str
+    unit: Literal["bytes"]
+    first: int
+    second: int
+    gap: int
+
+
+class Told(TypedDict):
+    """Causes told together by one counter: "clock" is another frequency, "" what no bill tells."""
+
+    causes: Annotated[list[str], MinLen(1)]
+    first: int
+    second: int | None
+    gap: int | None
+    counter: Annotated[str | None, Of(lambda line: line.counter or None)]
+
+
+class Row(TypedDict):
+    """A part; gap = second - first = explained + unexplained."""
+
+    index: int | None
+    name: str
+    op: str
+    first: int
+    second: int
+    gap: int
+    explained: int
+    unexplained: int
+    causes: Annotated[list[Told], Of("lines")]
+
+
+class Quantity(TypedDict):
+    """Rows of one quantity, which sum to the total."""
+
+    quantity: Literal["cycles", "instructions", "time", "energy"]
+    unit: Literal["cycles", "instructions", "ns", "nJ"]
+    rows: list[Row]
+    total: Row
+
+
+class Side(TypedDict):
+    """One of two things compared."""
+
+    kind: Literal["predicted", "simulated", "measured", "published"]
+    source: Annotated[str, Says("file or folder")]
+    model: str
+    model_sha256: str | None
+    architecture_id: str | None
+    board: str
+    runtime: str
+    temperature: Literal["cold", "warm"] | None
+    clocks_hz: dict[str, Positive]
+    placement: dict[str, str]
+    runs: Count
+    calibration: Annotated[str | None, Of(lambda side: side.calibration or None)]
+    cycles: Annotated[dict[str, int], Says("by clock; those of two clocks are never added")]
+
+
+class Ideal(TypedDict):
+    """A resource made ideal, and its share."""
+
+    name: str
+    share: int
+
+
+class Idealised(TypedDict):
+    """A view, not the bill: Shapley values of idealised resources; work and shares sum to total."""
+
+    unit: Literal["ns"]
+    note: Annotated[str, Of(lambda split: (
+        "a view: what remains when resources are made ideal, shared by Shapley value; the bill "
+        "is what was predicted"))]
+    total: int
+    work: int
+    resources: Annotated[list[Ideal], Len(0, 6), Of(lambda split: [
+        {"name": name, "share": share} for name, share in split.shares.items()])]
+
+
+class Fault(TypedDict):
+    """A fault that may explain the pattern."""
+
+    kind: Annotated[str, Of("fault.kind")]
+    name: Annotated[str, Of("fault.name")]
+    prior: Share
+    probability: Share
+    remedy: Annotated[str, Of("fault.remedy")]
+    evidence: list[str]
+
+
+class Diagnosis(TypedDict):
+    """Kinds and faults by probability, with their evidence."""
+
+    schema: Literal[1]
+    kind: Literal["diagnosis"]
+    quantity: str
+    layers: list[Any]
+    left_out: NotRequired[Annotated[str, Says(
+        "which layers the pattern leaves out, and why; empty where none")]]
+    rests_on: NotRequired[Annotated[list[str], Says("which evidence was used")]]
+    verdict: Annotated[str, Of("verdict.fault.name")]
+    verdict_kind: Annotated[str, Of("verdict.fault.kind")]
+    remedy: NotRequired[str]
+    telling: NotRequired[str]
+    ratio: NotRequired[Annotated[float, Says("measured to declared")]]
+    repeats_within: NotRequired[float | None]
+    counters: NotRequired[list[Any]]
+    kinds: dict[str, Share]
+    errors: Annotated[dict[str, Any], Of(lambda diagnosis: {
+        name: getattr(diagnosis.errors, name) for name in diagnosis.errors.__slots__})]
+    observations: list[Any]
+    indistinct: list[Any]
+    faults: Annotated[list[Fault], MinLen(2), Of("findings")]
+    layer_effects: NotRequired[list[dict[str, Any]]]
+
+
+class PossibleCause(TypedDict):
+    """A cause whose price could explain what no counter tells, in the main account's unit."""
+
+    cause: str
+    probability: Annotated[Share, Says("that it is the largest part")]
+    expected: int
+    low: Annotated[int, Says("of the 90 % interval of what it accounts for")]
+    high: int
+    unsure: Annotated[float | None, Says("of its price before, as a logarithm; null for kernels")]
+
+
+class Comparison(TypedDict):
+    """Two sides beside each other, in whole units.
+
+    Of `twin compare` (comparison), `attribute` (attribution), `diff` (difference) and `whatif`
+    (what-if). Every column of the rows sums to the total's. null means not told, never zero.
+    Schema 1 had other keys for each verb. A reader must accept keys it does not know.
+    """
+
+    schema: Literal[2]
+    kind: Literal["comparison", "attribution", "difference", "what-if"]
+    first: Side
+    second: Side
+    findings: Annotated[list[Remark], Says("refusals (compared anyway) first")]
+    accounts: Annotated[list[Quantity], MinLen(1)]
+    sizes: Annotated[list[Size], Of(lambda one: one.totals[len(one.accounts):])]
+    counters: Annotated[list[Told], Says("events two measurements counted, which nothing prices")]
+    notes: Annotated[list[str], Of(lambda one: [
+        note for note in (*one.notes, one.pairing.note) if note])]
+    limit: NotRequired[Annotated[float | None, Says(
+        "of a difference: the largest increase asked for")]]
+    exceeding: NotRequired[Annotated[list[str], Says("of a difference: what grew by more")]]
+    remarks: NotRequired[list[str]]
+    set: NotRequired[Annotated[dict[str, str], Says("of a what-if: path to value")]]
+    probability_faster: NotRequired[Annotated[float | None, Says(
+        "of a what-if: that the second is really faster; null at stated prices")]]
+    before: NotRequired[Predicted]
+    after: NotRequired[Predicted]
+    epochs: NotRequired[Annotated[dict[str, Any], Says(
+        "on an accelerator: every line of the profiler's report")]]
+    diagnosis: NotRequired[Diagnosis]
+    possible: NotRequired[Annotated[list[PossibleCause], Says(
+        "of an attribution: causes, most probable first")]]
+    idealised: NotRequired[Idealised]
+
+
+class PublishedRow(TypedDict):
+    """An open row; the reason says why nothing is predicted."""
+
+    published_by: Annotated[str, Of(lambda one: f"{one.row.submitter} {one.row.edition}")]
+    use: Annotated[Literal["fit"], Of("row.use")]
+    reason: Annotated[str | None, Of(lambda one: one.reason or None)]
+    comparison: Annotated[dict[str, Any] | None, Says("of comparison.schema.json")]
+
+
+class Published(TypedDict):
+    """Of `twin compare --published`; sealed rows, which only judge, are told together."""
+
+    schema: Literal[2]
+    kind: Literal["published"]
+    model: str
+    board: Annotated[str, Of("board.name")]
+    rows: list[PublishedRow]
+    sealed: Annotated[list[str], Of(lambda view: describe_sealed(view.comparisons))]
+
+
+class SeveralPublished(TypedDict):
+    """Of `twin compare --published` of several networks or boards."""
+
+    schema: Literal[1]
+    kind: Literal["several"]
+    results: list[Published]
+
+
+PublishedOnes = Published | SeveralPublished
+"""Of one network on one board, or of several; told apart by `kind`."""
+
+_OF_VERBS = ("limit", "exceeding", "remarks", "set", "probability_faster", "before", "after",
+             "epochs", "diagnosis", "possible", "idealised")
 
 
 def load_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) comparisons conform to."""
-    return read_json(Path(__file__).parents[1] / "schema" / "comparison.schema.json")
+    return make_schema("comparison", Comparison)
 
 
-def comparison_document(difference: Difference, kind: str,
-                        **more: Any) -> dict[str, Any]:
+def comparison_document(difference: Difference, kind: str, **more: Any) -> dict[str, Any]:
     """Write a comparison as a document of the published schema.
+
+    Every row's gap = sum of its causes' gaps + unexplained, in whole units; rows sum to the total.
 
     Parameters
     ----------
@@ -40,26 +249,12 @@ def comparison_document(difference: Difference, kind: str,
         "comparison", "attribution", "difference" or "what-if".
     more
         Of the verb: its limit, what was set, a diagnosis ...
-
-    Returns
-    -------
-    dict
-        Of plain JSON types; every row's gap = sum of its causes' gaps + unexplained, in whole
-        units, and rows sum to the total.
     """
-    return {
-        "schema": SCHEMA, "kind": kind, "first": _side(difference.first),
-        "second": _side(difference.second),
-        "findings": [{"level": one.level, "what": one.what, "text": one.text}
-                     for one in difference.findings],
-        "accounts": [_account(account) for account in difference.accounts],
-        "sizes": [{"name": row.name, "unit": row.unit, "first": row.first, "second": row.second,
-                   "gap": row.gap} for row in difference.totals[len(difference.accounts):]],
-        "counters": [_line(line) for line in difference.counters],
-        "notes": [note for note in (*difference.notes, difference.pairing.note) if note], **more}
+    return fill(Comparison, difference, kind=kind, **{
+        name: more.get(name, ABSENT) for name in _OF_VERBS})
 
 
-def view_document(view: View, kind: str) -> dict[str, Any]:
+def view_document(view: View) -> dict[str, Any]:
     """Write what `twin compare` or `twin attribute` show: the comparison, and what goes with it."""
     more: dict[str, Any] = {}
     if view.epochs is not None:
@@ -67,31 +262,23 @@ def view_document(view: View, kind: str) -> dict[str, Any]:
     if view.diagnosis is not None:
         more["diagnosis"] = diagnosis_document(view.diagnosis)
     if view.possible:
-        more["possible"] = [{
-            "cause": one.cause, "probability": one.probability, "expected": one.expected,
-            "low": one.low, "high": one.high, "unsure": one.unsure} for one in view.possible]
+        more["possible"] = [fill(PossibleCause, one) for one in view.possible]
     if "as predicted" in view.splits:
         more["idealised"] = split_document(view.splits["as predicted"])
-    return comparison_document(view.difference, kind, **more)
+    return comparison_document(view.difference, view.kind, **more)
 
 
 def published_document(view: PublishedView) -> dict[str, Any]:
     """Write open rows as comparisons, and what is said of the sealed ones together."""
-    rows: list[dict[str, Any]] = []
-    for place, one in enumerate(view.comparisons):
-        if one.sealed:
-            continue
-        difference = view.differences.get(place)
-        rows.append({
-            "published_by": f"{one.row.submitter} {one.row.edition}", "use": one.row.use,
-            "reason": one.reason or None, "comparison": None if difference is None else
-            comparison_document(difference, "comparison")})
-    return {"schema": SCHEMA, "kind": "published", "model": view.model, "board": view.board.name,
-            "rows": rows, "sealed": list(describe_sealed(view.comparisons))}
+    return fill(Published, view, rows=[
+        fill(PublishedRow, one, comparison=None if (
+            difference := view.differences.get(place)) is None else
+            comparison_document(difference, "comparison"))
+        for place, one in enumerate(view.comparisons) if not one.sealed])
 
 
 def difference_document(difference: Difference, limit: float | None,
-                        exceeding: Sequence[Row] = ()) -> dict[str, Any]:
+                        exceeding: Sequence[differences.Row] = ()) -> dict[str, Any]:
     """Write what `twin diff` shows: the comparison, its limit and what grew by more."""
     return comparison_document(difference, "difference", limit=limit,
                                exceeding=[row.label for row in exceeding])
@@ -108,11 +295,7 @@ def what_if_document(changed: WhatIf) -> dict[str, Any]:
 
 def split_document(split: Split) -> dict[str, Any]:
     """Write an idealised split."""
-    return {
-        "unit": "ns", "note": "a view: what remains when resources are made ideal, shared by "
-                              "Shapley value; the bill is what was predicted",
-        "total": split.total, "work": split.work,
-        "resources": [{"name": name, "share": share} for name, share in split.shares.items()]}
+    return fill(Idealised, split)
 
 
 def epochs_document(report: EpochReport) -> dict[str, Any]:
@@ -127,51 +310,14 @@ def epochs_document(report: EpochReport) -> dict[str, Any]:
                         "lines": write(pair.lines)} for pair in report.pairs]}
 
 
-def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
+def diagnosis_document(diagnosis: Diagnosed) -> dict[str, Any]:
     """Write a diagnosis as a document: kinds and faults by probability, with their evidence."""
-    verdict = diagnosis.verdict
-    return {
-        "schema": DIAGNOSIS_SCHEMA, "kind": "diagnosis", "quantity": diagnosis.quantity,
-        "layers": list(diagnosis.layers), "left_out": diagnosis.left_out,
-        "rests_on": list(diagnosis.rests_on), "verdict": verdict.fault.name,
-        "verdict_kind": verdict.fault.kind, "remedy": diagnosis.remedy,
-        "telling": diagnosis.telling,
-        "ratio": diagnosis.declared_ratio, "repeats_within": diagnosis.repeats,
-        "counters": list(diagnosis.counters), "kinds": dict(diagnosis.kinds),
-        "errors": {name: getattr(diagnosis.errors, name) for name in diagnosis.errors.__slots__},
-        "observations": list(diagnosis.observations), "indistinct": list(diagnosis.indistinct),
-        "faults": [{
-            "kind": finding.fault.kind, "name": finding.fault.name, "prior": finding.prior,
-            "probability": finding.probability, "remedy": finding.fault.remedy,
-            "evidence": list(finding.evidence)} for finding in diagnosis.findings],
-        "layer_effects": [{"layer": index, "change": change}
-                          for index, change in explain_rows(diagnosis, verdict).items()]}
-
-
-def _side(side: Side) -> dict[str, Any]:
-    return {
-        "kind": side.kind, "source": side.source, "model": side.model,
-        "model_sha256": side.model_sha256, "architecture_id": side.architecture_id,
-        "board": side.board, "runtime": side.runtime, "temperature": side.temperature,
-        "clocks_hz": dict(side.clocks_hz), "placement": dict(side.placement),
-        "runs": side.runs, "calibration": side.calibration or None, "cycles": dict(side.cycles)}
-
-
-def _account(account: Account) -> dict[str, Any]:
-    return {"quantity": account.quantity, "unit": account.unit,
-            "rows": [_row(row) for row in account.rows], "total": _row(account.total)}
-
-
-def _row(row: Row) -> dict[str, Any]:
-    return {
-        "index": row.index, "name": row.name, "op": row.op, "first": row.first,
-        "second": row.second, "gap": row.gap, "explained": row.explained,
-        "unexplained": row.unexplained, "causes": [_line(line) for line in row.lines]}
-
-
-def _line(line: Line) -> dict[str, Any]:
-    return {"causes": list(line.causes), "first": line.first, "second": line.second,
-            "gap": line.gap, "counter": line.counter or None}
+    return fill(
+        Diagnosis, diagnosis, left_out=diagnosis.left_out, rests_on=list(diagnosis.rests_on),
+        remedy=diagnosis.remedy, telling=diagnosis.telling, ratio=diagnosis.declared_ratio,
+        repeats_within=diagnosis.repeats, counters=list(diagnosis.counters),
+        layer_effects=[{"layer": index, "change": change} for index, change in explain_rows(
+            diagnosis, diagnosis.verdict).items()])
 
 
 def comparison_rows(difference: Difference) -> list[dict[str, Cell]]:
@@ -180,7 +326,7 @@ def comparison_rows(difference: Difference) -> list[dict[str, Cell]]:
             for row in (*account.rows, account.total) for line in _part_rows(account, row)]
 
 
-def _part_rows(account: Account, row: Row) -> Sequence[dict[str, Cell]]:
+def _part_rows(account: Account, row: differences.Row) -> Sequence[dict[str, Cell]]:
     where: dict[str, Cell] = {"quantity": account.quantity, "unit": account.unit,
                               "index": row.index, "name": row.name, "op": row.op}
     lines: list[dict[str, Cell]] = [where | {

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
-from calibration.fitting.intervals import Interval
+from annotated_types import Ge, Len
+from typing_extensions import TypedDict
+
 from hwmodels.counts import Bill, Counts
-from hwmodels.errors import STEERING
-from hwmodels.files import read_json
-from hwmodels.npu import EpochRun
 from twin.deployment.costs import EpochPrediction
+from twin.documents import (
+    ABSENT,
+    Amount,
+    Cause,
+    Count,
+    Interval,
+    Of,
+    Positive,
+    Says,
+    fill,
+    make_schema,
+    whole,
+)
 from twin.network.operators import graph_macs, graph_parameters
-from twin.prediction.certainty import Certainty
+from twin.prediction.ledger import Line as Booked
 from twin.prediction.ledger import (
-    Line,
     bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
@@ -27,33 +36,267 @@ from twin.prediction.ledger import (
     line_time_us,
     make_ledger,
 )
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.prediction.prediction import Prediction
 
-SCHEMA = 2
-"""Version of the document; raised when a reader of the old one would misread the new.
+Maybe = Annotated[Interval | None, Says("null at stated prices")]
+Energy = Annotated[float | None, Says("null: not known, never zero")]
+Bursts = Annotated[list[Count], Len(4, 4), Says("of 1, 2, 4 and 8 beats")]
+Clocks = Annotated[dict[str, Count], Says("cycles by clock; those of two clocks are never added")]
 
-2: a time or energy is a number whatever the calibration, its interval a key of its own; in 1 both
-were one object where prices were learnt.
-"""
+
+class Line(TypedDict):
+    """One event's cost by cause and clock."""
+
+    cause: Cause
+    clock: str
+    operand: NotRequired[Annotated[str | None, Says(
+        "when the bill is asked by operand; null: the core itself")]]
+    cycles: Count
+    time_us: float
+    energy_uj: Energy
+
+
+class Account(TypedDict):
+    """What something costs, and the lines that sum to it."""
+
+    time_us: float
+    energy_uj: Energy
+    cycles: Clocks
+    bill: list[Line]
+
+
+class Total(Account):
+    """What one inference costs, with its intervals; set-up is not in it."""
+
+    time_interval_us: Maybe
+    energy_interval_uj: Maybe
+
+
+class Occurrence(TypedDict):
+    """How often an event happened, and how much of that nothing hid."""
+
+    occurred: Amount
+    exposed: Amount
+
+
+class Layer(TypedDict):
+    """A layer; its cycles are of its own clock, the one most of its time passes in."""
+
+    index: Count
+    name: str
+    op: str
+    output_shape: list[Count]
+    macs: Count
+    bytes_moved: Count
+    cycles: Count
+    clock: str
+    cycles_by_clock: Clocks
+    time_us: float
+    time_interval_us: Maybe
+    energy_uj: Energy
+    energy_interval_uj: Maybe
+    alias: Annotated[bool, Says("moves no data")]
+    assumed: Annotated[bool, Says("no data stands behind this layer's cost")]
+    repeats: NotRequired[Annotated[int, Ge(2), Says(
+        "how often it runs in one inference, where it stands in a loop; all other figures are of "
+        "them all"), Of(lambda layer: layer.repeats if layer.repeats > 1 else 0)]]
+    bound: Annotated[Literal["compute", "memory"] | None, Says("null: nothing to be bound by"),
+                     Of(lambda layer: layer.bound or None)]
+    kernels: list[str]
+    instructions: Annotated[Amount, Of(lambda layer: whole(layer.instructions))]
+    miss_rate: Amount | None
+    live_bytes: Count
+    epochs: NotRequired[Annotated[list[str], Says("those it ran in")]]
+    bill: list[Line]
+    counts: Annotated[dict[str, Occurrence], Of(lambda layer: _sum_counts(layer.counts))]
+
+
+class EpochLine(TypedDict):
+    """Time and energy of an epoch by cause; its cycles stand beside."""
+
+    cause: str
+    clock: str
+    time_us: float
+    energy_uj: Energy
+
+
+class Unit(TypedDict):
+    """Processing units of a kind; ops are other than multiply-accumulates."""
+
+    kind: str
+    count: Count
+    macs: Count
+    ops: Count
+
+
+class Engine(TypedDict):
+    """A stream engine: bytes in whole beats of the interface, active cycles of the NPU."""
+
+    index: Count
+    direction: Literal["in", "out"]
+    busif: Annotated[str, Of("interface")]
+    pool: str
+    bytes: Count
+    buffer_bytes: Count
+    active_cycles: Count
+    bursts: Bursts
+
+
+class BusInterface(TypedDict):
+    """A bus interface: bytes in whole beats, bursts by length."""
+
+    name: str
+    read_bytes: Count
+    write_bytes: Count
+    read_bursts: Bursts
+    write_bursts: Bursts
+
+
+class PoolTraffic(TypedDict):
+    """A memory pool: bytes wanted and given, MB/s while the epoch's core ran."""
+
+    name: str
+    read_bytes: Count
+    write_bytes: Count
+    mb_per_s: Amount
+
+
+class Exposed(TypedDict):
+    """What the core of an epoch waited for."""
+
+    resource: str
+    cause: str
+    npu_cycles: Count
+
+
+class Epoch(TypedDict):
+    """An epoch; cycles of the host (MCU) and of the accelerator are different units."""
+
+    index: Count
+    name: str
+    kind: Literal["hw", "hybrid", "sw", "copy"]
+    layers: Annotated[list[Count], Of("run.epoch.layers")]
+    start_us: float
+    time_us: float
+    time_interval_us: Maybe
+    energy_uj: Annotated[Energy, Of(lambda epoch: bill_energy_uj(epoch.bill))]
+    pre_cpu_cycles: Annotated[Amount, Of(lambda epoch: whole(epoch.pre_cpu_cycles))]
+    post_cpu_cycles: Annotated[Amount, Of(lambda epoch: whole(epoch.post_cpu_cycles))]
+    core_npu_cycles: Annotated[Count, Of("run.core_npu_cycles")]
+    compute_cycles: Annotated[Count, Of("run.compute_cycles")]
+    max_cycles: Annotated[Count, Says("the compiler's estimate"), Of("run.max_cycles")]
+    bill: list[EpochLine]
+    units: Annotated[list[Unit], Of("run.epoch.units")]
+    engines: Annotated[list[Engine], Of("run.engines")]
+    busif: Annotated[list[BusInterface], Of("run.interfaces")]
+    pools: Annotated[list[PoolTraffic], Of("run.pools")]
+    npu_cache: Annotated[dict[str, Count], Says("counters of the NPU cache, lines"),
+                         Of(lambda epoch: asdict(epoch.run.cache))]
+    exposed: Annotated[list[Exposed], Says("sums to core_npu_cycles"), Of("run.exposed")]
+
+
+class Model(TypedDict):
+    """The network."""
+
+    name: str
+    sha256: Annotated[str, Says(pattern="^[0-9a-f]{64}$")]
+    architecture_id: Annotated[str, Says(pattern="^[0-9a-f]{12}$")]
+    macs: Annotated[Count, Of(graph_macs)]
+    parameters: Annotated[Count | None, Says("null: not known of a program"), Of(graph_parameters)]
+
+
+class Supply(TypedDict):
+    """What feeds the board; the note says which scale a changed clock took."""
+
+    voltage_v: Positive
+    regulator: Literal["ldo", "smps", "none"]
+    voltage_scale: str
+    note: NotRequired[str]
+
+
+class Pool(TypedDict):
+    """How full a memory pool of an accelerator is."""
+
+    name: str
+    used_bytes: Count
+    size_bytes: Count
+
+
+class Coverage(TypedDict):
+    """What part an accelerator covers, by layers and by time."""
+
+    npu_layers: Count
+    host_layers: Count
+    npu_us: float
+    host_us: float
+    hand_over_us: float
+
+
+class Calibration(TypedDict):
+    """Learnt prices behind the intervals."""
+
+    overlay: Annotated[str, Of("calibration")]
+    basis: Literal["conformal", "borrowed", "model-based"]
+    extrapolating: Annotated[list[str], Says("why the data do not support the prediction")]
+    unidentified: Annotated[list[str], Says("prices the data could not tell that matter here")]
+    doubtful: NotRequired[Annotated[list[str], Says(
+        "prices no row tells by themselves: what they differ by is no finding")]]
+    powers: NotRequired[Annotated[str, Says(
+        "what energy rests on where no measured energy stands behind it")]]
+
+
+class PredictionDocument(TypedDict):
+    """An itemised bill of cycles, time and energy of one inference.
+
+    Cycles sum exactly, per clock, from the lines of a layer to the layer to the total. null means
+    not known, never zero. Keys that are not required are absent without an accelerator. A reader
+    must accept keys it does not know.
+    """
+
+    schema: Literal[2]  # 1 had a time with its interval as one object
+    kind: Literal["predicted"]
+    temperature: Annotated[Literal["warm", "cold"], Says(
+        "warm: caches as the previous inference left them; cold: empty")]
+    model: Model
+    board: Annotated[str, Of("deployment.board.name")]
+    runtime: Annotated[str, Says("name@version", pattern="^[^@]+@[^@]+$"),
+                       Of("deployment.runtime.identity")]
+    clocks_hz: Annotated[dict[str, Positive], Of(lambda prediction: {
+        clock.name: whole(clock.frequency_hz) for clock in prediction.deployment.board.clocks})]
+    supply: Supply
+    placement: Annotated[dict[str, str], Says("names of the board's memories"),
+                         Of(lambda prediction: name_memories(prediction.deployment))]
+    layers: list[Layer]
+    pools: NotRequired[list[Pool]]
+    npu_energy_uj: NotRequired[Annotated[float | None, Says(
+        "of an accelerator and its memories, the host left out")]]
+    npu_energy_interval_uj: NotRequired[Interval | None]
+    epochs: NotRequired[list[Epoch]]
+    coverage: NotRequired[Coverage]
+    setup: Annotated[Account, Says("once, before the first inference; in no total")]
+    total: Total
+    ram_bytes: Count
+    ram_available_bytes: Count
+    ram_parts: Annotated[dict[str, Count], Says("what ram_bytes is the sum of"), Of(
+        lambda prediction: {f"{name}_bytes": size
+                            for name, size in prediction.deployment.ram_parts.items()})]
+    scratch_bytes: Annotated[Count, Says("largest scratch buffer, which arena_bytes has room for"),
+                             Of("deployment.placement.scratch_bytes")]
+    flash_bytes: Count
+    flash_available_bytes: Count
+    explanation: Annotated[str, Of(explain_time)]
+    warnings: list[str]
+    calibration: NotRequired[Annotated[Calibration, Says("absent at stated prices"),
+                                       Of("certainty")]]
 
 
 def load_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) predictions conform to."""
-    return read_json(Path(__file__).parents[1] / "schema" / "prediction.schema.json")
+    return make_schema("prediction", PredictionDocument)
 
 
 def to_document(prediction: Prediction) -> dict[str, Any]:
     """Write a prediction as a document of the published schema.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        What to write.
-
-    Returns
-    -------
-    dict
-        Of plain JSON types; the same prediction gives the same bytes.
 
     Notes
     -----
@@ -61,177 +304,80 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
     total. Times and energies are real numbers; energy is null where it is not known.
     """
     deployment, sure = prediction.deployment, prediction.certainty
-    board = deployment.board
     ledger = make_ledger(prediction)
-    return {
-        "schema": SCHEMA,
-        "kind": prediction.kind,
-        "temperature": prediction.temperature,
-        "model": {
-            "name": deployment.graph.name,
-            "sha256": deployment.graph.sha256,
-            "architecture_id": deployment.graph.architecture_id,
-            "macs": graph_macs(deployment.graph),
-            "parameters": None if deployment.target.executes
-            else graph_parameters(deployment.graph),
-        },
-        "board": board.name,
-        "runtime": deployment.runtime.identity,
-        "clocks_hz": {clock.name: _number(clock.frequency_hz) for clock in board.clocks},
-        "supply": {"voltage_v": board.power.voltage_v, "regulator": board.power.regulator,
-                   "voltage_scale": board.power.voltage_scale,
-                   **({"note": prediction.voltage} if prediction.voltage else {})},
-        "placement": {"weights": deployment.weights_named, "arena": deployment.arena_named,
-                      "code": deployment.code},
-        "layers": [_layer(prediction, position, lines)
-                   for position, lines in enumerate(ledger.layers)],
+    executes = {"parameters": None} if deployment.target.executes else {}
+    return fill(
+        PredictionDocument, prediction, model=fill(Model, deployment.graph, **executes),
+        supply=fill(Supply, deployment.board.power, note=prediction.voltage or ABSENT),
+        layers=[_layer(prediction, position, lines)
+                for position, lines in enumerate(ledger.layers)],
         **_accelerated(prediction),
-        "setup": _account(prediction, prediction.setup, ledger.setup),
-        "total": {**_account(prediction, prediction.bill, ledger.total),
-                  "time_us": prediction.time_us,
-                  "time_interval_us": _interval(sure.time_us if sure else None),
-                  "energy_uj": prediction.energy_uj,
-                  "energy_interval_uj": _interval(sure.energy_uj if sure else None)},
-        "ram_bytes": prediction.ram_bytes,
-        "ram_available_bytes": prediction.ram_available_bytes,
-        "ram_parts": {f"{name}_bytes": size for name, size in deployment.ram_parts.items()},
-        "scratch_bytes": deployment.placement.scratch_bytes,
-        "flash_bytes": prediction.flash_bytes,
-        "flash_available_bytes": prediction.flash_available_bytes,
-        "explanation": explain_time(prediction),
-        "warnings": list(prediction.warnings),
-        **({} if sure is None else {"calibration": _calibration(sure)}),
-    }
+        setup=_account(Account, prediction, prediction.setup, ledger.setup),
+        total=_account(Total, prediction, prediction.bill, ledger.total,
+                       time_us=prediction.time_us, energy_uj=prediction.energy_uj,
+                       **_intervals(sure)))
 
 
-def _calibration(sure: Certainty) -> dict[str, Any]:
-    """Return what the intervals rest on."""
-    return {"overlay": sure.calibration, "basis": sure.basis,
-            "extrapolating": list(sure.extrapolating), "unidentified": list(sure.unidentified),
-            **({"doubtful": list(sure.doubtful)} if sure.doubtful else {}),
-            **({"powers": sure.powers} if sure.powers else {})}
+def name_memories(deployment: Any) -> dict[str, str]:
+    """Return where weights, arena and code are, by the memories' names."""
+    return {"weights": deployment.weights_named, "arena": deployment.arena_named,
+            "code": deployment.code}
 
 
-def dump_document(document: Mapping[str, Any]) -> str:
-    """Write a document as text: the same document gives the same bytes; none steers a terminal."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    return STEERING.sub(lambda found: found[0] if found[0] == "\n" else json.dumps(found[0])[1:-1],
-                        text)
+def _intervals(sure: Any) -> dict[str, Any]:
+    """Return the keys of both intervals, null at stated prices."""
+    return {f"{name}_interval_{unit}": None if (
+        interval := getattr(sure, f"{name}_{unit}", None)) is None else fill(Interval, interval)
+        for name, unit in (("time", "us"), ("energy", "uj"))}
 
 
-def _interval(interval: Interval | None) -> dict[str, float] | None:
-    return None if interval is None else {
-        "low": interval.low, "high": interval.high, "level": interval.level}
-
-
-def _layer(prediction: Prediction, position: int, lines: Mapping[Line, int]) -> dict[str, Any]:
-    layer: LayerPrediction = prediction.layers[position]
-    sure = prediction.certainty.layers[position] if prediction.certainty else None
-    return {
-        "index": layer.index,
-        "name": layer.name,
-        "op": layer.op,
-        "output_shape": list(layer.output_shape),
-        "macs": layer.macs,
-        "bytes_moved": layer.bytes_moved,
-        "cycles": cycles_by_clock(lines).get(layer.clock, 0),
-        "clock": layer.clock,
-        "cycles_by_clock": cycles_by_clock(lines),
-        "time_us": layer.time_us,
-        "time_interval_us": _interval(sure.time_us if sure else None),
-        "energy_uj": layer.energy_uj,
-        "energy_interval_uj": _interval(sure.energy_uj if sure else None),
-        "alias": layer.alias,
-        "assumed": layer.assumed,
-        **({"repeats": layer.repeats} if layer.repeats > 1 else {}),
-        "bound": layer.bound or None,
-        "kernels": list(layer.kernels),
-        "instructions": _number(layer.instructions),
-        "miss_rate": layer.miss_rate,
-        "live_bytes": layer.live_bytes,
-        **({"epochs": list(layer.epochs)} if layer.epochs else {}),
-        "bill": _bill(prediction, layer.bill, lines),
-        "counts": _counts(layer.counts),
-    }
+def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -> dict[str, Any]:
+    layer, sure = prediction.layers[position], prediction.certainty
+    cycles = cycles_by_clock(lines)
+    return fill(Layer, layer, cycles=cycles.get(layer.clock, 0), cycles_by_clock=cycles,
+                **_intervals(sure.layers[position] if sure else None),
+                bill=_bill(prediction, layer.bill, lines))
 
 
 def _accelerated(prediction: Prediction) -> dict[str, Any]:
-    coverage = prediction.coverage
-    if coverage is None:
-        return {}
+    absent = ("pools", "npu_energy_uj", "npu_energy_interval_uj", "epochs")
+    if prediction.coverage is None:
+        return dict.fromkeys(absent, ABSENT)
     deployment, npu = prediction.deployment, prediction.deployment.board.npu
-    energy = deployment.target.estimate_energy(deployment.board, prediction.bill)
+    energy, interval = deployment.target.estimate_energy(
+        deployment.board, prediction.bill) or (None, None)
     return {
         "pools": [] if npu is None else [
             {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
             for name, used in deployment.plan.used],
-        "npu_energy_uj": None if energy is None else energy[0],
-        "npu_energy_interval_uj": None if energy is None else _interval(energy[1]),
+        "npu_energy_uj": energy,
+        "npu_energy_interval_uj": None if interval is None else fill(Interval, interval),
         "epochs": [_epoch(prediction, epoch, interval) for epoch, interval in zip(
-            prediction.epochs, _epoch_intervals(prediction), strict=True)],
-        "coverage": {
-            "npu_layers": coverage.npu_layers, "host_layers": coverage.host_layers,
-            "npu_us": coverage.npu_us, "host_us": coverage.host_us,
-            "hand_over_us": coverage.hand_over_us,
-        },
-    }
+            prediction.epochs, _epoch_intervals(prediction), strict=True)]}
 
 
-def _epoch_intervals(prediction: Prediction) -> Sequence[Interval | None]:
+def _epoch_intervals(prediction: Prediction) -> Sequence[Any]:
     sure = prediction.certainty
     return sure.epochs if sure is not None and sure.epochs else [None] * len(prediction.epochs)
 
 
-def _epoch(prediction: Prediction, epoch: EpochPrediction,
-           interval: Interval | None) -> dict[str, Any]:
-    return {
-        "index": epoch.index, "name": epoch.name, "kind": epoch.kind,
-        "layers": list(epoch.run.epoch.layers), "start_us": epoch.start_us,
-        "time_us": epoch.time_us, "time_interval_us": _interval(interval),
-        "energy_uj": bill_energy_uj(epoch.bill),
-        "pre_cpu_cycles": _number(epoch.pre_cpu_cycles),
-        "post_cpu_cycles": _number(epoch.post_cpu_cycles),
-        "core_npu_cycles": epoch.run.core_npu_cycles, "compute_cycles": epoch.run.compute_cycles,
-        "max_cycles": epoch.run.max_cycles,
-        "bill": [{"cause": cause, "clock": clock,
-                  "time_us": line_time_us(prediction, clock, epoch.bill.cycles(clock, cause)),
-                  "energy_uj": line_energy_uj(epoch.bill, clock, cause)}
-                 for clock in epoch.bill.clocks() for cause in epoch.bill.causes()],
-        **_work(epoch.run),
-    }
+def _epoch(prediction: Prediction, epoch: EpochPrediction, interval: Any) -> dict[str, Any]:
+    return fill(
+        Epoch, epoch, time_interval_us=None if interval is None else fill(Interval, interval),
+        bill=[{"cause": cause, "clock": clock,
+               "time_us": line_time_us(prediction, clock, epoch.bill.cycles(clock, cause)),
+               "energy_uj": line_energy_uj(epoch.bill, clock, cause)}
+              for clock in epoch.bill.clocks() for cause in epoch.bill.causes()])
 
 
-def _work(run: EpochRun) -> dict[str, Any]:
-    """Units, stream engines, interfaces, pools, cache and bill of an epoch's core."""
-    return {
-        "units": [{"kind": unit.kind, "count": unit.count, "macs": unit.macs, "ops": unit.ops}
-                  for unit in run.epoch.units],
-        "engines": [{"index": engine.index, "direction": engine.direction,
-                     "busif": engine.interface, "pool": engine.pool, "bytes": engine.bytes,
-                     "buffer_bytes": engine.buffer_bytes, "active_cycles": engine.active_cycles,
-                     "bursts": list(engine.bursts)} for engine in run.engines],
-        "busif": [{"name": part.name, "read_bytes": part.read_bytes,
-                   "write_bytes": part.write_bytes, "read_bursts": list(part.read_bursts),
-                   "write_bursts": list(part.write_bursts)} for part in run.interfaces],
-        "pools": [{"name": pool.name, "read_bytes": pool.read_bytes,
-                   "write_bytes": pool.write_bytes, "mb_per_s": pool.mb_per_s}
-                  for pool in run.pools],
-        "npu_cache": asdict(run.cache),
-        "exposed": [{"resource": item.resource, "cause": item.cause,
-                     "npu_cycles": item.npu_cycles} for item in run.exposed],
-    }
+def _account(shape: Any, prediction: Prediction, bill: Bill, lines: Mapping[Booked, int],
+             **total: Any) -> dict[str, Any]:
+    return fill(shape, bill, **{
+        "time_us": bill_time_us(prediction, bill), "energy_uj": bill_energy_uj(bill),
+        "cycles": cycles_by_clock(lines), "bill": _bill(prediction, bill, lines), **total})
 
 
-def _account(prediction: Prediction, bill: Bill, lines: Mapping[Line, int]) -> dict[str, Any]:
-    return {
-        "time_us": bill_time_us(prediction, bill),
-        "energy_uj": bill_energy_uj(bill),
-        "cycles": cycles_by_clock(lines),
-        "bill": _bill(prediction, bill, lines),
-    }
-
-
-def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Line, int]) -> list[dict[str, Any]]:
+def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Booked, int]) -> list[dict[str, Any]]:
     return [{
         "cause": cause,
         "clock": clock,
@@ -241,17 +387,11 @@ def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Line, int]) -> list
     } for (clock, cause), cycles in lines.items()]
 
 
-def _counts(counts: Counts) -> dict[str, dict[str, float]]:
+def _sum_counts(counts: Counts) -> dict[str, dict[str, float]]:
     sums: dict[str, list[list[float]]] = {}
     for line in counts.lines:
         occurred, exposed = sums.setdefault(line.event, [[], []])
         occurred.append(line.occurred)
         exposed.append(line.exposed)
-    return {event: {"occurred": _number(math.fsum(occurred)),
-                    "exposed": _number(math.fsum(exposed))}
+    return {event: {"occurred": whole(math.fsum(occurred)), "exposed": whole(math.fsum(exposed))}
             for event, (occurred, exposed) in sums.items()}
-
-
-def _number(value: float) -> float:
-    """Write a whole number as an integer."""
-    return int(value) if float(value).is_integer() else value

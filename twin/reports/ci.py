@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 from twin.attribution.difference import Difference, Row
 from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
-from twin.prediction.document import dump_document
+from twin.documents import dump_document
 from twin.reports.export import write_file
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from twin.documents import dump_document
 from twin.errors import UsageError
-from twin.prediction.document import dump_document
 from twin.prediction.prediction import Prediction
 from twin.reports.export import check_place, write_file
 

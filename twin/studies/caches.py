@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import POLICIES
@@ -14,8 +13,7 @@ from hwmodels.paths.code import CodePath
 from hwmodels.paths.ways import data_cache
 from twin.deployment.core import code_address
 from twin.deployment.deployment import Deployment
-from twin.prediction.locality import Locality, lower_kernels, measure_locality
-from twin.prediction.replacement import ReplacementRange
+from twin.prediction.locality import lower_kernels, measure_locality
 
 SIZES_BYTES = tuple(1024 << power for power in range(8))
 WAYS = (1, 2, 4, 8)
@@ -70,38 +68,6 @@ def sweep_caches(deployment: Deployment, sizes_bytes: Sequence[int],
             points[key] += misses
     return tuple(SweepPoint(size_bytes=size, ways=way, accesses=measured.accesses, misses=misses)
                  for (way, size), misses in points.items())
-
-
-def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
-                         policies: ReplacementRange, prices: str = "stated") -> dict[str, Any]:
-    """Return everything `twin cache` says as plain JSON types; `prices` are those of its times."""
-    deployment = locality.deployment
-    return {
-        "schema": 1, "kind": "cache", "temperature": locality.temperature,
-        "model": deployment.graph.name, "board": deployment.board.name,
-        "runtime": deployment.runtime.identity,
-        "placement": {"weights": deployment.weights_named, "arena": deployment.arena_named,
-                      "code": deployment.code},
-        "caches": [{"name": cache.name, "size_bytes": cache.size_bytes,
-                    "line_bytes": cache.line_bytes, "ways": cache.ways,
-                    "replacement": cache.replacement, "below": cache.below}
-                   for cache in locality.caches],
-        "lower": {name: {"accesses": looked_up, "misses": filled}
-                  for name, (looked_up, filled) in locality.lower.items()},
-        "layers": [{"index": layer.index, "name": layer.name, "op": layer.op,
-                    "accesses": layer.accesses, "misses": layer.misses,
-                    "miss_rate": layer.miss_rate, "write_backs": layer.write_backs,
-                    "working_set_bytes": layer.working_set_bytes,
-                    "direct_accesses": layer.direct} for layer in locality.layers],
-        "total": {"accesses": locality.accesses, "misses": locality.misses,
-                  "miss_rate": locality.miss_rate, "write_backs": locality.write_backs},
-        "prices": prices,
-        "replacement": {"assumed_of": list(policies.caches), "low": policies.low,
-                        "high": policies.high, "time_us": dict(policies.time_us)},
-        "sweep": [{"size_bytes": point.size_bytes, "ways": point.ways,
-                   "accesses": point.accesses, "misses": point.misses,
-                   "miss_ratio": point.miss_ratio} for point in sweep],
-    }
 
 
 def _walk(deployment: Deployment, kernels: Sequence[Kernel], cache: Cache) -> list[Walked]:

@@ -25,8 +25,9 @@ from twin.attribution.rounding import round_signed
 from twin.attribution.side import Part
 from twin.attribution.views import attribute
 from twin.deployment.deployment import deploy
+from twin.documents import dump_document
 from twin.errors import NotTheSameError, UsageError
-from twin.prediction.document import dump_document, to_document
+from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
 
 ISSUE = "mac, mac_waste, alu, load_store, branch, data_copy, kernel_call, weight_decode"

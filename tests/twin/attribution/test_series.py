@@ -13,7 +13,7 @@ from calibration.measurement.sample import Header, Sample
 from twin.attribution.series import follow_series
 from twin.cli import app
 from twin.errors import UsageError
-from twin.reports.schemas.files import make_schema
+from twin.reports.documents import load_schema
 
 HEADER = Header(kind="measured", model="kws", board="nucleo_l4r5zi", runtime="firmware",
                 clocks_hz=(("cpu", 120e6),), temperature="warm", source="test", placement=())
@@ -67,7 +67,7 @@ def test_the_verb_exits_1_when_the_level_moved(tmp_path):
     told = run(*places, "--json")
     document = json.loads(told.stdout)
     assert told.exit_code == 1 and document["kind"] == "series"
-    jsonschema.Draft202012Validator(make_schema("series")).validate(document)
+    jsonschema.Draft202012Validator(load_schema("series")).validate(document)
     assert document["change"]["position"] == 40 and len(document["stretches"]) == 3
     refused = run(*places, "--max-increase", "2%")
     assert refused.exit_code == 2 and "two" in refused.stderr

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import twin
 from twin.cli import VERBS, app, load_verb
-from twin.prediction.document import dump_document
+from twin.documents import dump_document
 
 CLI = Path(__file__).parents[3] / "twin" / "cli"
 NAMES = {

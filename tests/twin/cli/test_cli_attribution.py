@@ -17,7 +17,8 @@ from twin.attribution.predicted import side_of_document
 from twin.attribution.views import attribute
 from twin.cli import app
 from twin.deployment.deployment import deploy
-from twin.prediction.document import dump_document, to_document
+from twin.documents import dump_document
+from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
 
 

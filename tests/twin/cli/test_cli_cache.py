@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+import twin
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment.deployment import deploy
@@ -15,7 +16,7 @@ from twin.prediction.locality import measure_locality
 from twin.prediction.prediction import predict
 from twin.prediction.replacement import replacement_range
 from twin.reports.tables.locality import header_pairs
-from twin.studies.caches import to_locality_document
+from twin.verbs.cache import CacheReport
 
 
 def run(*words: str):
@@ -147,7 +148,9 @@ def test_a_second_level_is_counted_and_shown():
     locality = measure_locality(replace(deployment, board=board))
     looked_up, filled = locality.lower["l2"]
     assert looked_up >= locality.misses > filled
-    assert to_locality_document(locality, (), replacement_range(deployment))["lower"] == {
+    report = CacheReport(locality=locality, points=(), policies=replacement_range(deployment),
+                         prices="stated")
+    assert twin.to_document(report)["lower"] == {
         "l2": {"accesses": looked_up, "misses": filled}}
     assert ("below", f"l2: {looked_up:,} lines looked up, {filled:,} filled") in header_pairs(
         locality)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from calibration.measurement.measurement import Measurement, read_measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from twin.cli import app
-from twin.reports.schemas.files import make_schema
+from twin.reports.documents import load_schema
 
 TIMES_US, LEVELS_MA, VOLT = (2000.0, 5000.0, 1000.0), (20.0, 35.0, 10.0), 3.0
 
@@ -70,7 +70,7 @@ def test_the_folder_of_a_campaign_and_one_of_ones_own(folder, tmp_path):
                                       "--json"])
     document = json.loads(result.stdout)
     assert document["kind"] == "energy" and document["doubt"]
-    jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+    jsonschema.Draft202012Validator(load_schema("outcome")).validate(document)
     assert result.exit_code == 0, result.stderr
     assert "Is the unit of the current right?" in result.stderr
     assert read_measurement(tmp_path / "mine").layers == (0, 1, 2)

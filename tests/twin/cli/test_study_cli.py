@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import twin
 from twin.cli import app
-from twin.reports.schemas.files import make_schema
+from twin.reports.documents import load_schema
 from twin.studies.study.sensitivity import Influence, Sensitivity
 
 FILE = """
@@ -68,7 +68,7 @@ def test_what_studies_tell_is_a_document_too(words, kind, folder, monkeypatch) -
                  "--json")
     document = json.loads(ended.stdout)
     assert document["kind"] == kind
-    jsonschema.Draft202012Validator(make_schema("study")).validate(document)
+    jsonschema.Draft202012Validator(load_schema("study")).validate(document)
     assert kind != "study_diff" or (document["moved"], len(document["rows"])) == (0, 4)
     assert kind != "study_diff" or (document["gone"], document["new"]) == (0, 0)
 

@@ -23,8 +23,7 @@ from twin.learning.library.blocks import Run, cut_runs
 from twin.learning.library.coefficients import fit_series
 from twin.learning.library.matching import Ran, match_layers
 from twin.network.operators import layer_macs
-from twin.reports.documents import write_json
-from twin.reports.schemas.files import make_schema
+from twin.reports.documents import load_schema, write_json
 from twin.runtimes import load_runtime
 
 BOARD = "nucleo_l4r5zi"
@@ -47,7 +46,7 @@ def lesson(images, tmp_path_factory):
 
 def test_what_was_learnt_is_a_document(lesson):
     document = json.loads(write_json(lesson))
-    jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+    jsonschema.Draft202012Validator(load_schema("outcome")).validate(document)
     assert document["kind"] == "learnt" and document["file"] == str(lesson.path)
     assert {one["op"] for one in document["kernels"]} == {one.op for one in lesson.kernels}
 

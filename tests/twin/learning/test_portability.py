@@ -33,7 +33,7 @@ from twin.learning.portability.stated import state_memories
 from twin.learning.repricing import apply_calibration
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
-from twin.reports.schemas.files import make_schema
+from twin.reports.documents import load_schema
 
 TFLM = "tflm-cmsis-nn@2023"
 """Not measured on the L4R5, so what is learnt there has something to narrow."""
@@ -168,7 +168,7 @@ def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must(cache):
     document = json.loads(out)
     assert {name for one in document["behind"] for name in one["networks"]} == {"kws", "vww"}
     assert document["kind"] == "predicted" and document["physics_us"] > 0
-    jsonschema.Draft202012Validator(make_schema("port")).validate(document)
+    jsonschema.Draft202012Validator(load_schema("port")).validate(document)
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -16,7 +16,6 @@ import twin
 from calibration.datasets import published_rows, stand_in
 from calibration.datasets.published import read_names
 from hwmodels.errors import TwinError
-from hwmodels.files import read_json
 from twin.attribution.document import load_schema, published_document
 from twin.attribution.views import compare_with_published
 from twin.learning.published import (
@@ -29,11 +28,11 @@ from twin.learning.published import (
     match_rows,
 )
 from twin.network import zoo
+from twin.reports.documents import load_schema as load_published_schema
 from twin.reports.tables.published import published_report
 from twin.runtimes import list_runtimes
 
 ROOT = Path(twin.__file__).parents[1]
-SCHEMAS = ROOT / "twin" / "schema"
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +166,7 @@ def test_the_command_shows_open_rows_only(kws, board):
     assert {one["published_by"] for one in document["rows"]} == told["fit"]
     text = json.dumps(document)
     assert not any(who in text for who in told["test"] - told["fit"])
-    published = read_json(SCHEMAS / "published.schema.json")
+    published = load_published_schema("published")
     for one in document["rows"]:
         if one["comparison"]:
             jsonschema.Draft202012Validator(load_schema()).validate(one["comparison"])

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from made_predictions import make_prediction
 
 from hwmodels.counts import CAUSES, CountLine, Counts, Price, Prices, make_bill, merge_bills
-from twin.prediction.document import dump_document, load_schema, to_document
+from twin.documents import dump_document
+from twin.prediction.document import load_schema, to_document
 from twin.prediction.ledger import make_ledger, percentages, share_out
 
 

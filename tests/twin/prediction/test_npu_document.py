@@ -8,9 +8,10 @@ import pytest
 
 from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
+from twin.documents import dump_document
 from twin.learning.calibrated import predict_calibrated
 from twin.prediction.accelerator.energy import estimate_npu_energy
-from twin.prediction.document import dump_document, load_schema, to_document
+from twin.prediction.document import load_schema, to_document
 from twin.prediction.prediction import predict
 from twin.reports.export import layer_rows
 

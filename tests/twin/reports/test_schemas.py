@@ -18,22 +18,21 @@ from twin.cli import app
 from twin.image.compile.verification import BoardRun, LayerRun
 from twin.network.accuracy import Accuracy
 from twin.network.zoo import build
-from twin.prediction.document import dump_document
-from twin.reports.documents import write_json
+from twin.reports.documents import SCHEMAS, load_schema, write_json, write_schemas
 from twin.reports.outcomes import Accuracies, Flashed, Removed
-from twin.reports.schemas.files import FOLDER, SHAPES, make_schema
 from twin.sessions.agreement import Agreement, Comparison
 from twin.studies.tune import Candidate, Tuning
 from twin.verbs.measure import Measured
 
 
-def test_every_schema_is_made_of_its_shape_and_no_other_is_published():
-    assert {path.name.split(".")[0] for path in FOLDER.iterdir()} == set(SHAPES)
-    for name in SHAPES:
-        made = make_schema(name)
-        jsonschema.Draft202012Validator.check_schema(made)
-        kept = (FOLDER / f"{name}.schema.json").read_text(encoding="utf-8")
-        assert kept == dump_document(made), "python -m twin.reports.schemas.files"
+def test_every_schema_is_one_and_is_written_where_the_package_is_built(tmp_path):
+    written = write_schemas(tmp_path / "schema")
+    assert {path.name.split(".")[0] for path in written} == set(SCHEMAS)
+    for path in written:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema == load_schema(path.name.split(".")[0])
+        assert schema["$id"].startswith("urn:embedded-twin:")
 
 
 @pytest.mark.parametrize(("words", "schema", "kind"), [
@@ -59,7 +58,7 @@ def test_what_commands_write_conforms(words, schema, kind):
     assert ended.exit_code == 0, ended.stderr
     document = json.loads(ended.stdout)
     assert document["kind"] == kind
-    jsonschema.Draft202012Validator(make_schema(schema)).validate(document)
+    jsonschema.Draft202012Validator(load_schema(schema)).validate(document)
 
 
 @pytest.mark.parametrize(("words", "kind"), [
@@ -78,7 +77,7 @@ def test_what_commands_did_is_a_document_too(words, kind, tmp_path):
     if "--max-ms" in words:
         assert ended.exit_code == 1 and document["met"] is False
     assert all(Path(one).exists() for one in document.get("files", ()))
-    jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+    jsonschema.Draft202012Validator(load_schema("outcome")).validate(document)
 
 
 def test_every_outcome_of_a_board_conforms():
@@ -109,7 +108,7 @@ def test_every_outcome_of_a_board_conforms():
                        Candidate(tile=2, level="O2", cycles=1.0, layer_cycles=(1.0,), ram_bytes=1,
                                  run=run),))):
         document = json.loads(write_json(result))
-        jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+        jsonschema.Draft202012Validator(load_schema("outcome")).validate(document)
 
 
 def test_what_serve_says_first_is_a_line_to_read(monkeypatch):
@@ -117,10 +116,10 @@ def test_what_serve_says_first_is_a_line_to_read(monkeypatch):
     ended = CliRunner().invoke(app, ["serve", "--port", "0", "--json"])
     document = json.loads(ended.stdout)
     assert document["address"] == "http://127.0.0.1:1/" and document["open_wide"] is False
-    jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+    jsonschema.Draft202012Validator(load_schema("outcome")).validate(document)
 
 
 def test_the_page_names_every_schema():
     page = (Path(__file__).parents[3] / "docs" / "exports.md").read_text(encoding="utf-8")
-    for name in SHAPES:
+    for name in SCHEMAS:
         assert f"{name}.schema.json" in page

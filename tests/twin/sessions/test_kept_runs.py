@@ -20,7 +20,7 @@ from calibration.measurement.measurement import write_measurement
 from hwmodels.board.file import SHIPPED
 from twin.cli import app
 from twin.errors import SessionError, UsageError
-from twin.reports.schemas.files import make_schema
+from twin.reports.documents import load_schema
 from twin.sessions.agreement import agree
 from twin.sessions.bundle import MANIFEST, check_name
 from twin.sessions.session import find_sessions, hash_report
@@ -98,9 +98,9 @@ def test_what_is_said_of_kept_runs_is_a_document_too(root, schema, words) -> Non
         str(kept[word].folder if isinstance(word, int) else root / word) for word in words[1:]),
         "--json"])
     document = json.loads(ended.stdout)
-    jsonschema.Draft202012Validator(make_schema(schema)).validate(document)
+    jsonschema.Draft202012Validator(load_schema(schema)).validate(document)
     if words[0] == "compare":
-        jsonschema.Draft202012Validator(make_schema("comparison")).validate(document["difference"])
+        jsonschema.Draft202012Validator(load_schema("comparison")).validate(document["difference"])
     else:
         assert len(document.get("sessions") or document["folders"]) == len(kept)
 

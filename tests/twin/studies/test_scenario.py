@@ -16,7 +16,7 @@ from twin.errors import ScenarioError
 from twin.studies.scenario.file import list_scenarios, load_scenario
 from twin.studies.scenario.heat import reach_us, settle_c, warm_c
 from twin.studies.scenario.machine import Machine, Speed
-from twin.studies.scenario.outcome import life_days, play, to_document
+from twin.studies.scenario.outcome import life_days, play
 from twin.studies.scenario.scenario import (
     Battery,
     Load,
@@ -236,7 +236,7 @@ def test_shipped_scenarios_run_and_meet_their_deadlines() -> None:
     assert outcome.met and len(outcome.ends) == 2
     low, high = outcome.life_ends_days
     assert low < outcome.life_days < high
-    document = json.loads(json.dumps(to_document(outcome)))
+    document = json.loads(json.dumps(twin.to_document(outcome)))
     assert document["hops"] == 19 and document["speeds"][0]["slowdowns"][0] > 1
     assert play(outcome.scenario, outcome.machine).run.energy_uj == outcome.run.energy_uj
 

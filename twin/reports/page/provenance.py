@@ -8,7 +8,8 @@ from collections import Counter
 from calibration.fitting.intervals import describe_basis
 from hwmodels.quantities import NOT_KNOWN, format_time, significant
 from twin.attribution.views import PublishedView, View
-from twin.prediction.document import SCHEMA
+from twin.documents import find_version
+from twin.prediction.document import PredictionDocument
 from twin.prediction.prediction import Prediction
 from twin.reports.page.axes import error_bars
 from twin.reports.page.beside import judge, tell_coverage
@@ -95,7 +96,8 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
     if published is not None:
         figures.append(("published", "tables the project ships, a source with each row"))
     hashes = [("model", f"{graph.name}, sha256 {graph.sha256}"),
-              ("architecture", graph.architecture_id), ("document", f"schema {SCHEMA}"),
+              ("architecture", graph.architecture_id), (
+                  "document", f"schema {find_version(PredictionDocument)}"),
               ("runtime", deployment.runtime.identity), ("calibration", "none" if sure is None
                                                          else sure.calibration),
               ("made with", ", ".join((*list_versions(), f"Python {platform.python_version()}")))]

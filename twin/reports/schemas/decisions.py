@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from operator import itemgetter
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from annotated_types import Len
 from typing_extensions import TypedDict
 
-from twin.reports.schemas.fields import Amount, Count, Interval, Positive, Share
+from twin.documents import Amount, Count, Interval, Of, Positive, Says, Share
+from twin.prediction.document import name_memories
 from twin.reports.schemas.tables import Limits, Study, TableRow
+from twin.studies.results import list_columns
+from twin.studies.scenario.simulation import STATES
 
-Ends = Annotated[list[float], Field(min_length=2, max_length=2, description="low and high")]
-AfterToBefore = Annotated[float, Field(description="after / before: below 1 is less")]
+Ends = Annotated[list[float], Len(2, 2), Says("low and high")]
+RowOf = Annotated[TableRow, Of(lambda one: list_columns(one.row))]
+AfterToBefore = Annotated[float, Says("after / before: below 1 is less")]
 
 
 class Changed(TypedDict):
     """A change, or a pair of them, predicted."""
 
-    settings: Annotated[dict[str, str], Field(description="what-if path to value")]
+    settings: Annotated[dict[str, str], Says("what-if path to value")]
     effort: str
     costs: str
     time_ratio: AfterToBefore | None
     energy_ratio: AfterToBefore | None
-    time_ratio_interval: Interval | None
+    time_ratio_interval: Annotated[Interval | None, Of("gain")]
     rests_on: str
-    row: TableRow
+    row: RowOf
 
 
 class Refused(TypedDict):
     """A change that cannot be made."""
 
-    change: str
-    reason: str
+    change: Annotated[str, Of(itemgetter(0))]
+    reason: Annotated[str, Of(itemgetter(1))]
 
 
 class Advice(TypedDict):
@@ -41,7 +46,7 @@ class Advice(TypedDict):
     kind: Literal["advice"]
     limits: Limits
     met: bool
-    before: TableRow
+    before: Annotated[TableRow, Of(lambda advice: list_columns(advice.before))]
     best: Changed | None
     changes: list[Changed]
     pairs: list[Changed]
@@ -60,19 +65,19 @@ class Choice(TypedDict):
     """A network on a board, under the library that suits it best."""
 
     score: float | None
-    met: bool | None
+    met: Annotated[bool | None, Of("row.met")]
     reason: str
     penalties: list[Penalty]
     advice: Advice | None
-    row: TableRow
+    row: RowOf
 
 
 class Winner(TypedDict):
     """The choice that is best in a quantity, and how sure that is."""
 
     metric: str
-    board: str
-    runtime: str
+    board: Annotated[str, Of("choice.row.board")]
+    runtime: Annotated[str, Of("choice.row.runtime")]
     probability: Share | None
 
 
@@ -83,16 +88,17 @@ class Selection(TypedDict):
     kind: Literal["selection"]
     limits: Limits
     choices: list[Choice]
-    winners: dict[str, list[Winner]]
+    winners: Annotated[dict[str, list[Winner]], Of(lambda selection: {
+        one.row.model: selection.list_winners(one.row.model) for one in selection.choices})]
     table: Study
 
 
 class Run(TypedDict):
     """Micro-benchmarks, and the interval they would leave."""
 
-    run: list[str]
-    low_us: float
-    high_us: float
+    run: Annotated[list[str], Of("names")]
+    low_us: Annotated[float, Of("time_us.low")]
+    high_us: Annotated[float, Of("time_us.high")]
     narrowing: float
 
 
@@ -101,21 +107,21 @@ class Plan(TypedDict):
 
     schema: Literal[1]
     kind: Literal["predicted"]
-    time_us: Positive
-    low_us: float
-    high_us: float
-    level: Share
+    time_us: Annotated[Positive, Of("prediction.time_us")]
+    low_us: Annotated[float, Of("certainty.time_us.low")]
+    high_us: Annotated[float, Of("certainty.time_us.high")]
+    level: Annotated[Share, Of("certainty.time_us.level")]
     best: Run
-    candidates: list[Run]
-    silent: Annotated[list[str], Field(description="that would tell nothing of this network")]
+    candidates: Annotated[list[Run], Of(lambda ranking: (*ranking.single, *ranking.runs))]
+    silent: Annotated[list[str], Says("that would tell nothing of this network")]
 
 
 class Shipped(TypedDict):
     """What `twin predict` says instead."""
 
-    time_us: Positive
-    why_it_differs: str
-    time_interval_us: Interval | None
+    time_us: Annotated[Positive, Of("shipped.time_us")]
+    why_it_differs: Annotated[str, Of("difference")]
+    time_interval_us: Annotated[Interval | None, Of("shipped.certainty.time_us")]
 
 
 class Makeup(TypedDict):
@@ -142,20 +148,20 @@ class Port(TypedDict):
 
     schema: Literal[1]
     kind: Literal["predicted"]
-    model: str
-    board: str
-    runtime: str
+    model: Annotated[str, Of("prediction.deployment.graph.name")]
+    board: Annotated[str, Of("prediction.deployment.board.name")]
+    runtime: Annotated[str, Of("prediction.deployment.runtime.identity")]
     physics_us: Positive
-    time_us: Positive
-    time_interval_us: Interval
-    energy_uj: float | None
-    energy_interval_uj: Interval | None
-    shipped: Shipped
-    basis: str
+    time_us: Annotated[Positive, Of("prediction.time_us")]
+    time_interval_us: Annotated[Interval, Of("prediction.certainty.time_us")]
+    energy_uj: Annotated[float | None, Of("prediction.energy_uj")]
+    energy_interval_uj: Annotated[Interval | None, Of("prediction.certainty.energy_uj")]
+    shipped: Annotated[Shipped, Of(lambda ported: ported)]
+    basis: Annotated[str, Of("prediction.certainty.basis")]
     makeup: Makeup
-    extrapolating: list[str]
+    extrapolating: Annotated[list[str], Of("prediction.certainty.extrapolating")]
     behind: list[Behind]
-    narrowing: Plan | None
+    narrowing: Annotated[Plan | None, Of("ranking")]
 
 
 class Placed(TypedDict):
@@ -180,8 +186,8 @@ class CacheFacts(TypedDict):
 class Lookups(TypedDict):
     """Of a level below."""
 
-    accesses: Count
-    misses: Count
+    accesses: Annotated[Count, Of(itemgetter(0))]
+    misses: Annotated[Count, Of(itemgetter(1))]
 
 
 class Met(TypedDict):
@@ -193,22 +199,26 @@ class Met(TypedDict):
     write_backs: Count
 
 
-class LayerMet(Met):
+class LayerMet(TypedDict):
     """The same of a layer; direct: accesses past every cache."""
 
     index: Count
     name: str
     op: str
+    accesses: Count
+    misses: Count
+    miss_rate: Share
+    write_backs: Count
     working_set_bytes: Count
-    direct_accesses: Count
+    direct_accesses: Annotated[Count, Of("direct")]
 
 
 class Replacement(TypedDict):
     """Time between the replacement policies a cache may have, where its own is assumed."""
 
-    assumed_of: list[str]
-    low: Annotated[float, Field(description="factor on the time, of the best policy")]
-    high: Annotated[float, Field(description="of the worst")]
+    assumed_of: Annotated[list[str], Of("caches")]
+    low: Annotated[float, Says("factor on the time, of the best policy")]
+    high: Annotated[float, Says("of the worst")]
     time_us: dict[str, float]
 
 
@@ -227,18 +237,18 @@ class Cache(TypedDict):
 
     schema: Literal[1]
     kind: Literal["cache"]
-    temperature: Literal["warm", "cold"]
-    model: str
-    board: str
-    runtime: str
-    placement: Placed
-    caches: list[CacheFacts]
-    lower: dict[str, Lookups]
-    layers: list[LayerMet]
-    total: Met
+    temperature: Annotated[Literal["warm", "cold"], Of("locality.temperature")]
+    model: Annotated[str, Of("locality.deployment.graph.name")]
+    board: Annotated[str, Of("locality.deployment.board.name")]
+    runtime: Annotated[str, Of("locality.deployment.runtime.identity")]
+    placement: Annotated[Placed, Of(lambda report: name_memories(report.locality.deployment))]
+    caches: Annotated[list[CacheFacts], Of("locality.caches")]
+    lower: Annotated[dict[str, Lookups], Of("locality.lower")]
+    layers: Annotated[list[LayerMet], Of("locality.layers")]
+    total: Annotated[Met, Of("locality")]
     prices: str
-    replacement: Replacement
-    sweep: list[SizeMet]
+    replacement: Annotated[Replacement, Of("policies")]
+    sweep: Annotated[list[SizeMet], Of("points")]
 
 
 class Stretch(TypedDict):
@@ -271,11 +281,11 @@ class Series(TypedDict):
 
 
 class Answers(TypedDict):
-    """Time from a buffer to its answer."""
+    """Time from a buffer to its answer, of all of them by size."""
 
-    p50: float
-    p95: float
-    max: float
+    p50: Annotated[float, Of(lambda times: times[len(times) // 2])]
+    p95: Annotated[float, Of(lambda times: times[int(0.95 * (len(times) - 1))])]
+    max: Annotated[float, Of(itemgetter(-1))]
 
 
 class State(TypedDict):
@@ -296,35 +306,46 @@ class Speed(TypedDict):
     slowdowns: list[float]
 
 
+def list_states(outcome: Any) -> dict[str, Any]:
+    """Return the time and energy spent in each state, in the order of states."""
+    run = outcome.run
+    return {state: {"time_us": run.time_us[state], "energy_uj": run.energy_uj.get(state, 0.0)}
+            for state in STATES if state in run.time_us}
+
+
 class Scenario(TypedDict):
     """Of `twin scenario run`."""
 
     schema: Literal[1]
     kind: Literal["scenario"]
-    name: str
-    model: str
-    board: str
-    runtime: str
-    governor: str
-    duration_us: Positive
-    hops: Count
-    inferences: Count
-    late: Count
-    lost: Count
-    deadline_us: Amount
-    answer_us: Answers | None
-    duty: Amount
-    mean_mw: Amount | None
-    mean_mw_interval: Ends | None
-    late_interval: Ends | None
-    states: dict[str, State]
-    others_uj: dict[str, float]
-    hottest_c: float | None
-    throttled_us: Amount
-    clock_changes: Count
+    name: Annotated[str, Of("scenario.name")]
+    model: Annotated[str, Of("machine.prediction.deployment.graph.name")]
+    board: Annotated[str, Of("machine.prediction.deployment.board.name")]
+    runtime: Annotated[str, Of("machine.prediction.deployment.runtime.identity")]
+    governor: Annotated[str, Of("scenario.governor")]
+    duration_us: Annotated[Positive, Of("run.duration_us")]
+    hops: Annotated[Count, Of(lambda outcome: len(outcome.run.answers_us) + outcome.run.lost)]
+    inferences: Annotated[Count, Of("run.inferences")]
+    late: Annotated[Count, Of("run.late")]
+    lost: Annotated[Count, Of("run.lost")]
+    deadline_us: Annotated[Amount, Of("scenario.allowed_us")]
+    answer_us: Annotated[Answers | None, Of(
+        lambda outcome: sorted(outcome.run.answers_us) or None)]
+    duty: Annotated[Amount, Of("run.duty")]
+    mean_mw: Annotated[Amount | None, Of("run.mean_mw")]
+    mean_mw_interval: Annotated[Ends | None, Of("mean_ends_mw")]
+    late_interval: Annotated[Ends | None, Of("missed_ends")]
+    states: Annotated[dict[str, State], Of(list_states)]
+    others_uj: Annotated[dict[str, float], Of(lambda outcome: {
+        name: energy for name in ("sensor", "other masters")
+        if (energy := outcome.run.energy_uj.get(name))})]
+    hottest_c: Annotated[float | None, Of("run.hottest_c")]
+    throttled_us: Annotated[Amount, Of("run.throttled_us")]
+    clock_changes: Annotated[Count, Of("run.clock_changes")]
     life_days: float | None
-    life_days_interval: Ends | None
-    speeds: list[Speed]
-    sleep_mw: Amount | None
-    wake_up_us: Amount
-    notes: list[str]
+    life_days_interval: Annotated[Ends | None, Of("life_ends_days")]
+    speeds: Annotated[list[Speed], Of("machine.speeds")]
+    sleep_mw: Annotated[Amount | None, Of("machine.sleep_mw")]
+    wake_up_us: Annotated[Amount, Of("machine.wake_up_us")]
+    notes: Annotated[list[str], Of(lambda outcome: [
+        *filter(None, [outcome.loss]), *outcome.machine.notes])]

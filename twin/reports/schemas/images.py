@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from operator import itemgetter
+from typing import Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from twin.reports.schemas.fields import Amount, Count
+from twin.documents import Amount, Count, Of
+
+
+def predict_sizes(build: Any) -> dict[str, int]:
+    """Return what an image was predicted to take."""
+    from twin.image.compile.plan import FIRMWARE
+
+    placement = build.source.placement
+    return {"code_bytes": FIRMWARE.code_bytes, "weights_bytes": placement.weights_bytes,
+            "flash_bytes": build.predicted_flash_bytes, "arena_bytes": placement.arena_bytes,
+            "ram_bytes": build.predicted_ram_bytes}
 
 
 class ImageSizes(TypedDict):
@@ -31,11 +42,11 @@ class ImageBuilt(TypedDict):
     """An image with its sizes beside the predicted ones; no memories where it is of another map."""
 
     image: str
-    port: str
+    port: Annotated[str, Of("port.name")]
     compiler: str
     sizes: ImageSizes
-    predicted: ImageSizes
-    memories: list[MemoryTaken]
+    predicted: Annotated[ImageSizes, Of(lambda build: predict_sizes(build))]
+    memories: Annotated[list[MemoryTaken], Of("sizes.memories")]
 
 
 class Built(ImageBuilt):
@@ -48,7 +59,7 @@ class Built(ImageBuilt):
 class LayerRun(TypedDict):
     """A layer of a run; `equal`: its output is bit for bit the arithmetic's, null: float."""
 
-    layer: Count
+    layer: Annotated[Count, Of("index")]
     op: str
     name: str
     count: Amount
@@ -60,7 +71,7 @@ class ImageRun(TypedDict):
 
     counter: str
     simulated: bool
-    right: bool
+    right: Annotated[bool, Of("is_right")]
     total: Amount
     outside: float
     setup: Amount
@@ -77,8 +88,8 @@ class Ran(ImageRun):
 class BuildRun(TypedDict):
     """An image and its run."""
 
-    built: ImageBuilt
-    run: ImageRun
+    built: Annotated[ImageBuilt, Of(itemgetter(0))]
+    run: Annotated[ImageRun, Of(itemgetter(1))]
 
 
 class Builds(TypedDict):
@@ -86,7 +97,8 @@ class Builds(TypedDict):
 
     schema: Literal[1]
     kind: Literal["builds"]
-    builds: list[BuildRun]
+    builds: Annotated[list[BuildRun], Of(lambda made: zip(
+        made.builds, made.runs, strict=True))]
 
 
 class Flashed(TypedDict):
@@ -100,8 +112,8 @@ class Flashed(TypedDict):
 class Agreed(TypedDict):
     """How often what was predicted best was counted best, of those that were judged."""
 
-    right: Count
-    judged: Count
+    right: Annotated[Count, Of(itemgetter(0))]
+    judged: Annotated[Count, Of(itemgetter(1))]
 
 
 class Build(TypedDict):
@@ -114,9 +126,9 @@ class Build(TypedDict):
 class Candidate(Build):
     """One that was predicted; `counted` is null where it was not among the best few."""
 
-    predicted_cycles: Amount
+    predicted_cycles: Annotated[Amount, Of("cycles")]
     ram_bytes: Count
-    counted: Amount | None
+    counted: Annotated[Amount | None, Of("run.total")]
 
 
 class Tuning(TypedDict):
@@ -124,12 +136,12 @@ class Tuning(TypedDict):
 
     schema: Literal[1]
     kind: Literal["tuning"]
-    model: str
-    board: str
+    model: Annotated[str, Of("deployment.graph.name")]
+    board: Annotated[str, Of("deployment.board.name")]
     virtual: str
-    counter: str | None
+    counter: Annotated[str | None, Of("kept.run.counter")]
     best_was_best: bool
-    layers_right: Agreed
-    pairs_right: Agreed
+    layers_right: Annotated[Agreed, Of("layers")]
+    pairs_right: Annotated[Agreed, Of("pairs")]
     kept: Build
     candidates: list[Candidate]

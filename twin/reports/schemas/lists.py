@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from twin.reports.schemas.fields import Amount, Count, Positive
+from twin.documents import ABSENT, Amount, Count, Of, Positive, fill
+from twin.network.operators import graph_macs, graph_parameters
+from twin.prediction.document import Supply
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board as Machine
+
+
+def sum_memories(board: Machine, roles: tuple[str, ...]) -> int:
+    """Return the bytes of a board's memories of some roles."""
+    return sum(memory.size_bytes for memory in board.memories if memory.role in roles)
+
+
+def of_head(name: str) -> Of:
+    """Return where a key of a kept run comes from: the head of its file, null where not there."""
+    return Of(lambda session: session.head.get(name))
 
 
 class Fact(TypedDict):
@@ -14,7 +31,7 @@ class Fact(TypedDict):
 
     path: str
     value: Any
-    fact_kind: str
+    fact_kind: Annotated[str, Of("kind")]
     source: str
     rel_sd: float | None
 
@@ -24,13 +41,16 @@ class BoardRow(TypedDict):
 
     name: str
     soc: str
-    core: str
-    isa: str
-    clocks_hz: dict[str, Positive]
-    ram_bytes: Count
-    flash_bytes: Count
-    dcache_bytes: Count | None
-    accelerator: str | None
+    core: Annotated[str, Of("core.model")]
+    isa: Annotated[str, Of("core.isa")]
+    clocks_hz: Annotated[dict[str, Positive], Of(lambda board: {
+        clock.name: clock.frequency_hz for clock in board.clocks})]
+    ram_bytes: Annotated[Count, Of(lambda board: sum_memories(board, ("tcm", "sram")))]
+    flash_bytes: Annotated[Count, Of(lambda board: sum_memories(
+        board, ("flash", "external_flash")))]
+    dcache_bytes: Annotated[Count | None, Of(lambda board: getattr(
+        board.cache(board.core.dcache), "size_bytes", None))]
+    accelerator: Annotated[str | None, Of("npu.family")]
     price_usd: float | None
 
 
@@ -47,7 +67,8 @@ class Boards(TypedDict):
     schema: Literal[1]
     kind: Literal["boards"]
     boards: list[BoardRow]
-    broken: list[Broken]
+    broken: Annotated[list[Broken], Of(lambda boards: [
+        {"name": name, "reason": reason} for name, reason in boards.broken.items()])]
 
 
 class Memory(TypedDict):
@@ -69,7 +90,7 @@ class Board(BoardRow):
     kind: Literal["board"]
     aliases: list[str]
     description: str
-    supply: dict[str, Any]
+    supply: Annotated[dict[str, Any], Of(lambda board: fill(Supply, board.power, note=ABSENT))]
     placement: dict[str, str]
     memories: list[Memory]
     facts: list[Fact]
@@ -82,8 +103,8 @@ class VirtualRow(TypedDict):
     core: str
     emulator: str
     counts: str
-    missing: str | None
-    ready: bool
+    missing: Annotated[str | None, Of(lambda board: board.missing or None)]
+    ready: Annotated[bool, Of(lambda board: not board.missing)]
 
 
 class VirtualBoards(TypedDict):
@@ -100,7 +121,7 @@ class RuntimeRow(TypedDict):
     name: str
     version: str
     identity: str
-    types: list[str]
+    types: Annotated[list[str], Of("dtypes")]
     structure: str
     drops_dead_channels: bool
     dispatch_cycles: Amount | None
@@ -123,7 +144,7 @@ class Runtime(RuntimeRow):
     library: str
     in_place: list[str]
     fuses_padding: bool
-    overlaps: bool
+    overlaps: Annotated[bool, Of(lambda runtime: bool(runtime.overlaps))]
     facts: list[Fact]
 
 
@@ -131,10 +152,11 @@ class ModelRow(TypedDict):
     """A network of the zoo."""
 
     name: str
-    layers: Count
-    macs: Count
-    parameters: Count
-    input_shapes: list[list[Count]]
+    layers: Annotated[Count, Of(lambda graph: len(graph.layers))]
+    macs: Annotated[Count, Of(graph_macs)]
+    parameters: Annotated[Count, Of(graph_parameters)]
+    input_shapes: Annotated[list[list[Count]], Of(lambda graph: [
+        graph.tensors[index].shape for index in graph.inputs])]
     sha256: str
 
 
@@ -150,7 +172,7 @@ class TermRow(TypedDict):
     """An entry of the glossary."""
 
     term: str
-    term_kind: str
+    term_kind: Annotated[str, Of("kind")]
     text: str
     equation: str | None
     lever: str | None
@@ -178,9 +200,9 @@ class Term(TermRow):
 class PathRow(TypedDict):
     """What --set takes."""
 
-    path: str
-    takes: str
-    changes: str
+    path: Annotated[str, Of(itemgetter(0))]
+    takes: Annotated[str, Of(itemgetter(1))]
+    changes: Annotated[str, Of(itemgetter(2))]
 
 
 class Paths(TypedDict):
@@ -229,17 +251,17 @@ class KeptRun(TypedDict):
     """A run of --keep: what was asked, of what, by what; no `report_hash`: it has no result."""
 
     folder: str
-    finished: bool
-    verb: str
-    arguments: dict[str, Any]
-    command: list[str]
-    began: str
-    report_hash: str | None
-    twin: str
-    python: str
-    machine: str
-    packages: dict[str, str]
-    inputs: dict[str, str]
+    finished: Annotated[bool, Of("is_finished")]
+    verb: Annotated[str, of_head("verb")]
+    arguments: Annotated[dict[str, Any], of_head("arguments")]
+    command: Annotated[list[str], of_head("command")]
+    began: Annotated[str, of_head("began")]
+    report_hash: Annotated[str | None, of_head("report_hash")]
+    twin: Annotated[str, of_head("twin")]
+    python: Annotated[str, of_head("python")]
+    machine: Annotated[str, of_head("machine")]
+    packages: Annotated[dict[str, str], of_head("packages")]
+    inputs: Annotated[dict[str, str], of_head("inputs")]
 
 
 class KeptRuns(TypedDict):
@@ -276,3 +298,10 @@ class Transformations(TypedDict):
 Lists = (Boards | Board | VirtualBoards | Runtimes | Runtime | Models | Terms | Term | Paths
          | Studies | Scenarios | KeptRuns | Transformations)
 """What there is, told apart by `kind`."""
+
+ROWS: Mapping[str, tuple[str, Any]] = {
+    "Runtime": ("runtimes", RuntimeRow), "Graph": ("models", ModelRow), "Entry": ("terms", TermRow),
+    "VirtualBoard": ("virtual_boards", VirtualRow), "tuple": ("paths", PathRow),
+    "Study": ("studies", StudyRow), "Session": ("sessions", KeptRun),
+    "Transformation": ("transformations", Transformation), "Scenario": ("scenarios", None)}
+"""Lists of what there is by the class of what is in it: their kind, and the type of a row."""

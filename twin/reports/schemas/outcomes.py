@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import math
+from dataclasses import asdict
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.schemas.fields import Amount, Count, Positive, Share
+from twin.documents import Amount, Count, Of, Positive, Says, Share, fill
 from twin.reports.schemas.images import Builds, Built, Flashed, Ran, Tuning
 from twin.reports.schemas.lists import Board
+
+if TYPE_CHECKING:
+    from calibration.fitting.overlay import Learnt as Fitted
+    from calibration.fitting.overlay import Overlay
+    from calibration.measurement.measurement import Measurement
+
+
+NORMAL_95 = 1.96
+"""Half a 95 % interval of a normal distribution, in standard deviations."""
+
+
+def of_power(name: str) -> Of:
+    """Return where a power comes from: the median of a column of what a meter saw."""
+    return Of(lambda found: found.measurement.percentile(name, 50))
+
+
+def list_energies(measured: Measurement) -> list[dict[str, Any]]:
+    """Return the energy of each layer, then of the inference."""
+    return [{"layer": layer, "energy_uj": measured.percentile("energy", 50, layer),
+             "half_width_uj": NORMAL_95 * measured.percentile("energy_sd", 50, layer),
+             "runs": measured.count("energy", layer)} for layer in (*measured.layers, None)]
+
+
+def list_learnt(overlay: Overlay) -> list[dict[str, Any]]:
+    """Return an overlay's entries that rest on rows; what no row tells of is in its file only."""
+    return [fill(Learnt, one, factors=[*_factors(overlay.time_prices, one.time, "time"), *(
+        _factors(overlay.energy_prices, one.energy, "energy")
+        if one.energy is not None and one.energy.rows and not one.powers_of else ())])
+        for one in overlay.entries if one.time.rows or one.time.residuals]
+
+
+def _factors(names: tuple[str, ...], learnt: Fitted, what: str) -> list[dict[str, Any]]:
+    doubts, variances = learnt.doubtful(names), learnt.matrix().diagonal()
+    return [{"price": name, "of": what, "factor": math.exp(log),
+             "log_sd": math.sqrt(max(float(variance), 0.0)), "stated_log_sd": stated,
+             "doubt": doubts.get(name)}
+            for name, log, variance, stated in zip(names, learnt.log, variances, learnt.prior_sd,
+                                                   strict=True)]
 
 
 class Factor(TypedDict):
@@ -29,21 +69,21 @@ class Learnt(TypedDict):
     board: str | None
     core: str | None
     runtime: str
-    rows: Count
-    network_sd: Amount
-    row_sd: Amount
+    rows: Annotated[Count, Of("time.rows")]
+    network_sd: Annotated[Amount, Of("time.network_sd")]
+    row_sd: Annotated[Amount, Of("time.row_sd")]
     factors: list[Factor]
-    log_residuals: dict[str, float]
+    log_residuals: Annotated[dict[str, float], Of("time.residuals")]
 
 
 class Learning(TypedDict):
     """An overlay in short."""
 
     library: str
-    data: list[str]
-    rows: Count
-    energy_rows: Count
-    entries: list[Learnt]
+    data: Annotated[list[str], Of("data.kinds")]
+    rows: Annotated[Count, Of("data.rows")]
+    energy_rows: Annotated[Count, Of("data.energy_rows")]
+    entries: Annotated[list[Learnt], Of(lambda overlay: list_learnt(overlay))]
 
 
 class Calibration(Learning):
@@ -73,7 +113,7 @@ class LayerEnergy(TypedDict):
 class PowerStep(TypedDict):
     """What a machine draws while it does one thing."""
 
-    probe: str
+    probe: Annotated[str, Of("probe.name")]
     power_mw: float
     sd_mw: Amount
 
@@ -84,14 +124,14 @@ class Energy(TypedDict):
     schema: Literal[1]
     kind: Literal["energy"]
     folder: str
-    layers: list[LayerEnergy]
-    power_mean_mw: float
-    power_peak_mw: float
-    power_sd_mw: Amount
+    layers: Annotated[list[LayerEnergy], Of(lambda found: list_energies(found.measurement))]
+    power_mean_mw: Annotated[float, of_power("power_mean")]
+    power_peak_mw: Annotated[float, of_power("power_peak")]
+    power_sd_mw: Annotated[Amount, of_power("power_sd")]
     idle_mw: float | None
-    steps: list[PowerStep]
     doubt: str | None
     remarks: list[str]
+    steps: Annotated[list[PowerStep], Of(lambda found: found.steps or ())]
 
 
 class Imported(TypedDict):
@@ -100,14 +140,14 @@ class Imported(TypedDict):
     schema: Literal[1]
     kind: Literal["imported"]
     folder: str
-    measurement_kind: str
-    model: str
-    board: str
-    runtime: str
-    runs: Count
-    layers: Count
-    counters: list[str]
-    values: Count
+    measurement_kind: Annotated[str, Of("measurement.header.kind")]
+    model: Annotated[str, Of("measurement.header.model")]
+    board: Annotated[str, Of("measurement.header.board")]
+    runtime: Annotated[str, Of("measurement.header.runtime")]
+    runs: Annotated[Count, Of(lambda found: len(found.measurement.runs))]
+    layers: Annotated[Count, Of(lambda found: len(found.measurement.layers))]
+    counters: Annotated[list[str], Of("measurement.counters")]
+    values: Annotated[Count, Of(lambda found: len(found.measurement.samples))]
     remarks: list[str]
 
 
@@ -133,7 +173,7 @@ class Bottleneck(TypedDict):
 class LayerMeasured(TypedDict):
     """A layer, null the inference, in units of the network's `counter`; time null: no clock."""
 
-    layer: Count | None
+    layer: Annotated[Count | None, Of("index")]
     name: str
     op: str
     p50: float
@@ -141,13 +181,13 @@ class LayerMeasured(TypedDict):
     time_us: float | None
     share: float
     bottleneck: Bottleneck
-    metrics: list[Metric]
+    metrics: Annotated[list[Metric], Of(lambda layer: layer.metrics.values())]
 
 
 class Percentiles(TypedDict):
     """Of the inference over its runs."""
 
-    runs: Count
+    runs: Annotated[Count, Of("count")]
     minimum: float
     p50: float
     p90: float
@@ -159,14 +199,14 @@ class Percentiles(TypedDict):
 class NetworkMeasured(TypedDict):
     """A network at one temperature of its caches."""
 
-    temperature: str | None
-    measurement_kind: str
-    board: str
-    runtime: str
+    temperature: Annotated[str | None, Of("measurement.header.temperature")]
+    measurement_kind: Annotated[str, Of("measurement.header.kind")]
+    board: Annotated[str, Of("measurement.header.board")]
+    runtime: Annotated[str, Of("measurement.header.runtime")]
     counter: str
-    percentiles: Percentiles
+    percentiles: Annotated[Percentiles, Of(lambda one: one.measurement.summarise(one.counter))]
     overhead_share: float
-    inference: LayerMeasured
+    inference: Annotated[LayerMeasured, Of("whole")]
     layers: list[LayerMeasured]
 
 
@@ -177,7 +217,7 @@ class Measured(TypedDict):
     kind: Literal["measured"]
     folder: str
     virtual: str | None
-    model: str
+    model: Annotated[str, Of("graph.name")]
     networks: list[NetworkMeasured]
 
 
@@ -188,15 +228,18 @@ class Machine(TypedDict):
     kind: Literal["machine"]
     folder: str
     name: str
-    counter: str
-    measurement_kind: str
-    memories: list[dict[str, Any]]
-    code: list[dict[str, Any]]
-    macs: dict[str, float]
-    fed_macs: float | None
-    branch: float | None
-    call: float | None
-    stated: dict[str, dict[str, Any]] | None
+    measurement_kind: Annotated[str, Of("machine.kind")]
+    counter: Annotated[str, Of("machine.counter")]
+    memories: Annotated[list[dict[str, Any]], Of(lambda found: [
+        asdict(one) for one in found.machine.memories])]
+    code: Annotated[list[dict[str, Any]], Of(lambda found: [
+        asdict(one) for one in found.machine.code])]
+    macs: Annotated[dict[str, float], Of("machine.macs")]
+    fed_macs: Annotated[float | None, Of("machine.fed_macs")]
+    branch: Annotated[float | None, Of("machine.branch")]
+    call: Annotated[float | None, Of("machine.call")]
+    stated: Annotated[dict[str, dict[str, Any]] | None, Of(lambda found: found.stated and {
+        name: asdict(one) for name, one in found.stated.items()})]
 
 
 class Written(TypedDict):
@@ -214,19 +257,19 @@ class Written(TypedDict):
 class Change(TypedDict):
     """A value that is not what it was."""
 
-    name: str
-    before: str
-    now: str
+    name: Annotated[str, Of(itemgetter(0))]
+    before: Annotated[str, Of(itemgetter(1))]
+    now: Annotated[str, Of(itemgetter(2))]
 
 
 class AgreementRow(TypedDict):
     """A run asked again: `same` to nine digits; the first of `differing` values that are not."""
 
-    run: str
+    run: Annotated[str, Of("name")]
     verb: str
-    same: bool
-    differing: Count
+    same: Annotated[bool, Of("is_same")]
     differences: list[Change]
+    differing: Annotated[Count, Of("count")]
     versions: list[Change]
 
 
@@ -245,7 +288,7 @@ class SessionsCompared(TypedDict):
     kind: Literal["sessions_compared"]
     asked: list[Change]
     agreement: AgreementRow
-    difference: Annotated[dict[str, Any] | None, Field(description="of comparison.schema.json")]
+    difference: Annotated[dict[str, Any] | None, Says("of comparison.schema.json")]
 
 
 class Removed(TypedDict):
@@ -253,7 +296,7 @@ class Removed(TypedDict):
 
     schema: Literal[1]
     kind: Literal["removed"]
-    removed: bool
+    removed: Annotated[bool, Of("really")]
     folders: list[str]
 
 
@@ -262,8 +305,9 @@ class NewBoard(TypedDict):
 
     schema: Literal[1]
     kind: Literal["new_board"]
-    file: str
-    assumed: list[str]
+    file: Annotated[str, Of("path")]
+    assumed: Annotated[list[str], Of(lambda made: [
+        fact.path for fact in made.board.facts if fact.kind == "assumed"])]
     board: Board
 
 
@@ -272,11 +316,11 @@ class LearntKernel(TypedDict):
 
     op: str
     dtype: str
-    function: str
+    function: Annotated[str, Of("name")]
     layers: Count
-    shapes: Count
+    shapes: Annotated[Count, Of("distinct")]
     code_bytes: Count
-    error: Amount
+    error: Annotated[Amount, Of("residual")]
 
 
 class LearntRuntime(TypedDict):
@@ -284,12 +328,12 @@ class LearntRuntime(TypedDict):
 
     schema: Literal[1]
     kind: Literal["learnt"]
-    file: str
-    runtime: str
-    core: str
-    isa: str
-    sources: list[str]
-    kernels: list[LearntKernel]
+    file: Annotated[str, Of("path")]
+    runtime: Annotated[str, Of("runtime.identity")]
+    core: Annotated[str, Of("runtime.learnt.core")]
+    isa: Annotated[str, Of("runtime.learnt.isa")]
+    sources: Annotated[list[str], Of("runtime.learnt.sources")]
+    kernels: Annotated[list[LearntKernel], Of("runtime.learnt.kernels")]
     notes: list[str]
 
 
@@ -307,11 +351,11 @@ class Right(TypedDict):
 
     right: Count
     samples: Count
-    share: Share
     low: Share
     high: Share
     by: str
     notes: list[str]
+    share: Share
 
 
 class Accuracy(TypedDict):
@@ -328,3 +372,14 @@ Outcomes = (Calibration | Calibrations | Energy | Imported | Measured | Machine 
             | Builds | Flashed | Written | Agreements | SessionsCompared | Removed | NewBoard
             | LearntRuntime | Serving | Accuracy | Tuning)
 """What commands did, told apart by `kind`."""
+
+ROWS = {"Overlay": ("calibrations", Learning), "Agreement": ("agreements", AgreementRow)}
+"""Lists of what commands did by the class of what is in it: their kind, and the type of a row."""
+
+
+def compare_sessions(found: Any) -> dict[str, Any]:
+    """Write how two kept runs differ: in what was asked, in what came out, and by cause."""
+    from twin.attribution.document import difference_document
+
+    return fill(SessionsCompared, found, difference=None if found.difference is None else
+                difference_document(found.difference, None))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.schemas.fields import Amount, Count, Interval, Positive, Share
+from twin.documents import Amount, Count, Interval, Of, Positive, Says, Share
+from twin.studies.results import list_columns
 
 
 class Limits(TypedDict):
@@ -51,8 +51,8 @@ class TableRow(TypedDict):
     calibration: str
     failure: str
     reason: str
-    violations: Annotated[str, Field(description="limits that are not met, by blanks")]
-    probability: Annotated[float | None, Field(description="that all limits are met")]
+    violations: Annotated[str, Says("limits that are not met, by blanks")]
+    probability: Annotated[float | None, Says("that all limits are met")]
     front: str
 
 
@@ -64,7 +64,7 @@ class Study(TypedDict):
     limits: Limits
     objectives: list[str]
     axes: list[str]
-    rows: list[TableRow]
+    rows: Annotated[list[TableRow], Of(lambda table: map(list_columns, table.rows))]
 
 
 class StudyPair(TypedDict):
@@ -73,14 +73,15 @@ class StudyPair(TypedDict):
     `moved`: it is in one of them only, or `reason` or one of `figures` differs.
     """
 
-    inputs: dict[str, str]
-    moved: bool
-    figures: Annotated[list[Literal["time_us", "energy_uj", "ram_bytes", "flash_bytes"]], Field(
-        description="those that differ by 0.05 % or more, or are known in one only")]
+    inputs: Annotated[dict[str, str], Of(lambda pair: next(
+        row.inputs for row in pair if row is not None))]
+    moved: Annotated[bool, Of("has_moved")]
+    figures: Annotated[list[Literal["time_us", "energy_uj", "ram_bytes", "flash_bytes"]], Says(
+        "those that differ by 0.05 % or more, or are known in one only")]
     time_ratio: Positive | None
     energy_ratio: Positive | None
-    before: TableRow | None
-    after: TableRow | None
+    before: Annotated[TableRow | None, Of(lambda pair: pair.before and list_columns(pair.before))]
+    after: Annotated[TableRow | None, Of(lambda pair: pair.after and list_columns(pair.after))]
 
 
 class StudyDiff(TypedDict):
@@ -88,11 +89,13 @@ class StudyDiff(TypedDict):
 
     schema: Literal[1]
     kind: Literal["study_diff"]
-    moved: Annotated[Count, Field(description="rows whose `moved` is true, `gone` and `new` ones "
-                                              "among them")]
-    gone: Annotated[Count, Field(description="rows the study before has alone")]
-    new: Annotated[Count, Field(description="rows the study after has alone")]
-    rows: list[StudyPair]
+    moved: Annotated[Count, Says("rows whose `moved` is true, `gone` and `new` ones among them"),
+                     Of(lambda pairs: sum(pair.has_moved for pair in pairs))]
+    gone: Annotated[Count, Says("rows the study before has alone"),
+                    Of(lambda pairs: sum(pair.after is None for pair in pairs))]
+    new: Annotated[Count, Says("rows the study after has alone"),
+                   Of(lambda pairs: sum(pair.before is None for pair in pairs))]
+    rows: Annotated[list[StudyPair], Of(iter)]
 
 
 class Influence(TypedDict):
@@ -132,7 +135,7 @@ class Sensitivities(TypedDict):
 
     schema: Literal[1]
     kind: Literal["sensitivities"]
-    sensitivities: list[Sensitivity]
+    sensitivities: Annotated[list[Sensitivity], Of(iter)]
 
 
 Studies = Study | StudyDiff | Sensitivities
@@ -158,9 +161,9 @@ class Check(TypedDict):
 
     schema: Literal[1]
     kind: Literal["check"]
-    model: str
-    board: str
-    runtime: str
+    model: Annotated[str, Of("prediction.deployment.graph.name")]
+    board: Annotated[str, Of("prediction.deployment.board.name")]
+    runtime: Annotated[str, Of("prediction.deployment.runtime.identity")]
     met: bool
     sure: bool
     requirements: list[Requirement]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hwmodels.quantities import format_time
 from twin.studies.scenario.file import load_scenario
 from twin.studies.scenario.machine import Machine, build_machine
 from twin.studies.scenario.scenario import Battery, Scenario
-from twin.studies.scenario.simulation import STATES, Run, simulate
+from twin.studies.scenario.simulation import Run, simulate
 
 DAYS_A_YEAR = 365.25
 
@@ -125,37 +124,3 @@ def life_days(battery: Battery | None, mean_mw: float) -> float | None:
     lost_mw = (battery.capacity_mah * battery.voltage_v * battery.self_discharge_per_year
                / (DAYS_A_YEAR * 24))
     return energy_mwh / (mean_mw / battery.regulator_efficiency + lost_mw) / 24
-
-
-def to_document(outcome: Outcome) -> dict[str, Any]:
-    """Return everything `twin scenario run` says as plain JSON types."""
-    run, scenario, deployment = outcome.run, outcome.scenario, outcome.machine.prediction.deployment
-    answers = sorted(run.answers_us)
-
-    return {
-        "schema": 1, "kind": "scenario", "name": scenario.name, "model": deployment.graph.name,
-        "board": deployment.board.name, "runtime": deployment.runtime.identity,
-        "governor": scenario.governor, "duration_us": run.duration_us,
-        "hops": len(answers) + run.lost, "inferences": run.inferences,
-        "late": run.late, "lost": run.lost, "deadline_us": scenario.allowed_us,
-        "answer_us": None if not answers else {
-            "p50": answers[len(answers) // 2], "p95": answers[int(0.95 * (len(answers) - 1))],
-            "max": answers[-1]},
-        "duty": run.duty, "mean_mw": run.mean_mw,
-        "mean_mw_interval": outcome.mean_ends_mw,
-        "late_interval": outcome.missed_ends,
-        "states": {state: {"time_us": run.time_us[state],
-                           "energy_uj": run.energy_uj.get(state, 0.0)}
-                   for state in STATES if state in run.time_us},
-        "others_uj": {name: run.energy_uj[name] for name in ("sensor", "other masters")
-                      if run.energy_uj.get(name)},
-        "hottest_c": run.hottest_c, "throttled_us": run.throttled_us,
-        "clock_changes": run.clock_changes, "life_days": outcome.life_days,
-        "life_days_interval": outcome.life_ends_days,
-        "speeds": [{"clock_hz": speed.clock_hz, "inference_us": speed.inference_us,
-                    "energy_uj": speed.energy_uj, "run_mw": speed.run_mw,
-                    "idle_mw": speed.idle_mw, "slowdowns": list(speed.slowdowns)}
-                   for speed in outcome.machine.speeds],
-        "sleep_mw": outcome.machine.sleep_mw, "wake_up_us": outcome.machine.wake_up_us,
-        "notes": [*filter(None, [outcome.loss]), *outcome.machine.notes],
-    }
