@@ -107,6 +107,8 @@ class Layer(TypedDict):
     miss_rate: Amount | None
     live_bytes: Count
     epochs: NotRequired[Annotated[list[str], Says("those it ran in")]]
+    macs_per_byte: NotRequired[Annotated[float, Says("absent in documents of older releases")]]
+    largest_cause: NotRequired[Annotated[str, Says("empty for an alias; absent as above")]]
     bill: list[Line]
     counts: Annotated[dict[str, Occurrence], Of(lambda layer: _sum_counts(layer.counts))]
 
@@ -332,9 +334,10 @@ def _intervals(sure: Any) -> dict[str, Any]:
 
 
 def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -> dict[str, Any]:
-    layer, sure = prediction.layers[position], prediction.certainty
+    sure, layer = prediction.certainty, prediction.layers[position]
     cycles = cycles_by_clock(lines)
     return fill(Layer, layer, cycles=cycles.get(layer.clock, 0), cycles_by_clock=cycles,
+                macs_per_byte=layer.arithmetic_intensity, largest_cause=layer.largest_cause,
                 **_intervals(sure.layers[position] if sure else None),
                 bill=_bill(prediction, layer.bill, lines))
 

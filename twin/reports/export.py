@@ -8,16 +8,16 @@ import math
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer
+from twin.prediction.layer_columns import LAYER_COLUMNS, make_rows
 from twin.prediction.ledger import (
     bill_energy_uj,
     bill_time_us,
-    cycles_by_clock,
     line_energy_uj,
     line_time_us,
     make_ledger,
@@ -198,26 +198,17 @@ def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
 
 def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     """Rows of everything predicted of each layer; with several clocks, cycles of each."""
-    ledger = make_ledger(prediction)
-    clocks = prediction.bill.clocks()
-    named = clocks if len(clocks) > 1 else ()
-    sure = prediction.certainty
-    certain: Sequence[Any] = sure.layers if sure else [None] * len(prediction.layers)
-    return [{
-        "index": layer.index, "name": layer.name, "op": layer.op,
-        "output_shape": "x".join(str(extent) for extent in layer.output_shape),
-        "macs": layer.macs, "bytes_moved": layer.bytes_moved, "clock": layer.clock,
-        "cycles": cycles_by_clock(lines).get(layer.clock, 0),
-        **{f"{clock}_cycles": cycles_by_clock(lines).get(clock, 0) for clock in named},
-        "time_us": layer.time_us, "energy_uj": layer.energy_uj,
-        **_bounds("time", "us", known.time_us if known else None),
-        **_bounds("energy", "uj", known.energy_uj if known else None),
-        "macs_per_byte": layer.arithmetic_intensity, "bound": layer.bound,
-        "largest_cause": layer.largest_cause, "instructions": layer.instructions,
-        "miss_rate": layer.miss_rate, "live_bytes": layer.live_bytes,
-        "kernels": " ".join(layer.kernels), "alias": int(layer.alias),
-        "assumed": int(layer.assumed),
-    } for layer, lines, known in zip(prediction.layers, ledger.layers, certain, strict=True)]
+    clocks = prediction.bill.clocks() if len(prediction.bill.clocks()) > 1 else ()
+    found = []
+    for row in make_rows(prediction, make_ledger(prediction)):
+        cells: dict[str, Cell] = {}
+        for column in LAYER_COLUMNS:
+            if column.name:
+                cells[column.name] = column.cell(row)
+            if column.name == "cycles":
+                cells |= {f"{clock}_cycles": row.cycles.get(clock, 0) for clock in clocks}
+        found.append(cells)
+    return found
 
 
 def total_rows(prediction: Prediction) -> list[dict[str, Cell]]:

@@ -14,6 +14,7 @@ from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
 from hwmodels.file_cache import read_yaml_once
 from twin.errors import UsageError
+from twin.prediction.layer_columns import LAYER_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +26,7 @@ class Entry:
     term : str
         As the reports write it.
     kind : str
-        "cause", "event", "metric", "idea", "protocol" or "hardware".
+        "cause", "event", "metric", "idea", "protocol", "hardware" or "column".
     text : str
         What it means.
     equation : str or None
@@ -53,7 +54,7 @@ class Entry:
 
 @cache
 def load_glossary() -> Mapping[str, Entry]:
-    """Return every entry by term: those of `glossary.yaml`, then the hardware events.
+    """Return every entry by term: those of `glossary.yaml`, hardware events, columns of layers.
 
     Returns
     -------
@@ -72,6 +73,13 @@ def load_glossary() -> Mapping[str, Entry]:
                 term=event.name, kind="event", see=(event.cause,),
                 text=f"{event.description[0].upper()}{event.description[1:]}. Counted in "
                      f"{event.unit}; its cause is {event.cause}.")
+    for column in LAYER_COLUMNS:
+        if column.means and column.name not in entries:
+            entries[column.name] = Entry(term=column.name, kind="column", text=column.means)
+        elif column.term and column.name not in entries:
+            entry = entries[column.term]
+            entries[column.term] = replace(entry, aliases=tuple(dict.fromkeys(
+                (*entry.aliases, column.name))))
     return MappingProxyType(entries)
 
 

@@ -8,8 +8,10 @@ from made_predictions import make_prediction
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
 from twin.learning.calibrated import predict_calibrated
+from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
-from twin.reports.export import hardware_summary, write_csv_files, write_file
+from twin.reports.export import hardware_summary, layer_rows, write_csv_files, write_file
+from twin.reports.glossary import find_entry
 
 # Columns as the edge-hardware constraint framework documents them.
 FRAMEWORK = {
@@ -19,6 +21,22 @@ FRAMEWORK = {
     "hardware_summary": "estimated_total_bytes,estimated_total_macs,achieved_bandwidth_gbps,"
                         "configured_memory_bandwidth_gbps,bandwidth_utilization,achieved_gmacs",
 }
+
+
+@pytest.mark.parametrize("words", [("kws", "nucleo_l4r5zi"), ("ad", "nucleo_f401re")])
+def test_csv_json_and_glossary_have_the_same_columns_of_layers(words):
+    prediction = predict_calibrated(deploy(*words))
+    flat = [{f"{key.split('_')[0]}_{end}" + (f"_{key.split('_')[-1]}" if end != "level" else ""):
+             interval and interval[end] for key, interval in layer.items() if "interval" in key
+             for end in ("low", "high", "level")} | layer
+            for layer in to_document(prediction)["layers"]]
+    for row, layer in zip(layer_rows(prediction), flat, strict=True):
+        for name, value in row.items():
+            assert find_entry(name), name
+            shown = layer[name]
+            if isinstance(shown, list):
+                shown = (" " if name == "kernels" else "x").join(map(str, shown))
+            assert value == shown or (not value and not shown), name
 
 
 def read(folder, name):

@@ -5,8 +5,8 @@ from rich.console import Console
 
 from calibration.fitting.intervals import Interval
 from twin.prediction.limits import Requirement
-from twin.reports.tables.layout import add_row, new_table
 from twin.reports.tables.limits import requirement_table
+from twin.reports.tables.parts import add_row, new_table
 
 ROWS = (("conv_2d", "12,345,678", "+1,234,567", "perf counter"),
         ("depthwise_conv_2d", "2,345,678", "-234,567", ""))

@@ -8,8 +8,20 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from twin.cli.output import open_drawing, show
-from twin.reports.tables.layout import add_row, natural_width, new_pairs, new_table, spaced
-from twin.reports.tables.parts import ONE_CELL, Column, Group, Page, Table, Text, lines_of
+from twin.reports.tables.parts import (
+    ONE_CELL,
+    Column,
+    Group,
+    Page,
+    Table,
+    Text,
+    add_row,
+    lines_of,
+    natural_width,
+    new_pairs,
+    new_table,
+    spaced,
+)
 
 
 def some_table(**settings):

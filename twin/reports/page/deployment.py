@@ -13,15 +13,14 @@ from hwmodels.quantities import (
     format_share,
     format_size,
     format_time,
-    significant,
 )
 from twin.attribution.views import PublishedView, View
+from twin.prediction.layer_columns import LAYER_COLUMNS, make_rows
 from twin.prediction.ledger import (
     bill_time_us,
     explain_time,
     line_energy_uj,
     make_ledger,
-    share_out,
 )
 from twin.prediction.limits import Requirement
 from twin.prediction.locality import Locality
@@ -220,45 +219,23 @@ def list_requirements(report: Report) -> Table:
         Column(header="chance above", number=True), Column(header="verdict")))
 
 
-_LAYER_COLUMNS = (
-    Column(header="layer", number=True), Column(header="operator"), Column(header="name"),
-    Column(header="output"), Column(header="MACs", number=True),
-    Column(header="ms", number=True, kind="predicted"), Column(header="share", number=True),
-    Column(header="uJ", number=True, kind="predicted"), Column(header="MAC/byte", number=True),
-    Column(header="misses", number=True), Column(header="bound"), Column(header="largest cause"))
+_LAYER_COLUMNS = tuple(one for one in LAYER_COLUMNS if one.page)
 
 
 def list_layers(prediction: Prediction) -> Table:
     """Return a row for each layer, with its own bill folded below it."""
-    shown_ms = share_out([layer.time_us / 1e3 for layer in prediction.layers], 3)
-    rows = [Row(cells=_layer_cells(prediction, layer, ms), details=_layer_bill(prediction, layer))
-            for layer, ms in zip(prediction.layers, shown_ms, strict=True)]
-    total = [Cell(text="")] * len(_LAYER_COLUMNS)
-    total[1] = Cell(text="total")
-    total[4] = Cell(text=f"{prediction.macs:,}")
-    total[5] = Cell(text=f"{sum(shown_ms):,.3f}")
-    total[7] = Cell(text=NOT_KNOWN if prediction.energy_uj is None
-                    else f"{prediction.energy_uj:,.1f}")
+    shown = make_rows(prediction, make_ledger(prediction))
+    rows = [Row(cells=tuple(Cell(
+        text=(one.told or one.text)(row), value=one.take(row) if one.number else None,
+        tone=one.tone) for one in _LAYER_COLUMNS), details=_layer_bill(prediction, row.layer))
+        for row in shown]
+    total = {"operator": "total", "MACs": f"{prediction.macs:,}",
+             "ms": f"{sum(row.time_ms for row in shown):,.3f}",
+             "uJ": NOT_KNOWN if prediction.energy_uj is None else f"{prediction.energy_uj:,.1f}"}
     return Table(name="layer-table", caption="Layers in the order they run", rows=tuple(rows),
-                 columns=_LAYER_COLUMNS, total=tuple(total))
-
-
-def _layer_cells(prediction: Prediction, layer: LayerPrediction, ms: float) -> tuple[Cell, ...]:
-    share = 100 * layer.time_us / prediction.time_us if prediction.time_us else 0.0
-    rate = layer.miss_rate
-    inner = layer.output_shape[1:] if layer.output_shape[:1] == (1,) else layer.output_shape
-    return (
-        Cell(text=str(layer.index), value=layer.index),
-        Cell(text=layer.op + (f" x{layer.repeats}" if layer.repeats > 1 else "")
-             + (" (assumed)" if layer.assumed else "")),
-        Cell(text=layer.name, tone="dim"), Cell(text="x".join(map(str, inner))),
-        Cell(text=f"{layer.macs:,}", value=layer.macs),
-        Cell(text=f"{ms:,.3f}", value=layer.time_us), Cell(text=f"{share:.1f} %", value=share),
-        Cell(text="" if layer.energy_uj is None else f"{layer.energy_uj:,.1f}",
-             value=layer.energy_uj),
-        Cell(text=significant(layer.arithmetic_intensity), value=layer.arithmetic_intensity),
-        Cell(text="" if rate is None else f"{100 * rate:.1f} %", value=rate),
-        Cell(text="alias" if layer.alias else layer.bound), Cell(text=layer.largest_cause))
+                 columns=tuple(Column(header=one.page, number=one.number, kind=one.kind)
+                               for one in _LAYER_COLUMNS),
+                 total=tuple(Cell(text=total.get(one.page, "")) for one in _LAYER_COLUMNS))
 
 
 def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[str, str], ...]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twin.reports.tables.layout import add_row, new_table
-from twin.reports.tables.parts import Table
+from twin.reports.tables.parts import Table, add_row, new_table
 
 if TYPE_CHECKING:
     from twin.network.accuracy import Accuracy

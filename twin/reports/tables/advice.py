@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_energy, format_frequency, format_size, format_time
-from twin.reports.tables.layout import add_row, new_table
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.parts import Content, Group, Text
+from twin.reports.tables.parts import Content, Group, Text, add_row, new_table
 from twin.reports.tables.studies import WORDS, describe_limits, say_idle
 from twin.studies.advice import Advice
 from twin.studies.change import SURE, Change

@@ -16,8 +16,12 @@ from twin.prediction.ledger import (
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.coverage import coverage_pairs
 from twin.reports.tables.header import setup_line
-from twin.reports.tables.layout import (
+from twin.reports.tables.parts import (
     BAR_CELLS,
+    Console,
+    Content,
+    Table,
+    Text,
     add_row,
     draw_bar,
     natural_width,
@@ -25,7 +29,6 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
-from twin.reports.tables.parts import Console, Content, Table, Text
 
 MOST_CAUSES, MOST_LAYERS = 5, 6
 """Rows of each table; the rest is summed in one."""

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 
 from calibration.fitting.overlay import Entry, Learnt, Overlay
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Table, Text
+from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
 
 
 def overlay_table(overlay: Overlay, entry: Entry) -> Content:

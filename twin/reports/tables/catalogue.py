@@ -6,8 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Group, Table, Text
+from twin.reports.tables.parts import (
+    Content,
+    Group,
+    Table,
+    Text,
+    add_row,
+    new_pairs,
+    new_table,
+    spaced,
+)
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board, Cache, Counters, Fact, Memory

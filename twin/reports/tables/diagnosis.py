@@ -10,8 +10,7 @@ from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Group, Text
+from twin.reports.tables.parts import Content, Group, Text, add_row, new_pairs, new_table, spaced
 
 MOST_FAULTS = 6
 FIT = "measured /\npredicted"

@@ -15,9 +15,8 @@ from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
 from twin.prediction.ledger import explain_time
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.parts import Content, Table, Text
+from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
 
 ABSENT = "-"
 """Where one side has no such line; `not known` would claim that it exists."""

@@ -10,8 +10,17 @@ from twin.attribution.predicted import side_of_prediction
 from twin.deployment.costs import EpochPrediction
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.epochs import model_lines
-from twin.reports.tables.layout import add_row, natural_width, new_table, spaced
-from twin.reports.tables.parts import Console, Content, Group, Table, Text
+from twin.reports.tables.parts import (
+    Console,
+    Content,
+    Group,
+    Table,
+    Text,
+    add_row,
+    natural_width,
+    new_table,
+    spaced,
+)
 
 _HEADERS = ("epoch", "type", "operations", "npu cycles", "compute", "pre", "post", "ms", "%",
             "90 % interval", "waits for")

@@ -11,8 +11,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, Side
 from twin.prediction.accelerator.report import Counters
 from twin.prediction.prediction import Prediction
-from twin.reports.tables.layout import spaced
-from twin.reports.tables.parts import Content, Group, Text
+from twin.reports.tables.parts import Content, Group, Text, spaced
 
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
 

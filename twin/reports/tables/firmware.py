@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from twin.image.compile.build import Build
 from twin.image.compile.plan import FIRMWARE
 from twin.image.compile.verification import BoardRun
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Group, Table
+from twin.reports.tables.parts import Content, Group, Table, add_row, new_pairs, new_table, spaced
 
 
 def build_report(build: Build) -> Content:

@@ -7,8 +7,7 @@ from hwmodels.quantities import apportion
 from twin.prediction.ledger import percentages
 from twin.prediction.prediction import Prediction
 from twin.reports.functions import list_costs
-from twin.reports.tables.layout import add_row, natural_width, new_table
-from twin.reports.tables.parts import Console, Table
+from twin.reports.tables.parts import Console, Table, add_row, natural_width, new_table
 
 MOST_ROWS = 15
 NARROW = 28

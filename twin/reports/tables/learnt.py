@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twin.reports.tables.layout import add_row, natural_width, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Console, Content, Table
+from twin.reports.tables.parts import (
+    Console,
+    Content,
+    Table,
+    add_row,
+    natural_width,
+    new_pairs,
+    new_table,
+    spaced,
+)
 from twin.runtimes import Runtime
 from twin.runtimes.counted.learnt import Learnt, LearntKernel, Series
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number, significant
 from twin.prediction.limits import Requirement
-from twin.reports.tables.layout import add_row, new_table
-from twin.reports.tables.parts import Table
+from twin.reports.tables.parts import Table, add_row, new_table
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval

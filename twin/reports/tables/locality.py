@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from hwmodels.quantities import format_frequency, format_size, format_time, significant
 from twin.prediction.locality import LayerLocality, Locality
 from twin.prediction.replacement import ReplacementRange
-from twin.reports.tables.layout import (
+from twin.reports.tables.parts import (
+    Console,
+    Content,
+    Table,
+    Text,
     add_row,
     draw_bar,
     natural_width,
@@ -15,7 +19,6 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
-from twin.reports.tables.parts import Console, Content, Table, Text
 from twin.studies.caches import SweepPoint
 
 WORRYING = 0.10

@@ -11,8 +11,7 @@ from calibration.measurement.quality import GOAL_TAIL
 from calibration.virtual_board import VirtualBoard
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Table
+from twin.reports.tables.parts import Content, Table, add_row, new_pairs, new_table, spaced
 
 _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}
 _BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",

@@ -8,8 +8,7 @@ from calibration.microbench.machine import Machine, MemoryFound
 from calibration.microbench.probes import PowerStep
 from hwmodels.quantities import significant
 from twin.learning.portability.stated import Stated
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Table
+from twin.reports.tables.parts import Content, Table, add_row, new_pairs, new_table, spaced
 
 UNITS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "timer ticks"}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from twin.prediction.operands import ROLES, make_operand_ledger
 from twin.prediction.prediction import Prediction
-from twin.reports.tables.layout import add_row, new_table
-from twin.reports.tables.parts import Table
+from twin.reports.tables.parts import Table, add_row, new_table
 
 
 def operand_table(prediction: Prediction) -> Table:

@@ -9,8 +9,7 @@ from hwmodels.quantities import list_first, significant
 from twin.learning.portability.plan import RUN, Expected, Ranking
 from twin.learning.portability.port import Ported
 from twin.prediction.prediction import Prediction
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Table, Text
+from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
 
 
 def ranking_report(ranking: Ranking) -> Content:

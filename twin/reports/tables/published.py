@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number
 from twin.learning.published import describe_sealed
-from twin.reports.tables.layout import add_row, new_table
-from twin.reports.tables.parts import Content, Group, Text
+from twin.reports.tables.parts import Content, Group, Text, add_row, new_table
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.quantities import (
     format_count,
     format_number,
-    significant,
 )
-from twin.network.operators import OPERATORS
+from twin.prediction.layer_columns import (
+    LAYER_COLUMNS,
+    LayerRow,
+    count_cycles,
+    energy_decimals,
+    make_rows,
+    show_energies,
+)
 from twin.prediction.ledger import (
     Ledger,
     cycles_by_clock,
@@ -24,10 +29,15 @@ from twin.prediction.ledger import (
     percentages,
     share_out,
 )
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.prediction.prediction import Prediction
 from twin.reports.tables.header import clock_label, header_pairs, setup_line
-from twin.reports.tables.layout import (
+from twin.reports.tables.parts import (
     BAR_CELLS,
+    Console,
+    Content,
+    Group,
+    Table,
+    Text,
     add_row,
     draw_bar,
     natural_width,
@@ -35,25 +45,9 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
-from twin.reports.tables.parts import Console, Content, Group, Table, Text
-
-LONGEST = 20
-"""Characters of a function's name there."""
 
 _DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch")
 """Columns given up, in this order, when even the narrow table does not fit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """A layer with its numbers as shown."""
-
-    layer: LayerPrediction
-    cycles: Mapping[str, int]
-    time_ms: float
-    energy: str
-    percent: float
-    cumulative: float
 
 
 def report(prediction: Prediction, console: Console) -> Content:
@@ -78,7 +72,7 @@ def report(prediction: Prediction, console: Console) -> Content:
 
 def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> Content:
     """Return one row per layer, as wide as the console allows, with notes on what is marked."""
-    rows = _make_rows(prediction, ledger)
+    rows = make_rows(prediction, ledger)
     dropped: list[str] = []
     table = _layer_table(rows, prediction, _with_epochs(_WIDE, prediction))
     if natural_width(table) > console.width:
@@ -116,7 +110,7 @@ def _bill_table(prediction: Prediction, ledger: Ledger, console: Console, cells:
              for clock, cause in lines]
     shares = percentages(times, decimals=1)
     shown_ms = share_out([time / 1e3 for time in times], 3)
-    energies = _shown_energies([line_energy_uj(prediction.bill, clock, cause)
+    energies = show_energies([line_energy_uj(prediction.bill, clock, cause)
                                 for clock, cause in lines], prediction.energy_uj)
     table = new_table(("bill", "cause", "cycles", *(["clock"] if len(clocks) > 1 else []), "ms",
                        "%", "uJ", ""), ("cycles", "ms", "%", "uJ"))
@@ -131,67 +125,18 @@ def _bill_table(prediction: Prediction, ledger: Ledger, console: Console, cells:
     total = " + ".join(f"{count:,}" for count in cycles_by_clock(lines).values())
     add_row(table, ("total", "", total, *(["all"] if len(clocks) > 1 else []),
                     f"{math.fsum(shown_ms):,.3f}", f"{math.fsum(shares):.1f}",
-                    format_number(prediction.energy_uj, _energy_decimals(prediction.energy_uj)),
+                    format_number(prediction.energy_uj, energy_decimals(prediction.energy_uj)),
                     ""), style="bold")
     return table
 
 
-def _make_rows(prediction: Prediction, ledger: Ledger) -> list[_Row]:
-    times = [layer.time_us for layer in prediction.layers]
-    shown_ms = share_out([time / 1e3 for time in times], 3)
-    shares = percentages(times, decimals=1)
-    energies = _shown_energies([layer.energy_uj for layer in prediction.layers],
-                               prediction.energy_uj)
-    rows = []
-    for position, layer in enumerate(prediction.layers):
-        counted = cycles_by_clock(ledger.layers[position])
-        rows.append(_Row(
-            layer=layer, cycles=counted, time_ms=shown_ms[position],
-            energy=energies[position], percent=shares[position],
-            cumulative=math.fsum(shares[:position + 1])))
-    return rows
+_Column = tuple[str, bool, Callable[[LayerRow], str]]
+"""Header, whether it holds numbers, and the cell of a row."""
 
+_WIDE: list[_Column] = [(one.header, one.number, one.text) for one in LAYER_COLUMNS if one.header]
 
-_Column = tuple[str, bool, Callable[[_Row], str]]
-
-_WIDE: tuple[_Column, ...] = (
-    ("layer", True, lambda row: str(row.layer.index)),
-    ("op", False, lambda row: row.layer.label + _marks(row.layer)),
-    ("output", False, lambda row: _shape(row.layer.output_shape)),
-    ("MACs", True, lambda row: f"{row.layer.macs:,}"),
-    ("bytes moved", True, lambda row: f"{row.layer.bytes_moved:,}"),
-    ("cycles", True, lambda row: _count_cycles(row, row.layer.clock)),
-    ("ms", True, lambda row: f"{row.time_ms:,.3f}"),
-    ("%", True, lambda row: f"{row.percent:.1f}"),
-    ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
-    ("uJ", True, lambda row: row.energy),
-    ("MAC/B", True, lambda row: significant(row.layer.arithmetic_intensity)),
-    ("bound", False, lambda row: "alias" if row.layer.alias else row.layer.bound),
-    ("largest cause", False, lambda row: str(row.layer.largest_cause)),
-)
-
-_NARROW: tuple[_Column, ...] = (
-    ("", True, lambda row: str(row.layer.index)),
-    ("op", False, lambda row: _shorten(row.layer) + _marks(row.layer)),
-    ("output", False, lambda row: _shape(row.layer.output_shape)),
-    ("MACs", True, lambda row: format_count(row.layer.macs)),
-    ("bytes", True, lambda row: format_count(row.layer.bytes_moved)),
-    ("cycles", True, lambda row: _count_cycles(row, row.layer.clock)),
-    ("ms", True, lambda row: f"{row.time_ms:,.3f}"),
-    ("%", True, lambda row: f"{row.percent:.1f}"),
-    ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
-    ("uJ", True, lambda row: row.energy),
-    ("MAC/B", True, lambda row: significant(row.layer.arithmetic_intensity, 2)),
-    ("bound", False, lambda row: "alias" if row.layer.alias else row.layer.bound),
-    ("largest", False, lambda row: str(row.layer.largest_cause)),
-)
-
-
-def _shorten(layer: LayerPrediction) -> str:
-    """Return what a row is called where the terminal is narrow."""
-    short = OPERATORS[layer.label].short if OPERATORS.is_ours(layer.label) else ""
-    name = short or layer.label
-    return name if len(name) <= LONGEST or not layer.called else f"{name[:LONGEST - 3]}..."
+_NARROW: list[_Column] = [(one.narrow, one.number, one.short or one.text)
+                          for one in LAYER_COLUMNS if one.header]
 
 
 def _called(columns: Sequence[_Column], prediction: Prediction) -> list[_Column]:
@@ -209,18 +154,14 @@ def _with_epochs(columns: Sequence[_Column], prediction: Prediction) -> list[_Co
         return columns
     place = [header for header, _, _ in columns].index("cycles")
     counted: list[_Column] = [
-        (f"{clock_label(prediction, clock)} cycles", True, partial(_count_cycles, clock=clock))
+        (f"{clock_label(prediction, clock)} cycles", True, partial(count_cycles, clock=clock))
         for clock in prediction.bill.clocks()]
     epochs: _Column = ("epoch", False, lambda row: " ".join(
         name.removeprefix("epoch_") for name in row.layer.epochs))
     return [*columns[:place], epochs, *counted, *columns[place + 1:]]
 
 
-def _count_cycles(row: _Row, clock: str) -> str:
-    return f"{row.cycles.get(clock, 0):,}"
-
-
-def _layer_table(rows: Sequence[_Row], prediction: Prediction,
+def _layer_table(rows: Sequence[LayerRow], prediction: Prediction,
                  columns: Sequence[_Column]) -> Table:
     table = new_table([column[0] for column in columns],
                       [column[0] for column in columns if column[1]])
@@ -231,7 +172,7 @@ def _layer_table(rows: Sequence[_Row], prediction: Prediction,
     total = {
         "op": "total", "function": "total", "ms": f"{math.fsum(row.time_ms for row in rows):,.3f}",
         "MACs": _total_macs(rows, columns), "%": f"{rows[-1].cumulative:.1f}" if rows else "0.0",
-        "uJ": format_number(prediction.energy_uj, _energy_decimals(prediction.energy_uj)),
+        "uJ": format_number(prediction.energy_uj, energy_decimals(prediction.energy_uj)),
     }
     for header in (header for header, _, _ in columns if header.endswith("cycles")):
         clock = header.removesuffix("cycles").strip().removesuffix(" core") or prediction.clock
@@ -240,33 +181,6 @@ def _layer_table(rows: Sequence[_Row], prediction: Prediction,
     return table
 
 
-def _total_macs(rows: Sequence[_Row], columns: Sequence[_Column]) -> str:
+def _total_macs(rows: Sequence[LayerRow], columns: Sequence[_Column]) -> str:
     macs = sum(row.layer.macs for row in rows)
     return f"{macs:,}" if columns[0][0] else format_count(macs)
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    """Write a shape without its batch of one."""
-    inner = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
-    return "x".join(str(extent) for extent in inner)
-
-
-def _marks(layer: LayerPrediction) -> str:
-    """Say how often a layer of a loop runs, and whether its cost is assumed."""
-    turns = f" x{layer.repeats}" if layer.repeats > 1 else ""
-    return f"{turns} *" if layer.assumed else turns
-
-
-def _shown_energies(energies_uj: Sequence[float | None], total_uj: float | None) -> list[str]:
-    decimals = _energy_decimals(total_uj)
-    known = [energy for energy in energies_uj if energy is not None]
-    if len(known) < len(energies_uj):
-        return [format_number(energy, decimals) for energy in energies_uj]
-    return [format_number(energy, decimals) for energy in share_out(known, decimals)]
-
-
-def _energy_decimals(total_uj: float | None) -> int:
-    """Digits after the point so that the total has about four that count."""
-    if not total_uj:
-        return 3
-    return min(6, max(1, 3 - math.floor(math.log10(total_uj))))

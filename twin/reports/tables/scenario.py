@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_frequency, format_time
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Table
+from twin.reports.tables.parts import Content, Table, add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
     from twin.studies.scenario.outcome import Outcome

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from twin.attribution.series import Series
-from twin.reports.tables.layout import add_row, new_table, spaced
-from twin.reports.tables.parts import Content, Text
+from twin.reports.tables.parts import Content, Text, add_row, new_table, spaced
 
 
 def series_report(series: Series) -> Content:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Table, Text
+from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
 from twin.sessions.agreement import Agreement, Comparison
 from twin.sessions.session import Session
 

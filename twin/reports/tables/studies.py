@@ -14,10 +14,9 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
-from twin.reports.tables.layout import natural_width
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Column as SheetColumn
-from twin.reports.tables.parts import Console, Content, Group, Text
+from twin.reports.tables.parts import Console, Content, Group, Text, natural_width
 from twin.reports.tables.parts import Table as Sheet
 from twin.studies.limits import Limits
 from twin.studies.pareto import network_of

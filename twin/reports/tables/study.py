@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Console, Content, Group, Text
+from twin.reports.tables.parts import (
+    Console,
+    Content,
+    Group,
+    Text,
+    add_row,
+    new_pairs,
+    new_table,
+    spaced,
+)
 from twin.reports.tables.parts import Table as Sheet
 from twin.reports.tables.studies import sweep_report
 from twin.studies.results import Table

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content, Group, Text
+from twin.reports.tables.parts import Content, Group, Text, add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
     from twin.deployment.transformations import Transformation

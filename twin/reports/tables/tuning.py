@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number, format_size
-from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
-from twin.reports.tables.parts import Content
+from twin.reports.tables.parts import Content, add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
     from twin.studies.tune import Tuning
