@@ -19,8 +19,8 @@ from twin.live.pool import Pool
 from twin.live.state import GONE, MOST_CHANGES, State, check_names, is_upload, tell_invalid
 from twin.live.uploads import LARGEST_BYTES, SUFFIXES, Uploads
 from twin.network import zoo
-from twin.reports.figures.palette import CAUSE_STYLES
 from twin.reports.glossary import load_glossary
+from twin.reports.palette import CAUSE_STYLES
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -21,6 +21,9 @@ from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import is_alias
 
+WORRYING = 0.10
+"""Miss rate from which a layer is called bound by its cache."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerLocality:

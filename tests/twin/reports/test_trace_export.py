@@ -11,9 +11,11 @@ from twin.deployment.deployment import deploy
 from twin.errors import UsageError
 from twin.prediction.accelerator.timeline import list_spans, sample_bandwidth
 from twin.prediction.prediction import predict
+from twin.reports.bars import chart_epochs
 from twin.reports.figures.canvas import save_figure
 from twin.reports.figures.epoch_timeline import draw_timeline_figure
-from twin.reports.page.accelerated import draw_epoch_bills, list_epochs
+from twin.reports.page.accelerated import list_epochs
+from twin.reports.page.bars import plot_bars
 from twin.reports.trace import check_trace, make_trace, write_trace
 
 
@@ -26,7 +28,7 @@ def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction):
     """Twelve of them, from 1 as the compiler counts, whatever place they have in a list."""
     numbers = [epoch.name.rpartition("_")[2] for epoch in prediction.epochs]
     assert numbers == [str(place) for place in range(1, 13)]
-    plot = draw_epoch_bills(prediction)
+    plot = plot_bars(chart_epochs(prediction))
     assert plot.traces and all(list(trace["x"]) == numbers for trace in plot.traces)
     assert plot.layout["xaxis"]["type"] == "category"
     ticks = {text.get_text().rstrip("sh") for axes in draw_timeline_figure(prediction).axes

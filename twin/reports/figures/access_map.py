@@ -9,7 +9,7 @@ import numpy as np
 from hwmodels.quantities import format_count
 from twin.reports.figures.cache_layers import describe_caches
 from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
-from twin.reports.figures.palette import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, WINE
+from twin.reports.palette import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, WINE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from twin.reports.figures.canvas import (
     rule_values,
     write_legend,
 )
-from twin.reports.figures.palette import INK, ORANGE, SKY, VERMILION, fill
+from twin.reports.palette import INK, ORANGE, SKY, VERMILION, fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.difference import Difference, Row
 from twin.attribution.epochs import EpochReport
+from twin.reports.bars import LESS, MORE, UNEXPLAINED, BarChart, chain_steps
+from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
-from twin.reports.figures.palette import BLUE, DARK_GREY, GREEN, GREY, INK, VERMILION, fill
+from twin.reports.palette import BLUE, DARK_GREY, GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 
 ROW_IN = 0.42
 """Height of one pair of bars with its gap, in inches."""
-
-WHOLE, MORE, LESS = fill(INK), fill(VERMILION), fill(GREEN, "\\\\\\\\")
-UNEXPLAINED = fill(DARK_GREY, "////")
 
 MOST_ROWS = 100
 """Pairs of one picture; of more the largest are drawn."""
@@ -112,15 +111,17 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison], 
 def draw_attribution(difference: Difference) -> Figure:
     """Return the sheet: the main account's waterfall from first to second, above its parts."""
     account, first, second = difference.main, difference.first, difference.second
-    steps = _steps(account.total, second.kind)
+    way = _chart_way(account.total, account.unit, second.kind)
     pairs = [Pair(label=row.label[:36], first=row.first, second=row.second)
              for row in account.rows]
-    height = 1.6 + 0.3 * len(steps) + ROW_IN * len(pairs)
+    height = 1.6 + 0.3 * len(way.rows) + ROW_IN * len(pairs)
     with new_sheet(8.5, height, f"Predicted to {second.kind}: {account.quantity}",
                    f"{first.model} on {first.board} · {first.runtime} predicted · "
                    f"{second.runtime} {second.kind}") as figure:
-        above, below = figure.subplots(2, 1, height_ratios=(len(steps) + 2, len(pairs) + 2))
-        _draw_waterfall(above, steps, account.unit)
+        above, below = figure.subplots(2, 1, height_ratios=(len(way.rows) + 2, len(pairs) + 2))
+        draw_bars(way, above, title="one inference")
+        above.xaxis.set_major_formatter("{x:,.0f}")
+        above.locator_params(axis="x", nbins=6)
         draw_pairs(below, account.unit, pairs, beside=second.kind)
         below.xaxis.set_major_formatter("{x:,.0f}")
         write_legend(figure)
@@ -200,32 +201,13 @@ def _epoch_panels(report: EpochReport) -> Panels:
     return [(name, pairs) for name, pairs in panels if pairs]
 
 
-def _steps(total: Row, kind: str) -> list[tuple[str, int, int]]:
-    """Bars: label, start and end."""
-    found, level = [("predicted", 0, total.first)], total.first
-    moves = [(line.label, line.gap) for line in total.lines if line.gap]
-    for label, move in [*moves, ("unexplained", total.unexplained)]:
-        if move:
-            short = label if len(label) <= 44 else f"{label[:41]}..."
-            found.append((short, level, level + move))
-            level += move
-    return [*found, (kind, 0, total.second)]
-
-
-def _draw_waterfall(axes: Axes, steps: list[tuple[str, int, int]], unit: str) -> None:
-    whole = max(max(start, end) for _, start, end in steps) or 1
-    for place, (label, start, end) in enumerate(steps):
-        ends = place in (0, len(steps) - 1)
-        look = WHOLE if ends else UNEXPLAINED if label == "unexplained" else (
-            MORE if end > start else LESS)
-        axes.barh(place, end - start, left=start, height=0.7, **look)
-        text = f"{end:,}" if ends else f"{end - start:+,}"
-        axes.text(max(start, end) + 0.01 * whole, place, text, va="center", fontsize=8)
-    axes.set_yticks(range(len(steps)), [label for label, _, _ in steps])
-    axes.set_ylim(len(steps) - 0.4, -0.6)
-    axes.set_xlim(min(0, min(min(start, end) for _, start, end in steps)), 1.2 * whole)
-    axes.set_title("one inference")
-    axes.set_xlabel(unit)
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.locator_params(axis="x", nbins=6)
-    rule_values(axes)
+def _chart_way(total: Row, unit: str, kind: str) -> BarChart:
+    """Describe the way from a predicted total to that beside it."""
+    moves = [(label if len(label) <= 44 else f"{label[:41]}...", move) for label, move in (
+        *((line.label, line.gap) for line in total.lines), ("unexplained", total.unexplained))
+        if move]
+    rows, bars = chain_steps(
+        total.first, moves, total.second, ends=("predicted", kind), write=lambda one: f"{one:,.0f}",
+        look=lambda name, move: UNEXPLAINED if name == "unexplained" else MORE if move > 0
+        else LESS)
+    return BarChart(rows=rows, bars=bars, axis=unit)

@@ -10,7 +10,7 @@ from hwmodels.bus.bursts import TARGET
 from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
 from hwmodels.quantities import format_count, format_frequency, format_share
 from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
-from twin.reports.figures.palette import DARK_GREY, VERMILION, fill_series
+from twin.reports.palette import DARK_GREY, VERMILION, fill_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hwmodels.quantities import format_share, format_size
 from twin.reports.figures.cache_layers import describe_caches
 from twin.reports.figures.canvas import label_plainly, new_sheet, rule_values
-from twin.reports.figures.palette import VERMILION, line_series
+from twin.reports.palette import VERMILION, line_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

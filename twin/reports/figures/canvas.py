@@ -14,7 +14,7 @@ from hwmodels.errors import check_extra, escape, extra_missing
 from hwmodels.quantities import format_frequency
 from twin.errors import UsageError
 from twin.reports.export import write_file
-from twin.reports.figures.palette import DARK_GREY, INK
+from twin.reports.palette import DARK_GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
 from twin.prediction.ledger import bill_time_us
+from twin.reports.bars import LESS, MORE, BarChart, chain_steps
+from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
     new_sheet,
@@ -15,17 +17,15 @@ from twin.reports.figures.canvas import (
     save_figure,
     write_legend,
 )
-from twin.reports.figures.palette import (
+from twin.reports.figures.sheet import is_folder
+from twin.reports.palette import (
     BLUE,
     DARK_GREY,
-    GREEN,
     INK,
     ORANGE,
-    VERMILION,
     bar_style,
     fill,
 )
-from twin.reports.figures.sheet import is_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,27 +100,12 @@ def draw_moves(before: Prediction, after: Prediction, axes: Axes) -> None:
     """Draw the way from the time before to that after, a step for each cause that moved."""
     moves = sorted(((cause, second - first) for cause, first, second in _moved(before, after)
                     if second != first), key=lambda move: move[1])
-    level = before.time_us / 1e3
-    rows = [("before", 0.0, level)]
-    for cause, move in moves:
-        rows.append((cause, level, level + move))
-        level += move
-    rows.append(("after", 0.0, after.time_us / 1e3))
-    whole = max(max(start, end) for _, start, end in rows)
-    for place, (_, start, end) in enumerate(rows):
-        ends = place in (0, len(rows) - 1)
-        look = fill(INK) if ends else fill(GREEN, "\\\\\\\\") if end < start else fill(VERMILION)
-        axes.barh(place, end - start, left=start, height=0.7, **look)
-        axes.text(max(start, end) + 0.01 * whole, place,
-                  f"{end:,.3f}" if ends else f"{end - start:+,.3f}", va="center", fontsize=7)
-    axes.bar(0, 0, label="less time", **fill(GREEN, "\\\\\\\\"))
-    axes.bar(0, 0, label="more time", **fill(VERMILION))
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(0, 1.2 * whole)
-    axes.set_xlabel("time, ms")
-    axes.set_title("the way between")
-    rule_values(axes)
+    rows, bars = chain_steps(before.time_us / 1e3, moves, after.time_us / 1e3,
+                             ends=("before", "after"), write=lambda ms: f"{ms:,.3f}")
+    draw_bars(BarChart(rows=rows, bars=bars, axis="time, ms"), axes, points=7,
+              title="the way between")
+    axes.bar(0, 0, label="less time", **fill(*LESS))
+    axes.bar(0, 0, label="more time", **fill(*MORE))
 
 
 def draw_configurations_figure(named: Named) -> Figure:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
-from twin.reports.figures.palette import DARK_GREY, INK, VERMILION, fill_series, line_series
+from twin.reports.palette import DARK_GREY, INK, VERMILION, fill_series, line_series
 from twin.reports.tables.studies import name_network
 from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
 from twin.prediction.accelerator.timeline import (
-    HOST,
-    ROW_KINDS,
     Span,
     list_spans,
     sample_bandwidth,
 )
-from twin.prediction.ledger import bill_time_us
+from twin.reports.bars import chart_epochs, chart_spans, list_rows
+from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
     new_sheet,
     rule_values,
     write_legend,
 )
-from twin.reports.figures.palette import (
-    DARK_GREY,
-    GREY,
-    bar_style,
-    fill,
-    fill_series,
-    line_series,
-)
+from twin.reports.palette import SERIES, line_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +27,6 @@ if TYPE_CHECKING:
 
     from twin.prediction.prediction import Prediction
 
-_HOST, _UNIT = fill(DARK_GREY), fill(GREY)
 _DETAILED = 12
 """Epochs up to which each step is drawn; more are drawn as one bar per engine and epoch."""
 
@@ -43,12 +35,12 @@ def draw_timeline_figure(prediction: Prediction) -> Figure:
     """Return the sheet: Gantt, bandwidth and bill over the epochs of an inference."""
     detailed = len(prediction.epochs) <= _DETAILED
     spans = list_spans(prediction, steps=detailed)
-    rows = _rows(spans)
+    rows = list_rows(spans)
     with new_sheet(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.epochs)} epochs in "
                    f"{format_time(prediction.time_us)}", describe_deployment(prediction)) as figure:
         gantt, bandwidth, bill = figure.subplots(
             3, 1, height_ratios=(0.22 * len(rows) + 1, 2.0, 2.5))
-        draw_gantt(spans, gantt)
+        draw_gantt(prediction, spans, gantt)
         draw_bandwidth(prediction, bandwidth)
         draw_epoch_bills(prediction, bill)
         bandwidth.sharex(gantt)
@@ -57,30 +49,12 @@ def draw_timeline_figure(prediction: Prediction) -> Figure:
     return figure
 
 
-def draw_gantt(spans: tuple[Span, ...], axes: Axes) -> None:
-    """Draw a bar where a host phase, unit or stream engine is busy.
-
-    Parameters
-    ----------
-    spans : tuple of Span
-        From `twin.prediction.accelerator.timeline.list_spans`.
-    axes : Axes
-        Where; time in microseconds along it.
-    """
-    rows = _rows(spans)
-    pools = _number_pools(spans)
-    for place, row in enumerate(rows):
-        for pool in dict.fromkeys(span.pool for span in spans if span.row == row):
-            look = fill_series(pools[pool]) if pool else _HOST if row == HOST else _UNIT
-            told = f"stream engine on {pool}" if pool else "host" if row == HOST else "a unit"
-            axes.broken_barh(
-                [(span.start_us, span.end_us - span.start_us) for span in spans
-                 if span.row == row and span.pool == pool],
-                (place - 0.4, 0.8), label=told, **look | {"linewidth": 0.0})
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_title("busy over time")
-    rule_values(axes)
+def draw_gantt(prediction: Prediction, spans: tuple[Span, ...], axes: Axes) -> None:
+    """Draw a bar where a host phase, unit or stream engine is busy, in microseconds."""
+    looks = [(colour, hatch) for colour, _, _, hatch in SERIES]
+    chart = chart_spans(prediction, spans, looks)
+    draw_bars(replace(chart, scale=1.0, axis=""), axes, thick=0.8, linewidth=0.0,
+              title="busy over time")
 
 
 def draw_bandwidth(prediction: Prediction, axes: Axes) -> None:
@@ -100,28 +74,12 @@ def draw_bandwidth(prediction: Prediction, axes: Axes) -> None:
 
 def draw_epoch_bills(prediction: Prediction, axes: Axes) -> None:
     """Draw one bar per epoch, stacked by cause, host and NPU cycles as time."""
-    places = range(len(prediction.epochs))
-    tops = [0.0] * len(prediction.epochs)
-    for cause in prediction.bill.causes():
-        heights = [bill_time_us(prediction, epoch.bill, cause) for epoch in prediction.epochs]
-        if any(heights):
-            axes.bar(places, heights, bottom=tops, width=0.86, label=cause, **bar_style(cause))
-            tops = [top + height for top, height in zip(tops, heights, strict=True)]
-    axes.set_xlabel("epoch, s: in software, h: host steps the engines")
-    axes.set_ylabel("time, us")
     marks = {"sw": "s", "hybrid": "h"}
-    step = max(1, len(prediction.epochs) // 60)
-    labels = [f"{epoch.number}{marks.get(epoch.kind, '')}" for epoch in prediction.epochs]
-    axes.set_xticks(list(places)[::step], labels[::step])
-    axes.set_xlim(-0.8, len(prediction.epochs) - 0.2)
-    axes.set_title("bill by epoch")
-    rule_values(axes, along="y")
-
-
-def _rows(spans: tuple[Span, ...]) -> list[str]:
-    """Host, then units, then engines."""
-    kinds = {span.row: span.kind for span in spans}
-    return sorted(kinds, key=lambda row: (ROW_KINDS.index(kinds[row]), row))
+    draw_bars(replace(
+        chart_epochs(prediction), scale=1.0, axis="time, us",
+        across="epoch, s: in software, h: host steps the engines",
+        rows=tuple(f"{epoch.number}{marks.get(epoch.kind, '')}" for epoch in prediction.epochs)),
+        axes, thick=0.86, title="bill by epoch")
 
 
 def _number_pools(spans: tuple[Span, ...]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from twin.reports.figures.canvas import (
     write_legend,
 )
 from twin.reports.figures.layers import ROW_IN
-from twin.reports.figures.palette import BLUE, DARK_GREY, VERMILION
+from twin.reports.palette import BLUE, DARK_GREY, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

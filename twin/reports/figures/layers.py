@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
 from twin.prediction.ledger import cause_energies_uj, cause_times_us, percentages
-from twin.reports.figures.canvas import (
-    describe_deployment,
-    new_sheet,
-    rule_values,
-    write_legend,
-)
-from twin.reports.figures.palette import bar_style
+from twin.reports.bars import WHOLE, Bar, BarChart, stack_causes
+from twin.reports.figures.bars import draw_bars
+from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,28 +52,19 @@ def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> N
     quantity : str
         "time" or "energy".
     """
-    rows = range(len(prediction.layers))
-    ends = [0.0] * len(prediction.layers)
-    scale = 1e3 if quantity == "time" else 1.0
-    amounts = [cause_times_us(prediction, layer.bill) if quantity == "time" else
-               cause_energies_uj(layer.bill) for layer in prediction.layers]
-    for cause in prediction.bill.causes():
-        widths = [part.get(cause, 0.0) / scale for part in amounts]
-        if any(widths):
-            axes.barh(rows, widths, left=ends, height=0.78, label=cause, **bar_style(cause))
-            ends = [end + width for end, width in zip(ends, widths, strict=True)]
-    longest = max(ends, default=0.0) or 1.0
-    shares = percentages(ends, decimals=1)
-    for row, (end, share) in enumerate(zip(ends, shares, strict=True)):
-        axes.text(end + 0.008 * longest, row, f"{share:.1f} %", va="center", fontsize=7)
-    axes.set_yticks(rows, [layer.tick + (" *" if layer.assumed else "")
-                           for layer in prediction.layers])
-    axes.set_ylim(len(prediction.layers) - 0.4, -0.6)
-    axes.set_xlim(0, 1.1 * longest)
-    axes.set_xlabel(("time, ms" if quantity == "time" else "energy, uJ") + ("    * assumed" if any(
-        layer.assumed for layer in prediction.layers) else ""))
-    axes.set_title(f"{quantity} per layer, by cause")
-    rule_values(axes)
+    layers, is_time = prediction.layers, quantity == "time"
+    amounts = [cause_times_us(prediction, layer.bill) if is_time else
+               cause_energies_uj(layer.bill) for layer in layers]
+    whole = [math.fsum(one.values()) for one in amounts]
+    assumed = "    * assumed" if any(layer.assumed for layer in layers) else ""
+    chart = BarChart(
+        rows=tuple(layer.tick + (" *" if layer.assumed else "") for layer in layers),
+        axis=("time, ms" if is_time else "energy, uJ") + assumed, scale=1e3 if is_time else 1.0,
+        bars=(*stack_causes(amounts, prediction.bill.causes(), lambda row, cause, amount: ""), *(
+            Bar(row=row, start=end, length=0.0, look=WHOLE, text=f"{share:.1f} %")
+            for row, (end, share) in enumerate(zip(whole, percentages(whole, 1), strict=True)))))
+    draw_bars(chart, axes, room=1.1, points=7, thick=0.78,
+              title=f"{quantity} per layer, by cause")
     sheet = axes.get_figure(root=False)
     if sheet is not None and prediction.bill.causes():
         write_legend(sheet)  # type: ignore[arg-type]

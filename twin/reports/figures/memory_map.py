@@ -11,7 +11,7 @@ from twin.reports.figures.canvas import (
     rule_values,
     write_legend,
 )
-from twin.reports.figures.palette import DARK_GREY, VERMILION, fill_series
+from twin.reports.palette import DARK_GREY, VERMILION, fill_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

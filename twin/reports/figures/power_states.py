@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
 from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
-from twin.reports.figures.palette import DARK_GREY, VERMILION, fill_series
+from twin.reports.palette import DARK_GREY, VERMILION, fill_series
 from twin.studies.scenario.simulation import STATES, Span
 
 if TYPE_CHECKING:

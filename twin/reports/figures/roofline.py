@@ -21,7 +21,7 @@ from twin.reports.figures.canvas import (
     place_labels,
     write_legend,
 )
-from twin.reports.figures.palette import DARK_GREY, INK, ORANGE, PURPLE, VERMILION, bar_style
+from twin.reports.palette import DARK_GREY, INK, ORANGE, PURPLE, VERMILION, bar_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,8 @@ from twin.reports.figures.canvas import (
     write_legend,
 )
 from twin.reports.figures.dashboard import PANELS, draw_dashboard_figure, draw_radar_figure
-from twin.reports.figures.palette import (
+from twin.reports.figures.sheet import is_folder
+from twin.reports.palette import (
     BLUE,
     DARK_GREY,
     LIGHT_GREY,
@@ -26,7 +27,6 @@ from twin.reports.figures.palette import (
     VERMILION,
     line_series,
 )
-from twin.reports.figures.sheet import is_folder
 from twin.reports.tables.studies import name_network
 from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table

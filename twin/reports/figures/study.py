@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twin.reports.figures.canvas import new_sheet, write_legend
-from twin.reports.figures.palette import BLUE, DARK_GREY, GREY, ORANGE, fill, line_series
+from twin.reports.palette import BLUE, DARK_GREY, GREY, ORANGE, fill, line_series
 from twin.studies.results import Table
 from twin.studies.study.findings import WORDS, find_baseline, list_effects
 from twin.studies.study.study import Finding, Study

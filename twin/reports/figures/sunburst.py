@@ -10,7 +10,7 @@ from hwmodels.counts import CAUSE_GROUPS, Bill
 from hwmodels.quantities import format_energy, format_time
 from twin.prediction.ledger import cause_energies_uj, cause_times_us
 from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
-from twin.reports.figures.palette import DARK_GREY, bar_style, fill, fill_series
+from twin.reports.palette import DARK_GREY, bar_style, fill, fill_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -12,10 +13,12 @@ from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
 from twin.attribution.views import PublishedView, View
 from twin.learning.published import Comparison, describe_sealed
+from twin.reports.bars import BarChart, chain_steps
 from twin.reports.page.axes import error_bars
+from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
-from twin.reports.page.styles import INK, KIND_STYLES, hatches, kind_marker
+from twin.reports.page.styles import INK, KIND_STYLES, kind_marker
 
 MOST_FAULTS, MOST_LIKELY = 10, 0.99
 """Faults that are listed: the likeliest, until they make up so much or are so many."""
@@ -153,28 +156,21 @@ def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
     rest = total.gap - total.unexplained - sum(gap for _, gap in steps)
     steps += [(name, gap) for name, gap in (("other causes", rest),
                                             ("unexplained", total.unexplained)) if gap]
-    bars: list[Mapping[str, Any]] = [_bar(kinds[0], 0, total.first, kind_marker(kinds[0]))]
-    at = total.first
-    for label, gap in steps:
-        colour, hatch = ("#B34700", "/") if gap > 0 else ("#2A7F62", "\\")
-        bars.append(_bar(plain(label), at, gap, {"color": colour, "pattern": hatches(hatch)}))
-        at += gap
-    bars.append(_bar(kinds[1], 0, total.second, kind_marker(kinds[1])))
-    order = [str(bar["y"][0]) for bar in bars]
-    return Plot(
-        name="gap", title=f"From {kinds[0]} to {kinds[1]}, cause by cause",
-        told=("Bars to the right cost more afterwards, bars to the left less." if kinds[0].endswith(
+    looks = [(marker["color"], marker["pattern"]["shape"]) for marker in map(kind_marker, kinds)]
+    rows, bars = chain_steps(
+        total.first, steps, total.second, ends=kinds, write=lambda one: f"{one:,.0f}",
+        looks=(looks[0], looks[1]),
+        look=lambda name, gap: ("#B34700", "/") if gap > 0 else ("#2A7F62", "\\"))
+    return plot_bars(BarChart(
+        rows=rows, axis=account.unit, name="gap",
+        title=f"From {kinds[0]} to {kinds[1]}, cause by cause",
+        told="Bars to the right cost more afterwards, bars to the left less." if kinds[0].endswith(
             "before") else "Bars to the right are time the prediction lacks, bars to the left what "
-            "it has too much of; what no counter tells is unexplained."), traces=tuple(bars),
-        height_px=80 + 28 * len(order), layout={
-            "barmode": "overlay", "showlegend": False,
-            "xaxis": {"title": {"text": account.unit}, "tickformat": "~s"},
-            "yaxis": {"autorange": "reversed", "categoryorder": "array", "categoryarray": order}})
-
-
-def _bar(label: str, start: int, length: int, marker: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"type": "bar", "orientation": "h", "y": [label], "x": [length], "base": [start],
-            "marker": marker, "hoverinfo": "text", "hovertext": [f"{label}<br>{length:+,}"]}
+            "it has too much of; what no counter tells is unexplained.",
+        bars=tuple(replace(bar, text="", hover=f"{rows[bar.row]}<br>{bar.length:+,}")
+                   for bar in bars)),
+        height_px=80 + 28 * len(rows),
+        layout={"xaxis": {"title": {"text": account.unit}, "tickformat": "~s"}})
 
 
 def list_faults(diagnosis: Diagnosis) -> Table:

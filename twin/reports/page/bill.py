@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from hwmodels.counts import Bill
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import cause_energies_uj, cause_times_us, percentages
+from twin.prediction.ledger import cause_energies_uj, cause_times_us
 from twin.prediction.prediction import LayerPrediction, Prediction
-from twin.reports.figures.palette import CAUSE_STYLES, lightness
+from twin.reports.bars import BarChart, chart_bill, stack_causes
+from twin.reports.page.bars import HEAD_PX, ROW_PX, plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
-from twin.reports.page.styles import INK, PAGE, cause_marker, hatch_each
+from twin.reports.page.styles import PAGE, hatch_each
+from twin.reports.palette import CAUSE_STYLES, lightness
 
 DARK = 0.4
 """Lightness below which a colour is written on in white."""
 
 MOST_SECTORS = 12
 """Layers of one operator with a sector each; the rest share one."""
-
-ROW_PX, HEAD_PX = 27, 60
 
 Amounts = Mapping[str, float]
 Reader = Callable[[Bill], Amounts]
@@ -43,40 +44,11 @@ def list_bill_plots(prediction: Prediction) -> tuple[Plot, ...]:
 
 def draw_waterfall(what: str, amounts: Amounts, write: Callable[[float], str]) -> Plot:
     """Draw the causes, largest first, each from where the last ended, then the total."""
-    causes = sorted((cause for cause in amounts if amounts[cause] > 0), key=lambda c: -amounts[c])
-    whole = math.fsum(amounts[cause] for cause in causes)
-    shares = percentages([amounts[cause] for cause in causes], decimals=1)
-    starts = [math.fsum(amounts[one] for one in causes[:place]) for place in range(len(causes))]
-    traces: list[Mapping[str, Any]] = []
-    for cause, start, share in zip(causes, starts, shares, strict=True):
-        traces.append({
-            "type": "bar", "orientation": "h", "y": [cause], "x": [amounts[cause]],
-            "base": [start], "marker": cause_marker(cause), "hoverinfo": "text",
-            "hovertext": [f"{cause}<br>{write(amounts[cause])}, {share:.1f} %"]})
-    ends = [start + amounts[cause] for cause, start in zip(causes, starts, strict=True)]
-    inside = [end > 0.7 * whole for end in ends]
-    traces.append({
-        "type": "scatter", "mode": "text", "y": causes, "cliponaxis": False, "hoverinfo": "skip",
-        "x": [start if one else end for one, start, end in zip(inside, starts, ends, strict=True)],
-        "text": [f"{share:.1f} % " if one else f" {share:.1f} %"
-                 for one, share in zip(inside, shares, strict=True)],
-        "textposition": ["middle left" if one else "middle right" for one in inside]})
-    traces.append({"type": "bar", "orientation": "h", "y": ["total"], "x": [whole],
-                   "marker": {"color": INK}, "text": [write(whole)], "textposition": "inside",
-                   "insidetextanchor": "middle", "textfont": {"color": PAGE},
-                   "hoverinfo": "skip"})
-    largest = f"{causes[0]} is {shares[0]:.1f} %" if causes else "nothing is on it"
-    return Plot(
-        name=f"waterfall-{what}", title=f"Bill for {what}, cause by cause",
-        told=f"{write(whole)} in {len(causes)} causes; {largest}. Each bar begins where the last "
-             "one ended.",
-        traces=tuple(traces), half=True, height_px=max(400, HEAD_PX + ROW_PX * (len(causes) + 1)),
-        layout={"barmode": "overlay", "showlegend": False, "xaxis": {
-                    "range": [0, 1.02 * whole], "tickformat": "~s", "ticksuffix": "",
-                    "title": {"text": f"{what}, {_unit(what, whole)}"},
-                    **_ticks(what, whole)},
-                "yaxis": {"autorange": "reversed", "categoryorder": "array",
-                          "categoryarray": [*causes, "total"]}})
+    chart = chart_bill(what, amounts, write)
+    axis = {"range": [0, 1.02 * chart.longest], "title": {"text": chart.axis},
+            **_ticks(chart.longest, chart.scale)}
+    return plot_bars(replace(chart, scale=1.0), layout={"xaxis": axis}, half=True,
+                     height_px=max(400, HEAD_PX + ROW_PX * len(chart.rows)))
 
 
 def draw_sunburst(what: str, prediction: Prediction, read: Reader,
@@ -151,29 +123,20 @@ class _Sectors:
 def draw_layers(prediction: Prediction, read: Reader) -> Plot:
     """Draw a bar for each layer in the order they run, stacked by cause."""
     layers = [layer for layer in prediction.layers if layer.time_us]
-    amounts = [read(layer.bill) for layer in layers]
-    traces: list[Mapping[str, Any]] = []
-    for cause in prediction.bill.causes():
-        heights = [part.get(cause, 0.0) / 1e3 for part in amounts]
-        if any(heights):
-            traces.append({
-                "type": "bar", "name": cause, "marker": cause_marker(cause) | {
-                    "line": {"width": 0}}, "x": [layer.index for layer in layers], "y": heights,
-                "hoverinfo": "text", "hovertext": [
-                    f"{layer.index} {plain(layer.name or layer.op)} ({layer.op})<br>{cause} "
-                    f"{format_time(1e3 * height)} of {format_time(layer.time_us)}"
-                    for layer, height in zip(layers, heights, strict=True)]})
     dearest = max(layers, key=lambda layer: layer.time_us, default=None)
     told = "" if dearest is None else (
         f"Layer {dearest.index} ({dearest.label}) takes most: {format_time(dearest.time_us)}, "
         f"{100 * dearest.time_us / prediction.time_us:.1f} % of the inference.")
-    return Plot(
-        name="layers-plot", title="Time of each layer, by cause", told=told, traces=tuple(traces),
+    return plot_bars(BarChart(
+        rows=tuple(str(layer.index) for layer in layers), upright=True, stacked=True, scale=1e3,
+        axis="time, ms", name="layers-plot", title="Time of each layer, by cause", told=told,
+        bars=stack_causes([read(layer.bill) for layer in layers], prediction.bill.causes(),
+                          lambda row, cause, amount: (
+            f"{layers[row].index} {layers[row].name or layers[row].op} ({layers[row].op})<br>"
+            f"{cause} {format_time(amount)} of {format_time(layers[row].time_us)}"))),
         height_px=380, layout={
-            "barmode": "stack", "legend": {"traceorder": "normal"},
             "bargap": 0.15 if len(layers) < 80 else 0,
-            "xaxis": {"title": {"text": "layer, in the order they run"}},
-            "yaxis": {"title": {"text": "time, ms"}, "rangemode": "tozero"}})
+            "xaxis": {"title": {"text": "layer, in the order they run"}}})
 
 
 def _add(parts: list[Amounts]) -> Amounts:
@@ -184,20 +147,8 @@ def _add(parts: list[Amounts]) -> Amounts:
     return sums
 
 
-def _unit(what: str, whole: float) -> str:
-    """Return the unit of an axis whose figures are in microseconds or microjoules."""
-    return _scale(what, whole)[1]
-
-
-def _scale(what: str, whole: float) -> tuple[float, str]:
-    base = "s" if what == "time" else "J"
-    return next(((factor, prefix + base) for factor, prefix in (
-        (1e6, ""), (1e3, "m"), (1.0, "u")) if whole >= factor), (1e-3, "n" + base))
-
-
-def _ticks(what: str, whole: float) -> dict[str, Any]:
+def _ticks(whole: float, factor: float) -> dict[str, Any]:
     """Return five round ticks, labelled in the axis' unit."""
-    factor = _scale(what, whole)[0]
     rough = whole / factor / 5 or 1.0
     power = 10.0**math.floor(math.log10(rough))
     step = next(nice * power for nice in (1, 2, 2.5, 5, 10) if nice * power >= rough)

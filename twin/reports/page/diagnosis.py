@@ -5,12 +5,12 @@ from __future__ import annotations
 from twin.attribution.diagnosis.error_model import STAND_IN
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows
-from twin.reports.figures.palette import BLUE, GREEN
 from twin.reports.page.beside import LIKELY, list_faults
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Answer, Notes, Page, Pairs, Plot, Section, describe_warnings
 from twin.reports.page.provenance import made_by
 from twin.reports.page.styles import hatches
+from twin.reports.palette import BLUE, GREEN
 from twin.reports.tables.limits import format_chance
 
 MOST_DRAWN = 12

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from hwmodels.quantities import format_share, format_size
+from hwmodels.quantities import format_size
 from twin.errors import NotApplicableError, UsageError
 from twin.prediction.locality import Locality, measure_locality
 from twin.prediction.prediction import Prediction
-from twin.reports.figures.palette import BLUE, GREEN, ORANGE, SKY
+from twin.reports.bars import BarChart, chart_miss_rates, chart_working_sets
 from twin.reports.page.axes import log_axis
+from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.styles import INK, PAGE, hatch_each
-
-WORRYING = 0.10
-"""Miss rate from which a layer is called bound by its cache."""
+from twin.reports.palette import BLUE, ORANGE, SKY
 
 
 def draw_arena(prediction: Prediction) -> Plot:
@@ -77,60 +77,22 @@ def list_cache_plots(locality: Locality) -> tuple[Plot, ...]:
     """Return working sets and miss rates, where accesses are cached."""
     if not locality.caches or not locality.accesses:
         return ()
-    return draw_working_sets(locality), draw_miss_rates(locality)
+    sets, rates = (_stand_up(chart) for chart in (
+        chart_working_sets(locality), chart_miss_rates(locality)))
+    across = {"title": {"text": "layer, in the order they run"}}
+    sizes = [bar.end / sets.scale for bar in sets.bars]
+    assert sets.limit is not None and rates.limit is not None
+    return (plot_bars(sets, height_px=340, layout={
+        "showlegend": False, "xaxis": across, "shapes": [_rule(sets.limit / sets.scale)],
+        "yaxis": log_axis((sets.limit / sets.scale, *sizes), sets.axis)}),
+        plot_bars(rates, height_px=300, layout={
+            "showlegend": False, "xaxis": across, "shapes": [_rule(rates.limit)]}))
 
 
-def draw_working_sets(locality: Locality) -> Plot:
-    """Draw the bytes of the lines each layer touches beside what the caches hold."""
-    capacity = locality.capacity_bytes
-    layers = [layer for layer in locality.layers if layer.working_set_bytes]
-    beyond = sum(layer.working_set_bytes > capacity for layer in layers)
-    caches = ", ".join(f"{cache.name} {format_size(cache.size_bytes)}" for cache in locality.caches)
-    over = [layer.working_set_bytes > capacity for layer in layers]
-    return Plot(
-        name="working-set", title="Working set of each layer against the cache",
-        told=f"{beyond} of {len(layers)} layers touch more than the {format_size(capacity)} "
-             f"cached ({caches}); those are hatched.",
-        height_px=340, traces=({
-            "type": "bar", "x": [layer.index for layer in layers],
-            "y": [layer.working_set_bytes / 1024 for layer in layers], "name": "working set",
-            "marker": _mark(over, BLUE),
-            "hoverinfo": "text", "hovertext": [
-                f"{layer.index} {plain(layer.name or layer.op)} ({layer.op})<br>"
-                f"{format_size(layer.working_set_bytes)} touched" for layer in layers]},),
-        layout={"showlegend": False, "xaxis": {"title": {"text": "layer, in the order they run"}},
-                "yaxis": log_axis((capacity / 1024, *(layer.working_set_bytes / 1024
-                                                          for layer in layers)),
-                                  "lines touched, KiB"),
-                "shapes": [_rule(capacity / 1024)]})
-
-
-def draw_miss_rates(locality: Locality) -> Plot:
-    """Draw misses per line looked up, layer by layer."""
-    layers = [(layer, layer.miss_rate) for layer in locality.layers if layer.miss_rate is not None]
-    above = [rate > WORRYING for _, rate in layers]
-    return Plot(
-        name="miss-rates", title="Miss rate of each layer",
-        told=f"{format_share(locality.misses, locality.accesses)} of lines looked up are missed; "
-             f"{sum(above)} of {len(layers)} layers miss more than 10 % and are hatched.",
-        height_px=300, traces=({
-            "type": "bar", "x": [layer.index for layer, _ in layers],
-            "y": [100 * rate for _, rate in layers],
-            "marker": _mark(above, GREEN),
-            "hoverinfo": "text", "hovertext": [
-                f"{layer.index} {plain(layer.name or layer.op)} ({layer.op})<br>"
-                f"{layer.misses:,} of {layer.accesses:,}: "
-                f"{format_share(layer.misses, layer.accesses)}" for layer, _ in layers]},),
-        layout={"showlegend": False, "xaxis": {"title": {"text": "layer, in the order they run"}},
-                "yaxis": {"title": {"text": "misses per line looked up, %"},
-                          "rangemode": "tozero"}, "shapes": [_rule(100 * WORRYING)]})
-
-
-def _mark(beyond: Sequence[bool], colour: str) -> Mapping[str, Any]:
-    """Set those that are beyond a limit apart, by colour and hatch."""
-    colours = [ORANGE if one else colour for one in beyond]
-    return {"color": colours, "pattern": hatch_each(["/" if one else "" for one in beyond],
-                                                    colours)}
+def _stand_up(chart: BarChart) -> BarChart:
+    """Return a chart with upright bars, without what is not cached, by the layers' numbers."""
+    return replace(chart, upright=True, rows=tuple(row.split()[-1] for row in chart.rows),
+                   bars=tuple(replace(bar, text="") for bar in chart.bars if bar.length))
 
 
 def _rule(height: float) -> Mapping[str, Any]:

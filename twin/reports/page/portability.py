@@ -8,13 +8,13 @@ from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_time, list_first
 from twin.learning.portability.plan import RUN, Ranking
 from twin.learning.portability.port import Ported
-from twin.reports.figures.palette import BLUE, GREEN, SKY
 from twin.reports.page.axes import error_bars
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
 from twin.reports.page.styles import INK, hatches
+from twin.reports.palette import BLUE, GREEN, SKY
 
 DRAWN = (("physics", SKY, "."), ("ported", BLUE, ""), ("twin predict", GREEN, "/"))
 

@@ -11,10 +11,10 @@ from calibration.measurement.measurement import Measurement
 from calibration.power_trace.excerpt import EDGES, Excerpt
 from hwmodels.quantities import format_energy, format_time, significant
 from twin.prediction.prediction import LayerPrediction, Prediction
-from twin.reports.figures.palette import BLUE, VERMILION
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Plot, Row, Section, Table
 from twin.reports.page.styles import INK
+from twin.reports.palette import BLUE, VERMILION
 from twin.studies.limits import idle_energy_uj
 
 MOST_LABELS = 40

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwmodels.quantities import significant
-from twin.reports.figures.palette import (
+from twin.reports.page.axes import FIGURES, error_bars, log_axis, rule
+from twin.reports.page.page import plain
+from twin.reports.page.parts import Plot
+from twin.reports.page.rivals import BEST, Rival, write_figure
+from twin.reports.page.styles import INK, PAGE, hatches
+from twin.reports.palette import (
     BLUE,
     DARK_GREY,
     GREEN,
@@ -17,11 +22,6 @@ from twin.reports.figures.palette import (
     VERMILION,
     WINE,
 )
-from twin.reports.page.axes import FIGURES, error_bars, log_axis, rule
-from twin.reports.page.page import plain
-from twin.reports.page.parts import Plot
-from twin.reports.page.rivals import BEST, Rival, write_figure
-from twin.reports.page.styles import INK, PAGE, hatches
 from twin.studies.limits import Limits
 from twin.studies.pareto import mark_front, network_of
 from twin.studies.results import QUANTITIES

@@ -7,11 +7,11 @@ from typing import Any
 
 from hwmodels.quantities import format_time, significant
 from twin.prediction.prediction import Prediction
-from twin.reports.figures.palette import BLUE, ORANGE
 from twin.reports.figures.roofline import Side, list_sides
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.styles import INK
+from twin.reports.palette import BLUE, ORANGE
 
 _BOUNDS = {"compute": (BLUE, "circle"), "memory": (ORANGE, "square")}
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwmodels.quantities import significant
-from twin.reports.figures.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
 from twin.reports.page.provenance import made_by
@@ -29,6 +28,7 @@ from twin.reports.page.rivals import (
     say_lead,
 )
 from twin.reports.page.styles import hatches
+from twin.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.selection import explain_miss
 from twin.reports.tables.studies import describe_limits, say_idle, shorten

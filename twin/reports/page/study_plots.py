@@ -9,13 +9,13 @@ from pathlib import PurePath
 from typing import Any
 
 from hwmodels.quantities import significant
-from twin.reports.figures.palette import BLUE, GREY, SKY
 from twin.reports.figures.studies import choose_cells, list_varied, sort_values
 from twin.reports.page.axes import FIGURES, log_axis
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.rival_plots import COLOURS, SYMBOLS
 from twin.reports.page.styles import INK, PAGE
+from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.tables.studies import rank_rows
 from twin.studies.results import Row as Point
 from twin.studies.results import Table as Points

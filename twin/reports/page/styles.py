@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from twin.reports.figures.palette import BLUE, CAUSE_STYLES, GREEN, GREY, PURPLE, VERMILION
+from twin.reports.palette import BLUE, CAUSE_STYLES, GREEN, GREY, PURPLE, VERMILION
 
 KIND_STYLES = {"predicted": (BLUE, ""), "simulated": (PURPLE, "x"), "measured": (VERMILION, "/"),
                "published": (GREEN, ".")}
@@ -17,20 +17,20 @@ INK, PAGE = "ink", "page"
 
 def cause_marker(cause: str) -> dict[str, Any]:
     """Return plotly's marker of a bar of that cause."""
-    colour, hatch = CAUSE_STYLES[cause]
-    return _marker(colour, hatch[:1])
+    return page_marker(*CAUSE_STYLES[cause])
 
 
 def kind_marker(kind: str) -> dict[str, Any]:
     """Return plotly's marker of a bar of a figure of that kind, "measured" or "measured after"."""
     word, _, when = kind.partition(" ")
     colour, hatch = (GREY, "\\") if when == "before" else KIND_STYLES.get(word, (GREY, ""))
-    return _marker(colour, hatch)
+    return page_marker(colour, hatch)
 
 
-def _marker(colour: str, hatch: str) -> dict[str, Any]:
-    return {"color": colour, "line": {"width": 0.5, "color": PAGE},
-            "pattern": hatches(hatch)}
+def page_marker(colour: str, hatch: str, edge: float = 0.5) -> dict[str, Any]:
+    """Return plotly's marker of a bar: of a hatch its first stroke."""
+    return {"color": colour, "line": {"width": edge, "color": PAGE},
+            "pattern": hatches(hatch[:1])}
 
 
 def hatches(shape: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.quantities import format_frequency, format_size, format_time, significant
-from twin.prediction.locality import LayerLocality, Locality
+from twin.prediction.locality import WORRYING, LayerLocality, Locality
 from twin.prediction.replacement import ReplacementRange
 from twin.reports.tables.parts import (
     Console,
@@ -20,9 +20,6 @@ from twin.reports.tables.parts import (
     spaced,
 )
 from twin.studies.caches import SweepPoint
-
-WORRYING = 0.10
-"""Miss rate from which a layer is marked."""
 
 
 def locality_report(locality: Locality, policies: ReplacementRange,

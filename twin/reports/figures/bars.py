@@ -1,0 +1,76 @@
+"""Bars of `twin.reports.bars`, drawn with matplotlib."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from twin.reports.bars import Bar, BarChart
+from twin.reports.figures.canvas import rule_values
+from twin.reports.palette import VERMILION, fill
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw_bars(chart: BarChart, axes: Axes, *, room: float = 1.2, points: float = 8,
+              thick: float = 0.7, title: str = "", **look: Any) -> None:
+    """Draw bars, their texts beside them on the side with room, and the axes.
+
+    Parameters
+    ----------
+    chart : BarChart
+        What to draw.
+    axes : Axes
+        Where.
+    room : float
+        End of the axis, as a multiple of the longest bar.
+    points, thick : float
+        Size of texts; of a bar as a share of its row.
+    title : str
+        Above the axes.
+    look
+        More keywords of bars.
+    """
+    along, base, size = (axes.bar, "bottom", "width") if chart.upright else (
+        axes.barh, "left", "height")
+    for (series, colours), group in groupby((bar for bar in chart.bars if bar.length),
+                                            key=lambda bar: (bar.series, bar.look)):
+        bars = list(group)
+        where: dict[str, Any] = {base: [bar.start / chart.scale for bar in bars], size: thick}
+        along([bar.row for bar in bars], [bar.length / chart.scale for bar in bars], **where,
+              label=series or None, **(fill(*colours) | look))
+    whole = chart.longest / chart.scale
+    for bar in chart.bars:
+        if bar.text:
+            _write(axes, bar, chart.scale, whole, room, points)
+    count = len(chart.rows)
+    if chart.upright:
+        step = max(1, count // 60)
+        axes.set_xticks(list(range(count))[::step], chart.rows[::step])
+        axes.set_xlim(-0.8, count - 0.2)
+        axes.set_xlabel(chart.across)
+        axes.set_ylabel(chart.axis)
+    else:
+        axes.set_yticks(range(count), chart.rows)
+        axes.set_ylim(count - 0.4, -0.6)
+        axes.set_xlim(min(0.0, *(min(bar.start, bar.start + bar.length) for bar in chart.bars))
+                      / chart.scale if chart.bars else 0.0, room * whole)
+        axes.set_xlabel(chart.axis)
+    if chart.limit is not None:
+        axes.axvline(chart.limit / chart.scale, color=VERMILION, linestyle="--", linewidth=1.2)
+    if title:
+        axes.set_title(title)
+    rule_values(axes, "y" if chart.upright else "x")
+
+
+def _write(axes: Axes, bar: Bar, scale: float, whole: float, room: float, points: float) -> None:
+    end, start = bar.end / scale, bar.start / scale
+    if bar.inside:
+        axes.text(end / 2, bar.row, bar.text, ha="center", va="center", color="white",
+                  fontsize=points)
+        return
+    right = room > 1.05 or end < 0.85 * whole
+    axes.annotate(bar.text, (end if right else start, bar.row), (4 if right else -4, 0),
+                  textcoords="offset points", va="center", fontsize=points,
+                  ha="left" if right else "right")
