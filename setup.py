@@ -1,8 +1,6 @@
 """Adds firmware's sources and the JSON Schemas to a wheel; all else stands in pyproject.toml."""
 
-import shutil
 import sys
-from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -14,13 +12,9 @@ class BuildWithFirmware(build_py):
     def run(self):
         super().run()
         if not self.editable_mode:
-            target = Path(self.build_lib, "twin", "firmware")
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree("firmware", target)
-            sys.path.insert(0, str(Path(__file__).parent))
-            from twin.reports.documents import write_schemas
-
-            write_schemas(Path(self.build_lib, "twin", "schema"))
+            self.copy_tree("firmware", f"{self.build_lib}/twin/firmware")
+            self.spawn([sys.executable, "-m", "twin.reports.documents",
+                        f"{self.build_lib}/twin/schema"])
 
 
 setup(cmdclass={"build_py": BuildWithFirmware})

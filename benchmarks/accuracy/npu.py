@@ -135,7 +135,7 @@ def _count_coefficients(row: MeasuredEpoch) -> int:
 
 
 def _features(row: MeasuredEpoch) -> list[float]:
-    units = {kind: 0 for kind in UNIT_PRICES}
+    units = dict.fromkeys(UNIT_PRICES, 0)
     for work in row.epoch.units:
         units[work.kind] += work.count
     return [1.0, len(row.epoch.engines), *units.values()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from importlib import import_module
@@ -173,3 +174,7 @@ def _studied(session: Any) -> Mapping[str, Any]:
 _SPECIAL: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "Prediction": _predicted, "Difference": _differing, "Session": _studied}
 """Nouns whose document takes more than the noun."""
+
+
+if __name__ == "__main__":
+    write_schemas(Path(sys.argv[1]))
