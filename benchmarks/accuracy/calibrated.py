@@ -154,8 +154,7 @@ def collect(rows: Iterable[PublishedRow], cache: Path | None) -> tuple[Case, ...
     """Return the rows that can be deployed, each with what is counted behind it."""
     cases = []
     for row in rows:
-        for observation in observe_any([row], cache=cache):
-            cases.append(Case(row=row, observation=observation))
+        cases += [Case(row=row, observation=one) for one in observe_any([row], cache=cache)]
     return tuple(cases)
 
 
