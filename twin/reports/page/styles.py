@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from twin.reports.palette import BLUE, CAUSE_STYLES, GREEN, GREY, PURPLE, VERMILION
+from twin.reports.palette import BLUE, GREEN, GREY, PURPLE, VERMILION
 
 KIND_STYLES = {"predicted": (BLUE, ""), "simulated": (PURPLE, "x"), "measured": (VERMILION, "/"),
                "published": (GREEN, ".")}
@@ -13,11 +13,6 @@ KIND_STYLES = {"predicted": (BLUE, ""), "simulated": (PURPLE, "x"), "measured": 
 
 INK, PAGE = "ink", "page"
 """Colours the page puts in: of text and of its ground, which differ in the dark and on paper."""
-
-
-def cause_marker(cause: str) -> dict[str, Any]:
-    """Return plotly's marker of a bar of that cause."""
-    return page_marker(*CAUSE_STYLES[cause])
 
 
 def kind_marker(kind: str) -> dict[str, Any]:
