@@ -36,9 +36,6 @@ def main() -> None:
 
         verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
         if verb in VERBS:
-            from hwmodels.dataclass_code import keep_dataclass_code
-
-            keep_dataclass_code(verb)
             load_early(verb)
         app()
     except KeyboardInterrupt:  # before the command line could take it
