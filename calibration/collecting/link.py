@@ -177,7 +177,7 @@ class Link:
     def __init__(self, port: str, *, baud: int = BAUD) -> None:
         self.port, self.baud = port, baud
         self._usb_serial = self._usb_serial_of(port)
-        self._stream: Any = None
+        self.stream: Any = None
         self._open()
 
     @property
@@ -197,11 +197,11 @@ class Link:
                             "socket://localhost:4000")
         serial = _serial()
         try:
-            self._stream = serial.serial_for_url(
+            self.stream = serial.serial_for_url(
                 self.port, baudrate=self.baud, timeout=0, write_timeout=patient(WRITE_TIMEOUT_S))
         except (serial.SerialException, OSError, ValueError) as error:
             raise LinkLostError(f"{self.port} cannot be opened: {error}") from error
-        if self.port.startswith("socket:") and _is_own_echo(self._stream):
+        if self.port.startswith("socket:") and _is_own_echo(self.stream):
             self._drop()
             raise LinkLostError(f"{self.port} cannot be opened: nothing listens there")
 
@@ -213,16 +213,16 @@ class Link:
         LinkLostError
             When the line is gone.
         """
-        if self._stream is None:
+        if self.stream is None:
             raise LinkLostError(f"{self.port} is closed")
         try:
-            if hasattr(self._stream, "fileno"):
-                select.select([self._stream.fileno()], [], [], max(timeout_s, 0))
+            if hasattr(self.stream, "fileno"):
+                select.select([self.stream.fileno()], [], [], max(timeout_s, 0))
             else:
                 deadline = time.monotonic() + timeout_s
-                while not self._stream.in_waiting and time.monotonic() < deadline:
+                while not self.stream.in_waiting and time.monotonic() < deadline:
                     time.sleep(0.001)
-            return bytes(self._stream.read(4096))
+            return bytes(self.stream.read(4096))
         except (OSError, TypeError, ValueError) as error:  # SerialException is an OSError
             self._drop()
             raise LinkLostError(f"{self.port} is gone: {error}") from error
@@ -237,11 +237,11 @@ class Link:
         LinkTimeoutError
             When the other side takes nothing for `WRITE_TIMEOUT_S`.
         """
-        if self._stream is None:
+        if self.stream is None:
             raise LinkLostError(f"{self.port} is closed")
         serial = _serial()
         try:
-            self._stream.write(data)
+            self.stream.write(data)
         except serial.SerialTimeoutException as error:
             raise LinkTimeoutError(f"{self.port} takes no bytes for "
                                    f"{patient(WRITE_TIMEOUT_S):g} s") from error
@@ -272,7 +272,7 @@ class Link:
                 time.sleep(POLL_S)
 
     def _drop(self) -> None:
-        stream, self._stream = self._stream, None
+        stream, self.stream = self.stream, None
         if stream is not None:
             with contextlib.suppress(Exception):
                 stream.close()

@@ -139,7 +139,7 @@ class Relay:
             os.unlink(self.port)
 
     def _pump(self) -> None:
-        board = self._target._stream.fileno()
+        board = self._target.stream.fileno()
         while not self._ended.is_set():
             with self._guard:
                 master = self._master

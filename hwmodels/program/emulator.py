@@ -65,6 +65,9 @@ class Emulator:
     def add_hook(self, kind: int, callback: Any, words: Any, begin: int = 1, end: int = 0) -> None:
         """Have native code called with an array, everywhere or from one address to another.
 
+        Unicorn's own `hook_add` takes Python functions only, and has no public name for the handle
+        its library wants.
+
         Raises
         ------
         KernelError
@@ -105,5 +108,6 @@ def import_unicorn() -> ModuleType:
         raise extra_missing("emulated boards", "unicorn", "boards") from error
     from llvmlite import binding
 
-    binding.load_library_permanently(library._name)  # the callbacks call it by name
+    for name in ("uc_reg_read", "uc_reg_write"):  # the callbacks call them by name
+        binding.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     return unicorn

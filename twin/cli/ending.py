@@ -32,6 +32,16 @@ BUG = 70
 class AsTyped:
     """Words of the command line as they are, where a verb takes text."""
 
+    def __init__(self, option: Any) -> None:
+        vars(self).update(vars(option))
+
+    def get_runtime_param(self) -> Any:
+        """Return what coerces words: typer's own has pydantic do it, slower to load than predict.
+
+        Releases without this method coerce by the type.
+        """
+        return self
+
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return a word, several as a list, or nothing."""
         many = param.multiple or param.nargs == -1
@@ -40,16 +50,33 @@ class AsTyped:
         return list(value) if many else value
 
 
-def take_as_typed(options: Sequence[Any]) -> None:
-    """Let options that take text take it as it is.
+class TextOption(AsTyped, typer.core.TyperOption):
+    """An option whose words are taken as typed."""
 
-    Newer releases of typer have pydantic look at every word, which takes longer to load than
-    predicting does.
-    """
-    for option in options:
-        taken = getattr(getattr(option, "type_descriptor", None), "annotation", None)
-        if taken in (str, list[str], bool) and hasattr(option, "_runtime_param"):
-            option._runtime_param = AsTyped()
+
+class TextArgument(AsTyped, typer.core.TyperArgument):
+    """An argument whose words are taken as typed."""
+
+
+def take_as_typed(option: Any) -> Any:
+    """Return an option that takes text, or a flag, as one that takes it as it is."""
+    taken = getattr(getattr(option, "type_descriptor", None), "annotation", None)
+    if taken not in (str, list[str], bool):
+        return option
+    return (TextOption if isinstance(option, typer.core.TyperOption) else TextArgument)(option)
+
+
+class PlainHelp:
+    """A command whose own help flag is taken as typed, too: one object, which parsing compares."""
+
+    help_flag: Any = None
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the flag, or nothing where there is none."""
+        if self.help_flag is None:
+            found = super().get_help_option(ctx)  # type: ignore[misc]
+            self.help_flag = found and take_as_typed(found)
+        return self.help_flag
 
 
 WRITTEN = frozenset({"--output", "--plot", "--csv", "--trace", "--export", "--flamegraph",
@@ -57,12 +84,14 @@ WRITTEN = frozenset({"--output", "--plot", "--csv", "--trace", "--export", "--fl
 """Options that name what a verb writes; every other word may name what it reads."""
 
 
-class Once(typer.core.TyperCommand):
+class Once(PlainHelp, typer.core.TyperCommand):
     """A verb that refuses an option given twice, and to write over what it reads."""
+
+    def __init__(self, *args: Any, params: Sequence[Any] = (), **settings: Any) -> None:
+        super().__init__(*args, params=list(map(take_as_typed, params)), **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line."""
-        take_as_typed(self.get_params(ctx))
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in self.params:
             if isinstance(option, typer.core.TyperOption) and not option.multiple \
@@ -103,12 +132,12 @@ def _find_file(word: str) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
-class Verbs(TyperGroup):
+class Verbs(PlainHelp, TyperGroup):
     """The verbs of the command line, each ended in the same way."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run with somewhere to write: messages without a place are dropped, results are not."""
-        warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+        warnings.showwarning = _show_warning
         if sys.stderr is None:
             sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         if sys.stdout is None:
@@ -120,7 +149,6 @@ class Verbs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse empty words: a folder or file of no name would be this folder, or nothing."""
-        take_as_typed(self.get_params(ctx))
         for place, word in enumerate(args):
             if not word.strip() or (word.startswith("--") and word.endswith("=")):
                 before = args[place - 1] if place and not word.strip() else word.rstrip("=")
@@ -150,6 +178,10 @@ def _shortened(error: Exception) -> Exception:
     if hasattr(error, "message"):
         error.message = tell_in_one_line(error.message, LONGEST_USAGE)
     return error
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    complain(f"warning: {message}")
 
 
 def say_ending(error: Exception) -> int:
