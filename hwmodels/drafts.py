@@ -128,5 +128,6 @@ def locked(folder: Path, wait: bool = True) -> Iterator[bool]:
     with contextlib.ExitStack() as stack:
         locked = False
         with contextlib.suppress(OSError):
-            locked = stack.enter_context(lock(folder, wait=wait, make=False)) is not None
+            stack.enter_context(lock(folder, wait=wait, make=False))
+            locked = True
         yield locked

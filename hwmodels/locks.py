@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,8 @@ class NoLocksError(OSError):
 
 
 @contextlib.contextmanager
-def lock(path: Path, *, wait: bool = False, make: bool = True) -> Iterator[int | None]:
-    """Hold the lock of a file for this process.
+def lock(path: Path, *, wait: bool = False, make: bool = True) -> Iterator[int]:
+    """Hold the lock of a file for this process; yields its descriptor.
 
     Parameters
     ----------
@@ -26,11 +27,6 @@ def lock(path: Path, *, wait: bool = False, make: bool = True) -> Iterator[int |
     make : bool
         False for a file or folder that is there, opened to read.
 
-    Yields
-    ------
-    int or None
-        Its descriptor; None where the system has no such locks: on Windows.
-
     Raises
     ------
     BlockingIOError
@@ -40,20 +36,19 @@ def lock(path: Path, *, wait: bool = False, make: bool = True) -> Iterator[int |
     OSError
         When it cannot be opened.
     """
-    try:
-        import fcntl
-    except ImportError:
-        yield None
-        return
-    flags = (os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK) if make else os.O_RDONLY
-    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    from filelock import lock_descriptor
+
+    flags = os.O_RDWR | os.O_CREAT if make else os.O_RDONLY
+    for flag in ("O_NOFOLLOW", "O_NONBLOCK") if make else ():
+        flags |= getattr(os, flag, 0)  # Windows has neither.
+    descriptor = os.open(path, flags, 0o600)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise
+            held = lock_descriptor(descriptor, blocking=wait)
         except OSError as error:
             raise NoLocksError(error.errno, error.strerror) from error
+        if not held:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), str(path))
         yield descriptor
     finally:
         os.close(descriptor)

@@ -16,6 +16,7 @@ HOMES = {
     "tflite": "twin", "flatbuffers": "twin", "onnx": "twin", "typer": "twin",
     "rich": "twin", "matplotlib": "twin", "serial": "calibration",
     "scipy": ("calibration", "twin/studies"), "sklearn": "calibration", "pyarrow": "twin/studies",
+    "pandas": "twin",
     "jinja2": "twin/reports", "plotly": "twin/reports", "fastapi": "twin/live",
     "starlette": "twin/live", "uvicorn": "twin/live",
 }

@@ -85,14 +85,14 @@ def find_intrusions(text: str, ours: set[str]) -> Iterator[str]:
     `ours` are private names of all our files: a class may inherit them from another one.
     """
     tree = ast.parse(text)
-    defined, foreign = list_defined(tree), list_foreign(tree)
+    foreign, defined = list_foreign(tree), NAMED_TUPLE | list_defined(tree)
     for full in foreign.values():
         if any(map(is_private, full.split("."))):
             yield f"imports {full}"
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr) and (
                 find_root(node) in foreign
-                or node.attr not in NAMED_TUPLE | defined | (ours if is_own(node.value) else set())):
+                or node.attr not in defined | (ours if is_own(node.value) else set())):
             yield f"{node.lineno}: uses {ast.unparse(node)}"
         if isinstance(node, ast.Call) and ast.unparse(node.func) in (
                 "getattr", "hasattr", "setattr", "delattr") and not is_own(node.args[0]) \

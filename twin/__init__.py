@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from twin.network.readers import read_model
     from twin.prediction.prediction import Prediction
     from twin.reports.documents import to_document
+    from twin.reports.frames import to_pandas
     from twin.studies.results import Table
     from twin.verbs.accuracy import accuracy
     from twin.verbs.advise import advise
@@ -89,6 +90,7 @@ _HOMES = {
     "twin.network.readers": ("read_model",),
     "twin.prediction.prediction": ("Prediction",),
     "twin.reports.documents": ("to_document",),
+    "twin.reports.frames": ("to_pandas",),
     "twin.studies.results": ("Table",),
     "twin.verbs.accuracy": ("accuracy",),
     "twin.verbs.advise": ("advise",),
@@ -149,8 +151,8 @@ __all__ = [
     "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",
     "predict_many", "read_model", "report", "reproduce", "run_firmware", "run_scenario",
     "run_study", "select", "serve", "show_board", "show_runtime", "study_front",
-    "study_sensitivity", "sweep", "to_document", "transform", "tune", "what_if",
-    "write_report"]
+    "study_sensitivity", "sweep", "to_document", "to_pandas", "transform", "tune",
+    "what_if", "write_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -131,7 +131,6 @@ def lock_port(port: str) -> Iterator[None]:
         except OSError as error:
             raise LinkError(f"{port}: its lock {path} cannot be opened "
                             f"({error.strerror})") from error
-        assert descriptor is not None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
         yield

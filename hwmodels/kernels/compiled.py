@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.kernels.store import Store, fingerprint_sources, user_folder
+from hwmodels.kernels.store import Store, fingerprint_sources
 
 Words: TypeAlias = Annotated[NDArray[np.int64], "i1"]
 """Array of a kernel, one dimension; how `translation` calls it stands beside each."""
@@ -103,9 +103,11 @@ class Kernel:
     @functools.cached_property
     def store(self) -> Store | None:
         """Where its machine code is kept; None for a user without a home."""
+        from hwmodels.folders import user_folder
+
         place = hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]
         try:
-            return Store(user_folder() / f"{self.folder.name}-{place}")
+            return Store(user_folder("TWIN_KERNELS", "kernels") / f"{self.folder.name}-{place}")
         except RuntimeError:
             return None
 

@@ -19,19 +19,6 @@ DRAFT_S = 3600.0
 """Age at which what was to become an entry is nobody's: writing one takes milliseconds."""
 
 
-def user_folder(variable: str = "TWIN_KERNELS", name: str = "kernels") -> Path:
-    """Folder of what is kept: the one a variable of the environment names, or the user's cache's.
-
-    Raises
-    ------
-    RuntimeError
-        For a user without a home.
-    """
-    named = os.environ.get(variable)
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(named) if named else Path(cache, "embedded-twin", name)
-
-
 @functools.cache
 def fingerprint_sources(folder: Path) -> str:
     """Hash of a folder's modules: a loop is made of others, so a change of one is one of all."""
@@ -145,6 +132,8 @@ def open_files() -> Store | None:
     """Return where what is made of files is kept, as `TWIN_FILES` has it; None where nothing is."""
     if os.environ.get("TWIN_FILES") == "":
         return None
+    from hwmodels.folders import user_folder
+
     with contextlib.suppress(RuntimeError):  # a user without a home
         return _open(user_folder("TWIN_FILES", "files"))
     return None

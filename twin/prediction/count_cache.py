@@ -19,6 +19,7 @@ from typing import Any
 
 from hwmodels.errors import TwinError
 from hwmodels.files import parse_json
+from hwmodels.folders import user_folder
 from hwmodels.kernels.store import Store, write_private
 
 LARGEST_FOLDER_BYTES = 64 << 20
@@ -72,12 +73,10 @@ class CountStore(Store):
 
 def counts_folder() -> Path | None:
     """Folder of kept counts; None where there is none."""
-    named = os.environ.get("TWIN_COUNTS")
-    if named is not None:
-        return Path(named) if named else None
-    cache = os.environ.get("XDG_CACHE_HOME")
+    if os.environ.get("TWIN_COUNTS") == "":
+        return None
     try:
-        return Path(cache or Path.home() / ".cache", "embedded-twin", "counts")
+        return user_folder("TWIN_COUNTS", "counts")
     except RuntimeError:  # a user without a home
         return None
 

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.intervals import Interval
-from hwmodels.errors import extra_missing
+from hwmodels.errors import check_extra, extra_missing
 from hwmodels.files import write_whole
 from twin.errors import UsageError
 from twin.studies.limits import Limits, probability_of_all
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 QUANTITIES = ("time_us", "energy_uj", "ram_bytes", "flash_bytes", "price_usd")
@@ -179,6 +180,15 @@ class Table:
         """Return the rows as an Arrow table: a column a figure, `in.AXIS` for what varied."""
         return to_arrow(self)
 
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows with the same columns; limits, objectives and axes are its `attrs`."""
+        check_extra("data frames", "pandas", "tables")
+        import pandas
+
+        frame = pandas.DataFrame(list(map(list_columns, self.rows)))
+        frame.attrs = _describe(self)
+        return frame
+
     def write(self, path: str | Path) -> Path:
         """Write the rows as .parquet or .csv."""
         return write_table(self, path)
@@ -284,9 +294,13 @@ def to_arrow(table: Table) -> pyarrow.Table:
     types = {name: type_of(arrow, name) for name in names}
     columns = {name: arrow.array([record.get(name) for record in records], types[name])
                for name in names}
-    head = {"limits": dataclasses.asdict(table.limits), "objectives": table.objectives,
+    return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(_describe(table))})
+
+
+def _describe(table: Table) -> dict[str, Any]:
+    """Return what a table is beside its rows."""
+    return {"limits": dataclasses.asdict(table.limits), "objectives": table.objectives,
             "axes": table.axes, "schema": 1}
-    return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(head)})
 
 
 def type_of(arrow: Any, name: str) -> Any:

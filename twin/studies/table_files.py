@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,6 +21,7 @@ from twin.studies.results import (
 )
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 LARGEST_TABLE_BYTES = 1 << 28
@@ -50,13 +51,31 @@ def read_table(path: str | Path) -> Table:
     try:
         with open_regular(path, LARGEST_TABLE_BYTES) as stream:
             found = (_read_csv if suffix == ".csv" else read_parquet)(stream)
-        rows = tuple(map(read_row, found.to_pylist()))
-        head = parse_json((found.schema.metadata or {}).get(b"twin", b"{}").decode())
-        return Table(rows=rows, limits=_read_limits(head.get("limits", {})),
-                     objectives=read_objectives(head.get("objectives", ("time_us", "energy_uj"))),
-                     axes=_read_axes(head.get("axes", ())))
+        return _make_table(found.to_pylist(), parse_json(
+            (found.schema.metadata or {}).get(b"twin", b"{}").decode()))
     except (OSError, arrow.ArrowException, *MISSHAPEN, DocumentError) as error:
         raise UsageError(f"{path}: is no table of a study: {error}") from error
+
+
+def read_frame(frame: pandas.DataFrame) -> Table:
+    """Return the table of a data frame with the columns of `Table.to_pandas`, filtered or joined.
+
+    Raises
+    ------
+    UsageError
+        For another one.
+    """
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    try:
+        return _make_table(records, frame.attrs)
+    except (*MISSHAPEN, DocumentError) as error:
+        raise UsageError(f"data frame: is no table of a study: {error}") from error
+
+
+def _make_table(records: Iterable[dict[str, Any]], head: Mapping[str, Any]) -> Table:
+    return Table(rows=tuple(map(read_row, records)), limits=_read_limits(head.get("limits", {})),
+                 objectives=read_objectives(head.get("objectives", ("time_us", "energy_uj"))),
+                 axes=_read_axes(head.get("axes", ())))
 
 
 def _read_limits(told: dict[str, Any]) -> Limits:

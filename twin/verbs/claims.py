@@ -34,7 +34,7 @@ def claim_folder(folder: Path, what: str = "measures into it") -> Iterator[None]
     -----
     The lock is the system's, on a file in the folder: it ends with its process, however that
     ends, and the file with it or with the next claim. Writers of single files lock the folder
-    itself. Not on Windows, nor where a file system has no locks.
+    itself. None where a file system has no locks.
     """
     made = not folder.exists()
     try:
@@ -81,4 +81,5 @@ def _claim(place: Path, taken: str) -> Iterator[None]:
         try:
             yield
         finally:
-            place.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows keeps what is open.
+                place.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from twin.errors import UsageError
 from twin.learning import batched
 from twin.learning.batch import Batch
 from twin.learning.calibration import AUTO
+from twin.reports.frames import is_frame
 
 
 def predict_many(deployments: Deployment | Iterable[Deployment], *,
@@ -24,7 +25,7 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
     ----------
     deployments : Deployment or iterable of Deployment
         From `twin.deploy`; or one, of which `vary` makes many.
-    vary : mapping of str to sequence, optional
+    vary : mapping of str to sequence, or DataFrame, optional
         Dotted path to one value a configuration, or to a single one for all, as `--set` takes
         them (80e6 or "80MHz"): any what-if path
         ("clocks.cpu.frequency_hz", "supply.voltage_scale", "caches.dcache.size_bytes",
@@ -64,5 +65,7 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
     if isinstance(deployments, (str, PathLike)):
         raise UsageError(f"predict_many: {deployments!r} is no deployment; accepted: "
                          f"twin.deploy({deployments!r}, board), or several")
+    if vary is not None and is_frame(vary):
+        vary = dict(vary)
     return batched.predict_batch(deployments, vary=vary, temperature=temperature,
                                  calibration=fspath(calibration), layers=layers, errors=errors)

@@ -24,6 +24,7 @@ from twin.learning.calibration import AUTO
 from twin.learning.folders import find_folder
 from twin.prediction.prediction import Prediction
 from twin.reports.export import check_place, write_file
+from twin.reports.frames import is_frame
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.page import render_page
@@ -39,7 +40,7 @@ from twin.studies.points import Deployer
 from twin.studies.results import SUFFIXES, Table
 from twin.studies.study.session import Session
 from twin.studies.sweep import Told
-from twin.studies.table_files import read_table
+from twin.studies.table_files import read_frame, read_table
 from twin.verbs.check import check
 from twin.verbs.study import open_study
 from twin.verbs.variants import predict_variants
@@ -66,8 +67,9 @@ def report(subject: Any, *, measured: str | PathLike[str] | None = None,
     ----------
     subject : Deployment, mapping of str to Deployment, path, or what a verb returned
         From `twin.deploy`: its page, with all the options below. Several, by what they are called:
-        beside each other. The folder of a study or a table of a sweep; what `sweep`, `select`,
-        `port`, `compare`, `attribute`, `diagnose`, `diff`, `what_if` or `open_study` returned.
+        beside each other. The folder of a study, a table of a sweep or its data frame; what
+        `sweep`, `select`, `port`, `compare`, `attribute`, `diagnose`, `diff`, `what_if` or
+        `open_study` returned.
     measured : str or path, optional
         Folder of a measurement of it, to stand beside.
     published : bool
@@ -201,7 +203,8 @@ def describe(subject: Any, *, measured: str | PathLike[str] | None = None,
             deployer = Deployer(temperature=temperature, calibration=chosen)
             made = predict_variants(subject, deployer, asked, on_progress)
             return describe_variants(made, chain=chain, limits=asked, command=command)
-        found = open_result(subject) if isinstance(subject, str | PathLike) else subject
+        found = open_result(subject) if isinstance(subject, str | PathLike) \
+            else read_frame(subject) if is_frame(subject) else subject
         return describe_result(found, command)
     if subject.target.executes:  # Nothing of a program can be rebuilt here.
         changes = False

@@ -16,6 +16,7 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.drafts import draft_folder
 from hwmodels.files import read_regular, write_whole
+from hwmodels.folders import user_folder
 from hwmodels.kernels.store import is_own
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
@@ -53,9 +54,7 @@ class KeptImage:
 
 def store_folder() -> Path:
     """Folder of kept images: TWIN_IMAGES, or one of the user's cache."""
-    named = os.environ.get("TWIN_IMAGES")
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(named) if named else Path(cache, "embedded-twin", "images")
+    return user_folder("TWIN_IMAGES", "images")
 
 
 def port_of(board: Board) -> Port:

@@ -188,10 +188,6 @@ def lock_session(folder: str | Path) -> Iterator[None]:
     ------
     StudyError
         For a folder with other files in it, one that cannot be written or another process holds.
-
-    Notes
-    -----
-    On Windows there is no lock: the last writer wins, of equal files.
     """
     folder = Path(folder)
     _check_folder(folder)

@@ -1,0 +1,74 @@
+"""Tables as data frames, out and in again."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import twin
+from twin.studies.table_files import read_frame
+
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def kws():
+    return twin.deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2.3.1")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return twin.sweep(["kws", "ad"], ["nucleo_l4r5zi", "nucleo_f401re"], clocks=["own", "80MHz"],
+                      settings={"memories.flash.size_bytes": ["own", "64KiB"]}, max_ms=90)
+
+
+def test_a_table_comes_back_as_it_was(table):
+    frame = twin.to_pandas(table)
+    assert list(frame.columns) == table.to_arrow().column_names and len(frame) == len(table.rows)
+    failed = frame[frame.failure != ""]
+    assert len(failed) == len(table.failed) > 0 and failed.time_us.isna().all()
+    assert read_frame(frame) == table
+
+
+def test_a_filtered_frame_is_reported_and_another_is_refused(table):
+    pytest.importorskip("jinja2")
+    frame = twin.to_pandas(table)
+    assert "nucleo_f401re" not in twin.report(frame[frame.board == "nucleo_l4r5zi"])
+    for other in (pandas.DataFrame({"board": ["nucleo_l4r5zi"]}), frame.assign(time_us="fast"),
+                  frame.assign(time_low_us=1e9)):
+        with pytest.raises(twin.TwinError, match="is no table of a study"):
+            twin.report(other)
+
+
+def test_a_frame_is_varied_and_a_batch_is_one(kws):
+    asked = pandas.DataFrame({"clocks.cpu.frequency_hz": [80e6, 120e6, 900e6],
+                              "learnt.time.memory": [1.0, 1.1, 1.2]})
+    batch = twin.predict_many(kws, vary=asked, calibration="none", errors="keep")
+    same = twin.predict_many(kws, vary={name: list(asked[name]) for name in asked},
+                             calibration="none", errors="keep")
+    assert np.array_equal(batch.time_us, same.time_us, equal_nan=True)
+    frame = twin.to_pandas(batch)
+    assert list(frame.failure != "") == [False, False, True] and np.isnan(frame.time_us[2])
+    causes = [f"{cause}.us" for cause in batch.causes]
+    assert frame[causes].sum(axis=1)[:2].to_numpy() == pytest.approx(batch.time_us[:2])
+
+
+def test_predictions_and_lists_are_frames(kws):
+    prediction = twin.predict(kws, calibration="none")
+    layers = twin.to_pandas(prediction)
+    assert len(layers) == len(prediction.layers)
+    assert layers.time_us.sum() == pytest.approx(sum(one.time_us for one in prediction.layers))
+    boards = twin.to_pandas(twin.list_boards())
+    assert set(boards.name) == {one.name for one in twin.list_boards().boards}
+    with pytest.raises(twin.TwinError, match="accepted: a Table"):
+        twin.to_pandas(twin.check(kws, max_ms=90))
+
+
+def test_what_is_missing_is_named():
+    code = ("import sys; sys.modules['pandas'] = None\nimport twin\n"
+            "try:\n    twin.to_pandas(twin.list_boards())\n"
+            "except twin.TwinError as error:\n    print(error)")
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          check=True).stdout
+    assert "extra 'tables'" in said
