@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -120,6 +121,15 @@ def extra_missing(what: str, package: str, extra: str) -> ToolMissingError:
     """
     return ToolMissingError(f"{what} need {package}, which the extra {extra!r} installs: "
                             f"pip install '.[{extra}]' in the project's folder")
+
+
+@contextlib.contextmanager
+def need_extra(what: str, package: str, extra: str) -> Iterator[None]:
+    """Refuse what an import inside cannot find; arguments and error as of `check_extra`."""
+    try:
+        yield
+    except ImportError as error:
+        raise extra_missing(what, package, extra) from error
 
 
 def check_extra(what: str, package: str, extra: str) -> None:

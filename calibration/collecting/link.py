@@ -22,7 +22,7 @@ from typing import Any
 
 from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError, LinkLostError, LinkTimeoutError
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from hwmodels.files import read_regular
 from hwmodels.locks import lock
 
@@ -42,10 +42,8 @@ PROBES = {
 
 
 def _serial() -> Any:
-    try:
+    with need_extra("serial lines", "pyserial", "boards"):
         import serial
-    except ImportError as error:
-        raise extra_missing("serial lines", "pyserial", "boards") from error
     return serial
 
 

@@ -21,7 +21,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from calibration.errors import FitError
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 
 LEVEL = 0.9
 """Nominal probability that a measurement lies inside an interval."""
@@ -287,10 +287,8 @@ def student_band(count: float, level: float = LEVEL, scale: float = 1.0) -> Band
     ToolMissingError
         Without SciPy.
     """
-    try:
+    with need_extra("intervals", "SciPy", "fit"):
         from scipy.stats import t
-    except ImportError as error:
-        raise extra_missing("intervals", "SciPy", "fit") from error
     reach = scale * float(t.ppf((1 + level) / 2, max(count - 1, 1)))
     return Band(down=reach, up=reach, level=level, basis="model-based", count=int(count))
 

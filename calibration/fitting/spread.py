@@ -25,7 +25,7 @@ import numpy as np
 from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import LEVELS, Prior, Spread, pool_prior, relate
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 
 ROUNDS = 3
 SMALLEST, LARGEST = 0.003, 1.0
@@ -119,10 +119,8 @@ def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | No
 
 def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np.ndarray,
             centre: np.ndarray) -> np.ndarray:
-    try:
+    with need_extra("fits", "SciPy", "fit"):
         from scipy.optimize import minimize
-    except ImportError as error:
-        raise extra_missing("fits", "SciPy", "fit") from error
     result = minimize(_negative_log, start, args=(target, fixed, scaled, centre), jac=True,
                       method="L-BFGS-B", options={"maxiter": 100},
                       bounds=[(np.log(SMALLEST), np.log(LARGEST))] * len(start))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +49,9 @@ def grow_tree(asked: np.ndarray, told: np.ndarray, groups: list[str], *, depth: 
     ToolMissingError
         Without scikit-learn.
     """
-    try:
+    with need_extra("guidelines", "scikit-learn", "study"):
         from sklearn.model_selection import GroupKFold, cross_val_predict
         from sklearn.tree import DecisionTreeRegressor
-    except ImportError as error:
-        raise extra_missing("guidelines", "scikit-learn", "study") from error
     tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=least, random_state=0)
     tree.fit(asked, told)
     parts = len(set(groups))

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibration.errors import LinkError, MeasurementError
 from calibration.power_trace.trace import Meter, PowerTrace
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 
 # Texas Instruments, INA226 data sheet SBOS547, section 7.6 (registers) and 6.5 (characteristics).
 CONFIGURATION, SHUNT, BUS, MASK, MANUFACTURER, DIE = 0x00, 0x01, 0x02, 0x06, 0xFE, 0xFF
@@ -97,10 +97,8 @@ class Ina226:
     @classmethod
     def open(cls, path: str, **settings: Any) -> Ina226:
         """Open a Linux I2C bus, such as "/dev/i2c-1"."""
-        try:
+        with need_extra("readings of an INA226", "smbus2", "boards"):
             from smbus2 import SMBus
-        except ImportError as error:
-            raise extra_missing("readings of an INA226", "smbus2", "boards") from error
         try:
             return cls(SMBus(path), **settings)
         except OSError as error:

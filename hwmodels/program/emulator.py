@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from hwmodels.errors import BoardError, KernelError, extra_missing
+from hwmodels.errors import BoardError, KernelError, need_extra
 
 HOOK_CODE, HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 4, 8, 1024, 2048
 _SHORT = {"riscv": {"LR": "X1", "SP": "X2"}}
@@ -101,11 +101,9 @@ def import_unicorn() -> ModuleType:
     ToolMissingError
         Without Unicorn.
     """
-    try:
+    with need_extra("emulated boards", "unicorn", "boards"):
         unicorn = import_module("unicorn")
         library = import_module("unicorn.unicorn_py3.unicorn").uclib
-    except ImportError as error:
-        raise extra_missing("emulated boards", "unicorn", "boards") from error
     from llvmlite import binding
 
     for name in ("uc_reg_read", "uc_reg_write"):  # the callbacks call them by name

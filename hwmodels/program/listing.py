@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.core.schedule import schedule
 from hwmodels.core.timing import CoreTiming
-from hwmodels.errors import KernelError, ToolMissingError, extra_missing
+from hwmodels.errors import KernelError, ToolMissingError, need_extra
 from hwmodels.program.elf import ElfError
 
 if TYPE_CHECKING:
@@ -144,10 +144,8 @@ def disassembler(machine: str, *, detail: bool = False) -> Cs:
     ToolMissingError
         Without the boards extra.
     """
-    try:
+    with need_extra("timings of emulated cores", "capstone", "boards"):
         import capstone
-    except ImportError as error:
-        raise extra_missing("timings of emulated cores", "capstone", "boards") from error
     made = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32
                        | capstone.CS_MODE_RISCVC) if machine == "riscv" else capstone.Cs(
                            capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS

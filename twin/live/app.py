@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.counts import CAUSE_GROUPS
-from hwmodels.errors import BoardError, TwinError, extra_missing, tell_in_one_line
+from hwmodels.errors import BoardError, TwinError, need_extra, tell_in_one_line
 from twin.errors import UsageError
 from twin.live.export import Variant, command_line, write_studies
 from twin.live.guard import LOOPBACK, Guard
@@ -180,12 +180,10 @@ def make_app(service: Service, *, hosts: tuple[str, ...] = LOOPBACK,
     ToolMissingError
         When FastAPI is not installed.
     """
-    try:
+    with need_extra("live pages", "FastAPI", "serve"):
         from fastapi import FastAPI, Request
         from fastapi.responses import JSONResponse, Response
         from starlette.concurrency import run_in_threadpool
-    except ImportError as error:
-        raise extra_missing("live pages", "FastAPI", "serve") from error
 
     @asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:

@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from twin.errors import UsageError
 from twin.live.app import Service, make_app
 from twin.live.connections import Held, make_protocol
@@ -89,10 +89,8 @@ def run(service: Service, opened: socket.socket, host: str,
     ToolMissingError
         When uvicorn is not installed.
     """
-    try:
+    with need_extra("live pages", "uvicorn", "serve"):
         import uvicorn
-    except ImportError as error:
-        raise extra_missing("live pages", "uvicorn", "serve") from error
     open_wide = not is_loopback(host)
     names = (*LOOPBACK, host, *((socket.gethostname(),) if open_wide else ()))
     app = make_app(service, hosts=names, any_address=open_wide)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibration.collecting.deadline import patient
-from hwmodels.errors import ToolMissingError, extra_missing
+from hwmodels.errors import ToolMissingError, need_extra
 from hwmodels.files import DocumentError, parse_json, read_regular
 from hwmodels.processes import command_of, environment
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
@@ -204,13 +204,10 @@ def wilson_interval(right: int, samples: int) -> tuple[float, float]:
 
 def open_litert(content: bytes) -> tuple[Run, str]:
     """Return what runs a .tflite file, and its name."""
-    try:
+    with need_extra("accuracies of .tflite networks", "ai-edge-litert", "accuracy"):
         from importlib.metadata import version
 
         from ai_edge_litert.interpreter import Interpreter
-    except ImportError:
-        raise extra_missing("accuracies of .tflite networks", "ai-edge-litert",
-                            "accuracy") from None
     try:
         interpreter: Any = Interpreter(model_content=content)
         interpreter.allocate_tensors()
@@ -228,10 +225,8 @@ def open_litert(content: bytes) -> tuple[Run, str]:
 
 def open_onnx(content: bytes) -> tuple[Run, str, Tensor]:
     """Return what runs an .onnx file, its name, and the input it takes."""
-    try:
+    with need_extra("accuracies of .onnx networks", "onnxruntime", "accuracy"):
         import onnxruntime
-    except ImportError:
-        raise extra_missing("accuracies of .onnx networks", "onnxruntime", "accuracy") from None
     try:
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     except Exception as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.cell import list_measured
 from hwmodels.board.facts import Board
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from hwmodels.quantities import read_count, read_quantity
 from twin.errors import UsageError
 from twin.network.graph import Graph
@@ -255,10 +255,8 @@ def draw_shares(sample: Sample, axes: int) -> np.ndarray:
 
     if sample.method == "random":
         return np.random.default_rng(sample.seed).random((sample.count, axes))
-    try:
+    with need_extra("samples", "SciPy", "study"):
         from scipy.stats import qmc
-    except ImportError as error:
-        raise extra_missing("samples", "SciPy", "study") from error
     if sample.method == "lhs":
         drawn: np.ndarray = qmc.LatinHypercube(d=axes, rng=sample.seed).random(sample.count)
         return drawn

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.intervals import Interval
-from hwmodels.errors import check_extra, extra_missing
+from hwmodels.errors import check_extra, need_extra
 from hwmodels.files import write_whole
 from twin.errors import UsageError
 from twin.studies.limits import Limits, probability_of_all
@@ -372,8 +372,6 @@ def read_objectives(names: Iterable[str]) -> tuple[str, ...]:
 
 def import_arrow() -> Any:
     """Return pyarrow; raises `ToolMissingError` without it."""
-    try:
+    with need_extra("tables of studies", "pyarrow", "study"):
         import pyarrow
-    except ImportError as error:
-        raise extra_missing("tables of studies", "pyarrow", "study") from error
     return pyarrow

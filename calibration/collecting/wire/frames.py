@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 
 FRAME_MAX = 512
 """Bytes on the line, COBS and delimiter included."""
@@ -94,10 +94,8 @@ def decode_frame(line: bytes) -> Frame:
 
 
 def _cobs() -> Any:
-    try:
+    with need_extra("frames of the wire", "cobs", "boards"):
         from cobs import cobs
-    except ImportError as error:
-        raise extra_missing("frames of the wire", "cobs", "boards") from error
     return cobs
 
 

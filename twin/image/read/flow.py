@@ -9,7 +9,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from hwmodels.isa.mnemonics import CONDITIONS
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
@@ -235,7 +235,5 @@ def _find_circles(blocks: Mapping[int, CodeBlock],
 
 
 def _import_networkx() -> Any:
-    try:
+    with need_extra("loops of an image", "networkx", "boards"):
         return import_module("networkx")
-    except ImportError as error:
-        raise extra_missing("loops of an image", "networkx", "boards") from error

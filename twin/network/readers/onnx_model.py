@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from twin.errors import ModelError
 from twin.network.readers.budget import Budget, check_operators
 from twin.network.readers.model_file import read_bytes
@@ -44,10 +44,8 @@ def load_onnx(path: str) -> OnnxModel:
     ToolMissingError
         Without the `onnx` extra.
     """
-    try:
+    with need_extra(".onnx files", "the package onnx", "onnx"):
         import onnx
-    except ImportError:
-        raise extra_missing(".onnx files", "the package onnx", "onnx") from None
     content = read_bytes(path)
     try:
         proto = onnx.load_model_from_string(content)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from twin.network.graph import Graph, Layer
 from twin.network.writers.model_file import replace_file
 from twin.network.writers.onnx_operators import ENCODERS
@@ -45,10 +45,8 @@ def write_onnx(graph: Graph, path: str | Path) -> None:
 
 def encode_onnx(graph: Graph) -> bytes:
     """Return the bytes of the .onnx file of a graph; the same graph gives the same bytes."""
-    try:
+    with need_extra(".onnx files", "the package onnx", "onnx"):
         import onnx
-    except ImportError:
-        raise extra_missing(".onnx files", "the package onnx", "onnx") from None
     output = Output(graph=graph, names=_unique_names(graph))
     for layer in graph.layers:
         _write_layer(output, layer)

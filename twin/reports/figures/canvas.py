@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import check_extra, escape, extra_missing
+from hwmodels.errors import check_extra, escape, need_extra
 from hwmodels.quantities import format_frequency
 from twin.errors import UsageError
 from twin.reports.export import write_file
@@ -55,11 +55,9 @@ def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
     ToolMissingError
         When matplotlib is not installed.
     """
-    try:
+    with need_extra(*EXTRA):
         import matplotlib
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise extra_missing(*EXTRA) from error
     with matplotlib.rc_context(_STYLE):
         yield Figure(figsize=(width_in, height_in), layout="constrained")
 

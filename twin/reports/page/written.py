@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import escape, extra_missing
+from hwmodels.errors import escape, need_extra
 from twin.reports.page.parts import Notes, Page, Pairs, Plot, Section, Table
 
 if TYPE_CHECKING:
@@ -140,11 +140,9 @@ def render_pdf(page: Page, length: str = "full",
     ToolMissingError
         When matplotlib is not installed.
     """
-    try:
+    with need_extra("pictures", "matplotlib", "plot"):
         import matplotlib
         from matplotlib.backends.backend_pdf import PdfPages
-    except ImportError as error:
-        raise extra_missing("pictures", "matplotlib", "plot") from error
     from twin.reports.figures.canvas import make_all_plain
 
     content = io.BytesIO()

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from twin.errors import ScenarioError
 from twin.studies.scenario.heat import reach_us, warm_c
 from twin.studies.scenario.machine import Machine, Speed
@@ -108,10 +108,8 @@ def simulate(scenario: Scenario, machine: Machine) -> Run:
     ToolMissingError
         Without SimPy.
     """
-    try:
+    with need_extra("scenarios", "simpy", "study"):
         import simpy
-    except ImportError:
-        raise extra_missing("scenarios", "simpy", "study") from None
     device = _Device(env=simpy.Environment(), scenario=scenario, machine=machine)
     return device.run()
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hwmodels.errors import TwinError, extra_missing
+from hwmodels.errors import TwinError, need_extra
 from twin.errors import UsageError
 from twin.studies.axes import BEST, EACH, MEASURED, Axis, Value, label
 from twin.studies.results import Row
@@ -108,9 +108,7 @@ def _make_sampler(optuna: Any, search: Search) -> Any:
 
 
 def _import() -> Any:
-    try:
+    with need_extra("searches", "Optuna", "study"):
         import optuna
-    except ImportError as error:
-        raise extra_missing("searches", "Optuna", "study") from error
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna

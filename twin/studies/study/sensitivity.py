@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from twin.errors import StudyError, UsageError
 from twin.studies.axes import Axis, label
 from twin.studies.results import QUANTITIES, Row
@@ -241,10 +241,8 @@ def _number(value: Any) -> float:
 
 
 def _import() -> tuple[dict[str, Any], dict[str, Any]]:
-    try:
+    with need_extra("sensitivities", "SALib", "study"):
         from SALib.analyze import morris, sobol
         from SALib.sample import morris as draw_morris
         from SALib.sample import sobol as draw_sobol
-    except ImportError as error:
-        raise extra_missing("sensitivities", "SALib", "study") from error
     return {"morris": draw_morris, "sobol": draw_sobol}, {"morris": morris, "sobol": sobol}

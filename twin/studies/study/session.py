@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from hwmodels.files import (
     LARGEST_JSON_BYTES,
     MISSHAPEN,
@@ -149,10 +149,8 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
     ToolMissingError
         Without pyarrow.
     """
-    try:
+    with need_extra("studies", "pyarrow", "study"):
         import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise extra_missing("studies", "pyarrow", "study") from error
     folder, content = Path(folder), find_study(source).read_bytes()
     inputs = dict(sorted(plan.content.items()))
     if (folder / "session.json").is_file():

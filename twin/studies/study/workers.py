@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import need_extra
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Row
 from twin.studies.study.tasks import Plan, Task, compute, identify
@@ -81,10 +81,8 @@ def open_workers(jobs: int = 1, cluster: str | None = None) -> Iterator[Compute]
         with open_cluster(cluster) as client:
             yield lambda plan, tasks: _compute_on(client, plan, tasks)
     elif jobs > 1:
-        try:
+        with need_extra("several processes", "joblib", "study"):
             import joblib
-        except ImportError as error:
-            raise extra_missing("several processes", "joblib", "study") from error
         yield lambda plan, tasks: _compute_beside(joblib, jobs, plan, tasks)
     else:
         yield compute_here
@@ -120,10 +118,8 @@ def open_cluster(address: str) -> Iterator[Any]:
     if not re.fullmatch(r"tls://\S+:\d+", address):
         raise UsageError(f"--cluster {address!r}; accepted: local:4, or the address of a Dask "
                          "scheduler such as tls://host:8786")
-    try:
+    with need_extra("clusters", "Dask", "study"):
         distributed: Any = import_module("distributed")
-    except ImportError as error:
-        raise extra_missing("clusters", "Dask", "study") from error
     credentials = _load_credentials(distributed, address)
     with contextlib.ExitStack() as opened:
         try:
