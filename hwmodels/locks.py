@@ -8,6 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Windows has neither."""
+
 
 class NoLocksError(OSError):
     """A file system has no locks."""
@@ -38,9 +41,7 @@ def lock(path: Path, *, wait: bool = False, make: bool = True) -> Iterator[int]:
     """
     from filelock import lock_descriptor
 
-    flags = os.O_RDWR | os.O_CREAT if make else os.O_RDONLY
-    for flag in ("O_NOFOLLOW", "O_NONBLOCK") if make else ():
-        flags |= getattr(os, flag, 0)  # Windows has neither.
+    flags = os.O_RDWR | os.O_CREAT | SAFELY if make else os.O_RDONLY
     descriptor = os.open(path, flags, 0o600)
     try:
         try:

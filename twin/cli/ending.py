@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import signal
@@ -10,7 +11,7 @@ import stat
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
@@ -44,10 +45,7 @@ class AsTyped:
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return a word, several as a list, or nothing."""
-        many = param.multiple or param.nargs == -1
-        if value is None:
-            return () if many else None
-        return list(value) if many else value
+        return list(value or ()) if param.multiple or param.nargs == -1 else value
 
 
 class TextOption(AsTyped, typer.core.TyperOption):
@@ -58,25 +56,24 @@ class TextArgument(AsTyped, typer.core.TyperArgument):
     """An argument whose words are taken as typed."""
 
 
+@functools.cache
 def take_as_typed(option: Any) -> Any:
-    """Return an option that takes text, or a flag, as one that takes it as it is."""
+    """Return an option that takes text, or a flag, as one that takes it as it is.
+
+    The same for the same: parsing asks for options several times and compares them.
+    """
     taken = getattr(getattr(option, "type_descriptor", None), "annotation", None)
     if taken not in (str, list[str], bool):
         return option
     return (TextOption if isinstance(option, typer.core.TyperOption) else TextArgument)(option)
 
 
-class PlainHelp:
-    """A command whose own help flag is taken as typed, too: one object, which parsing compares."""
+class Plain:
+    """A command whose words are taken as typed."""
 
-    help_flag: Any = None
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the flag, or nothing where there is none."""
-        if self.help_flag is None:
-            found = super().get_help_option(ctx)  # type: ignore[misc]
-            self.help_flag = found and take_as_typed(found)
-        return self.help_flag
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return its arguments and options, that of help too."""
+        return list(map(take_as_typed, super().get_params(ctx)))  # type: ignore[misc]
 
 
 WRITTEN = frozenset({"--output", "--plot", "--csv", "--trace", "--export", "--flamegraph",
@@ -84,16 +81,13 @@ WRITTEN = frozenset({"--output", "--plot", "--csv", "--trace", "--export", "--fl
 """Options that name what a verb writes; every other word may name what it reads."""
 
 
-class Once(PlainHelp, typer.core.TyperCommand):
+class Once(Plain, typer.core.TyperCommand):
     """A verb that refuses an option given twice, and to write over what it reads."""
-
-    def __init__(self, *args: Any, params: Sequence[Any] = (), **settings: Any) -> None:
-        super().__init__(*args, params=list(map(take_as_typed, params)), **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for option in self.params:
+        for option in self.get_params(ctx):
             if isinstance(option, typer.core.TyperOption) and not option.multiple \
                     and not option.is_flag and not option.count and order.count(option) > 1:
                 raise UsageError(f"{'/'.join(option.opts)} is given {order.count(option)} times; "
@@ -132,12 +126,12 @@ def _find_file(word: str) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
-class Verbs(PlainHelp, TyperGroup):
+class Verbs(Plain, TyperGroup):
     """The verbs of the command line, each ended in the same way."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run with somewhere to write: messages without a place are dropped, results are not."""
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: complain(f"warning: {message}")
         if sys.stderr is None:
             sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         if sys.stdout is None:
@@ -178,10 +172,6 @@ def _shortened(error: Exception) -> Exception:
     if hasattr(error, "message"):
         error.message = tell_in_one_line(error.message, LONGEST_USAGE)
     return error
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    complain(f"warning: {message}")
 
 
 def say_ending(error: Exception) -> int:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hwmodels.counts import CAUSES
-from hwmodels.errors import TwinError, check_extra, did_you_mean
+from hwmodels.errors import TwinError, did_you_mean
 from twin.errors import UsageError
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.prediction.prediction import Prediction
-
-if TYPE_CHECKING:
-    import pandas
 
 Floats = NDArray[np.float64]
 
@@ -100,21 +97,6 @@ class Batch:
         """Return how many configurations there are."""
         return len(self.time_us)
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return a row a configuration: all but the layers, `CAUSE.us` and so on, and `failure`."""
-        check_extra("data frames", "pandas", "tables")
-        import pandas
-
-        columns: dict[str, Any] = {name: getattr(self, name) for name in (
-            "time_us", "time_low_us", "time_high_us", "energy_uj", "energy_low_uj",
-            "energy_high_uj", "cycles", "ram_bytes", "flash_bytes")}
-        columns |= {f"{cause}.{unit}": getattr(self, f"cause_{unit}")[:, number]
-                    for number, cause in enumerate(self.causes)
-                    for unit in ("us", "cycles", "pj")}
-        failures = {one.row: str(one.error) for one in self.failures}
-        columns["failure"] = [failures.get(row, "") for row in range(len(self))]
-        return pandas.DataFrame(columns)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Variation:
@@ -150,7 +132,7 @@ def read_variation(vary: Mapping[str, ArrayLike]) -> Variation:
         For sequences of different length, a learnt price that is none, or a factor that is not
         above zero.
     """
-    if not isinstance(vary, Mapping):
+    if not hasattr(vary, "items"):  # as a data frame has them, too
         raise UsageError(f"vary: {type(vary).__name__}; accepted: a mapping of paths to values, "
                          'such as {"clocks.cpu.frequency_hz": [80e6, 120e6]}')
     columns = {name: _column(name, values) for name, values in vary.items()}

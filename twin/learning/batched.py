@@ -66,7 +66,7 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
     if errors not in ERRORS:
         raise UsageError(f"errors {errors!r}; accepted: {', '.join(ERRORS)}")
     if isinstance(deployments, Deployment):
-        variation = read_variation(vary or {})
+        variation = read_variation({} if vary is None else vary)
         most, groups = len(deployments.graph.layers), list_groups(deployments, variation)
     else:
         if vary:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -268,11 +268,7 @@ def write_comparison(difference: Difference, path: str | Path) -> Path:
 def to_csv(rows: Sequence[dict[str, Cell]]) -> str:
     """Write rows as CSV text; the header is the keys of the first."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(rows[0] if rows else ())
-    writer.writerows(_cells(row.values()) for row in rows)
+    writer = csv.DictWriter(text, rows[0] if rows else (), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
-
-
-def _cells(values: Iterable[Cell]) -> list[str]:
-    return ["" if value is None else str(value) for value in values]

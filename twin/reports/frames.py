@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import check_extra
+from hwmodels.errors import need_extra
 from twin.errors import UsageError
+from twin.learning.batch import Batch
 from twin.prediction.prediction import Prediction
+from twin.reports.documents import to_document
+from twin.reports.export import layer_rows
+from twin.studies.results import Table, list_columns, list_settings
 
 if TYPE_CHECKING:
     import pandas
@@ -19,8 +22,9 @@ def to_pandas(result: Any) -> pandas.DataFrame:
     Parameters
     ----------
     result : Table, Batch, Prediction or list
-        Rows are points of a study, configurations, layers with the columns of layers.csv, or what
-        `twin.list_boards` and the like returned, with the keys of their --json.
+        Rows are points of a study, its limits, objectives and axes the frame's `attrs`;
+        configurations, with `CAUSE.us` and so on and `failure`; layers with the columns of
+        layers.csv; or what `twin.list_boards` and the like returned, with the keys of their --json.
 
     Raises
     ------
@@ -29,17 +33,16 @@ def to_pandas(result: Any) -> pandas.DataFrame:
     UsageError
         For what is no table.
     """
-    check_extra("data frames", "pandas", "tables")
-    import pandas
-
-    if hasattr(result, "to_pandas"):
-        return result.to_pandas()
+    with need_extra("data frames", "pandas", "tables"):
+        import pandas
+    if isinstance(result, Batch):
+        return _batch_columns(result, pandas)
+    if isinstance(result, Table):
+        frame = pandas.DataFrame(map(list_columns, result.rows))
+        frame.attrs = list_settings(result)
+        return frame
     if isinstance(result, Prediction):
-        from twin.reports.export import layer_rows
-
         return pandas.DataFrame(layer_rows(result))
-    from twin.reports.documents import to_document
-
     document = to_document(result)
     if document["kind"] not in document:
         raise UsageError(f"{type(result).__name__}: is no table; accepted: a Table, a Batch, a "
@@ -47,7 +50,12 @@ def to_pandas(result: Any) -> pandas.DataFrame:
     return pandas.json_normalize(document[document["kind"]])
 
 
-def is_frame(found: Any) -> bool:
-    """Whether it is a data frame; pandas is not imported to ask."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(found, pandas.DataFrame)
+def _batch_columns(batch: Batch, pandas: Any) -> pandas.DataFrame:
+    frame = pandas.DataFrame({name: getattr(batch, name) for name in (
+        "time_us", "time_low_us", "time_high_us", "energy_uj", "energy_low_uj", "energy_high_uj",
+        "cycles", "ram_bytes", "flash_bytes")})
+    for unit in ("us", "cycles", "pj"):
+        frame[[f"{cause}.{unit}" for cause in batch.causes]] = getattr(batch, f"cause_{unit}")
+    failures = {one.row: str(one.error) for one in batch.failures}
+    frame["failure"] = [failures.get(row, "") for row in frame.index]
+    return frame

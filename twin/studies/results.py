@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.intervals import Interval
-from hwmodels.errors import check_extra, need_extra
+from hwmodels.errors import need_extra
 from hwmodels.files import write_whole
 from twin.errors import UsageError
 from twin.studies.limits import Limits, probability_of_all
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
 
 QUANTITIES = ("time_us", "energy_uj", "ram_bytes", "flash_bytes", "price_usd")
@@ -180,15 +179,6 @@ class Table:
         """Return the rows as an Arrow table: a column a figure, `in.AXIS` for what varied."""
         return to_arrow(self)
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows with the same columns; limits, objectives and axes are its `attrs`."""
-        check_extra("data frames", "pandas", "tables")
-        import pandas
-
-        frame = pandas.DataFrame(list(map(list_columns, self.rows)))
-        frame.attrs = _describe(self)
-        return frame
-
     def write(self, path: str | Path) -> Path:
         """Write the rows as .parquet or .csv."""
         return write_table(self, path)
@@ -294,10 +284,10 @@ def to_arrow(table: Table) -> pyarrow.Table:
     types = {name: type_of(arrow, name) for name in names}
     columns = {name: arrow.array([record.get(name) for record in records], types[name])
                for name in names}
-    return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(_describe(table))})
+    return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(list_settings(table))})
 
 
-def _describe(table: Table) -> dict[str, Any]:
+def list_settings(table: Table) -> dict[str, Any]:
     """Return what a table is beside its rows."""
     return {"limits": dataclasses.asdict(table.limits), "objectives": table.objectives,
             "axes": table.axes, "schema": 1}

@@ -58,7 +58,7 @@ def read_table(path: str | Path) -> Table:
 
 
 def read_frame(frame: pandas.DataFrame) -> Table:
-    """Return the table of a data frame with the columns of `Table.to_pandas`, filtered or joined.
+    """Return the table of a data frame with the columns `twin.to_pandas` gives one.
 
     Raises
     ------

@@ -12,7 +12,6 @@ from twin.errors import UsageError
 from twin.learning import batched
 from twin.learning.batch import Batch
 from twin.learning.calibration import AUTO
-from twin.reports.frames import is_frame
 
 
 def predict_many(deployments: Deployment | Iterable[Deployment], *,
@@ -65,7 +64,5 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
     if isinstance(deployments, (str, PathLike)):
         raise UsageError(f"predict_many: {deployments!r} is no deployment; accepted: "
                          f"twin.deploy({deployments!r}, board), or several")
-    if vary is not None and is_frame(vary):
-        vary = dict(vary)
     return batched.predict_batch(deployments, vary=vary, temperature=temperature,
                                  calibration=fspath(calibration), layers=layers, errors=errors)

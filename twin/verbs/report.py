@@ -24,7 +24,6 @@ from twin.learning.calibration import AUTO
 from twin.learning.folders import find_folder
 from twin.prediction.prediction import Prediction
 from twin.reports.export import check_place, write_file
-from twin.reports.frames import is_frame
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.page import render_page
@@ -204,7 +203,7 @@ def describe(subject: Any, *, measured: str | PathLike[str] | None = None,
             made = predict_variants(subject, deployer, asked, on_progress)
             return describe_variants(made, chain=chain, limits=asked, command=command)
         found = open_result(subject) if isinstance(subject, str | PathLike) \
-            else read_frame(subject) if is_frame(subject) else subject
+            else read_frame(subject) if hasattr(subject, "iterrows") else subject
         return describe_result(found, command)
     if subject.target.executes:  # Nothing of a program can be rebuilt here.
         changes = False

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from typing import Any
 
 from hwmodels.errors import need_extra
 from hwmodels.isa.mnemonics import CONDITIONS
@@ -222,7 +220,8 @@ def _find_circles(blocks: Mapping[int, CodeBlock],
 
     Strongly connected components of the graph of `successors`.
     """
-    networkx = _import_networkx()
+    with need_extra("loops of an image", "networkx", "boards"):
+        import networkx
     ways = networkx.DiGraph()
     ways.add_nodes_from(starts)
     ways.add_edges_from((start, one) for start in starts for one in successors(blocks[start])
@@ -232,8 +231,3 @@ def _find_circles(blocks: Mapping[int, CodeBlock],
         if len(part) > 1 or any(ways.has_edge(one, one) for one in part):
             parts |= dict.fromkeys(part, frozenset(part))
     return parts
-
-
-def _import_networkx() -> Any:
-    with need_extra("loops of an image", "networkx", "boards"):
-        return import_module("networkx")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import need_extra
+from hwmodels.errors import check_extra
 from hwmodels.files import (
     LARGEST_JSON_BYTES,
     MISSHAPEN,
@@ -149,8 +149,7 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
     ToolMissingError
         Without pyarrow.
     """
-    with need_extra("studies", "pyarrow", "study"):
-        import pyarrow  # noqa: F401
+    check_extra("studies", "pyarrow", "study")
     folder, content = Path(folder), find_study(source).read_bytes()
     inputs = dict(sorted(plan.content.items()))
     if (folder / "session.json").is_file():
