@@ -31,7 +31,7 @@ from calibration.virtual_board.emulator_state import EmulatorState
 from calibration.virtual_board.image_file import read_image
 from hwmodels.core.file import list_cores, load_core
 from hwmodels.isa import load_isa
-from hwmodels.program.emulator import HOOK_BLOCK, HOOK_READ, HOOK_WRITE, Emulator
+from hwmodels.program.emulator import HOOK_BLOCK, HOOK_READ, HOOK_WRITE, Emulator, find_function
 from hwmodels.program.listing import Listing
 
 CONSOLE, CONSOLE_SIZE = 0x40004000, 0x1000
@@ -130,6 +130,9 @@ class UnicornBoard:
         """Give the emulator the native callbacks."""
         from calibration.virtual_board.kernels import hooks
 
+        self.state.words[[hooks.SELF, hooks.READ_REGISTER, hooks.WRITE_REGISTER]] = (
+            self.state.words.ctypes.data, find_function("uc_reg_read"),
+            find_function("uc_reg_write"))
         self._emulator.add_hook(HOOK_BLOCK, hooks.on_block, self.state.words)
         self._emulator.add_hook(HOOK_READ | HOOK_WRITE, hooks.on_access, self.state.words)
 

@@ -1,20 +1,43 @@
-"""`python -m hwmodels.kernels`: compile every loop not kept yet, so that no command waits."""
+"""`python -m hwmodels.kernels [--all] [FOLDER]`: compile every loop, for this platform or all."""
 
-import gc
-import logging
+import argparse
 import os
+import sys
+import time
+from pathlib import Path
 
 
-def main() -> None:
-    """Compile, and tell on stderr what is."""
-    gc.disable()  # What translation makes has no cycles worth a look, and soon ends.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # Read when numpy is imported; none is used.
-    from hwmodels.kernels.compiled import kept_loops
+def main() -> int:
+    """Compile; 1 where the platform is not known, a tool is missing or a loop is refused."""
+    parser = argparse.ArgumentParser(prog="python -m hwmodels.kernels", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--all", action="store_true", help="every platform there is")
+    options = parser.parse_args()
+    os.environ["NUMBA_OPT"] = "0"  # Read when numba is imported.
+    from hwmodels.kernels import library
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    for loop in kept_loops():
-        loop.prepare()
+    try:
+        from hwmodels.kernels import build
+    except ImportError as error:
+        print(f"error: {error}; pip install 'embedded-twin[compile]'", file=sys.stderr)
+        return 1
+    platforms = list(build.TARGETS) if options.all else [library.name_platform()]
+    if platforms[0] not in build.TARGETS:
+        print(f"error: no loops for {platforms[0]}; accepted: {', '.join(build.TARGETS)}",
+              file=sys.stderr)
+        return 1
+    began_s = time.monotonic()
+    try:
+        modules = build.load_modules(library.ROOT / folder for folder in library.FOLDERS)
+        made = build.build(build.list_loops(modules), modules, platforms, options.folder)
+    except build.BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for path in made:
+        print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
+    print(f"compiled in {time.monotonic() - began_s:.0f} s")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -68,10 +68,10 @@ def present(burst: Integer, ports: Table, port: Integer, bus_period: Integer, bu
     ready = bursts[burst, THINK]
     if pacing == BY_FINISH:
         ready += credit
-    elif pacing == BY_ISSUE and burst > ports[port, FIRST]:
+    elif pacing == BY_ISSUE and burst > np.uint64(ports[port, FIRST]):
         ready += times[burst - ONE, ISSUE]
     ready = max(ready, credit)
-    if ports[port, OUTSTANDING] > 1 and burst > ports[port, FIRST]:
+    if ports[port, OUTSTANDING] > 1 and burst > np.uint64(ports[port, FIRST]):
         ready = max(ready, times[burst - ONE, GRANT] + bus_period)
     if len(after):
         other = after[burst]
@@ -155,7 +155,7 @@ def wake(burst: Integer, ports: Table, bus_period: Integer, bursts: Table, after
     """Present the bursts that waited for a burst, now that it is granted; whether there are any."""
     woken = False
     for other in range(len(ports)):
-        if waits_for[other] == burst:
+        if waits_for[other] == np.int64(burst):
             waits_for[other] = -1
             credit = credit_of(at[other], ports, other, times)
             arrival[other] = present(at[other], ports, other, bus_period, bursts, after, credit,

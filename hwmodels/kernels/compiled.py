@@ -1,30 +1,26 @@
-"""Loops compiled once, whose machine code is kept for the next process, away from the package.
+"""Loops of the simulations: plain Python, compiled ahead of time into the library beside them.
 
-A loop is plain Python with `@compile_kept`, and calls functions with `@compile_part` or
-`@compile_inline`. `translation` makes LLVM's text of it, llvmlite machine code of that. What is
-compiled, and not found kept, is told to the logger `hwmodels.kernels` at level INFO. Where the
-environment has NUMBA_DISABLE_JIT=1, loops run as the Python they are.
+A loop is a function with `@compile_kept`, and calls functions with `@compile_part` or
+`@compile_inline`; numba compiles them (`build`). Where there is no library, or the environment has
+NUMBA_DISABLE_JIT=1, loops run as the Python they are; with NUMBA_BOUNDSCHECK=1 numba compiles them
+in this process, and every index is checked.
 """
 
-import contextlib
 import ctypes
 import functools
-import hashlib
 import inspect
-import logging
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.kernels.store import Store, fingerprint_sources
+from hwmodels.kernels.library import Library, find_library
 
 Words: TypeAlias = Annotated[NDArray[np.int64], "i1"]
-"""Array of a kernel, one dimension; how `translation` calls it stands beside each."""
+"""Array of a kernel, one dimension; beside each how a signature names it."""
 Table: TypeAlias = Annotated[NDArray[np.int64], "i2"]
 """Array of a kernel, rows and columns."""
 Cube: TypeAlias = Annotated[NDArray[np.int64], "i3"]
@@ -32,32 +28,35 @@ Cube: TypeAlias = Annotated[NDArray[np.int64], "i3"]
 Slaves: TypeAlias = Annotated[NDArray[np.uint64], "u1"]
 """Unsigned array of a kernel, one dimension."""
 Integer: TypeAlias = Any
-"""Whole number of a kernel: int64, uint64 or Python's, which compilation tells apart by use and
+"""Whole number of a kernel: int64, uint64 or Python's, which compilation distinguishes by use and
 checkers of types cannot."""
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
-HERE = Path(__file__).parent
 NOTHING = "none"
-TOLD = "compiling simulation kernels, once: {name}"
-NOT_KEPT = "note: simulation kernels are compiled by every command; {folder} keeps none: {reason}"
 PARTS: dict[Callable[..., Any], bool] = {}
 """Functions that loops may call, and whether they are put in place of every call."""
-INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
+INTERPRETED, CHECKED = _is_set("NUMBA_DISABLE_JIT"), _is_set("NUMBA_BOUNDSCHECK")
 
 
 class Kernel:
-    """A loop by name, compiled or read when it is first called.
+    """A loop by name, looked up in the library when it is first called.
 
     Parameters
     ----------
     module, name : str
-        Of this package; it is imported only where its machine code is not kept.
+        The module is imported only where the loop runs as Python.
     """
 
     native: tuple[str, ...] = ()
 
     def __init__(self, module: str, name: str) -> None:
-        self.module, self.name, self.folder = module, name, HERE
+        self.module, self.name = module, name
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it; arrays are changed in place."""
@@ -79,8 +78,8 @@ class Kernel:
         """
         place = next(place for place, one in enumerate(arguments) if one is None)
         before, after = arguments[:place], arguments[place + 1:]
-        if INTERPRETED:
-            return lambda array: self.py_func(*before, array, *after)
+        if self._loaded is None:
+            return lambda array: self._run(*before, array, *after)
         native, rows = self._loaded
         first, last = self._flatten(rows[:place], before), self._flatten(rows[place + 1:], after)
 
@@ -92,44 +91,43 @@ class Kernel:
     @functools.cached_property
     def py_func(self) -> Callable[..., Any]:
         """Return the loop in Python."""
-        found = vars(import_module(f"{__package__}.{self.module}"))[self.name]
+        found = vars(import_module(self.module))[self.name]
         function: Callable[..., Any] = found.py_func if isinstance(found, Kernel) else found
         return function
 
-    def prepare(self) -> None:
-        """Compile it unless that is kept, and do not run it."""
-        self._entry()
+    @property
+    def symbol(self) -> str:
+        """Return its name in the library."""
+        return f"{self.module.replace('.', '_')}_{self.name}"
 
     @functools.cached_property
-    def store(self) -> Store | None:
-        """Where its machine code is kept; None for a user without a home."""
-        from hwmodels.folders import user_folder
-
-        place = hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]
-        try:
-            return Store(user_folder("TWIN_KERNELS", "kernels") / f"{self.folder.name}-{place}")
-        except RuntimeError:
-            return None
+    def library(self) -> Library | None:
+        """The library it is looked up in; None where it runs as Python."""
+        return None if INTERPRETED or CHECKED else find_library()
 
     @functools.cached_property
     def _run(self) -> Callable[..., Any]:
         """Callable with arrays and numbers."""
-        if INTERPRETED:
-            return self.py_func
-        native, rows = self._loaded
-        return lambda *arguments: native(*self._flatten(rows, arguments))
+        if self._loaded is not None:
+            native, rows = self._loaded
+            return lambda *arguments: native(*self._flatten(rows, arguments))
+        if CHECKED:
+            from hwmodels.kernels.build import jit_checked
+
+            return jit_checked(self)
+        return self.py_func
 
     @functools.cached_property
-    def _loaded(self) -> tuple[Callable[..., Any], list[tuple[Any, int] | None]]:
+    def _loaded(self) -> tuple[Callable[..., Any], list[tuple[Any, int] | None]] | None:
         """Machine code, and the type and dimensions of each argument that is an array."""
-        signature, _, code = self._entry().partition(b"\n")
-        returned, *kinds = signature.decode().split(" ")
+        if self.library is None:
+            return None
+        returned, *kinds = self.library.signatures[self.symbol]
         types = [one for kind in kinds for one in
                  ([ctypes.c_void_p] + [ctypes.c_int64] * int(kind[1]) if kind[1:]
                   else [ctypes.c_int64])]
-        self._engine = _machine().load_code(code)  # What it loaded goes with it.
         native = ctypes.CFUNCTYPE(None if returned == NOTHING else ctypes.c_int64, *types)(
-            self._engine.get_function_address(self.name))
+            self.library.address_of(self.symbol))
         return native, [(_DTYPES[kind[0]], int(kind[1])) if kind[1:] else None for kind in kinds]
 
     def _flatten(self, rows: Sequence[tuple[Any, int] | None],
@@ -146,47 +144,31 @@ class Kernel:
             flat += (_address_of(given), *given.shape)
         return flat
 
-    def _entry(self) -> bytes:
-        """Return types of result and arguments, a line, and its machine code, kept or made."""
-        sources = fingerprint_sources(HERE)[:8] + fingerprint_sources(self.folder)[:8]
-        rest = hashlib.sha256(_machine().describe_machine().encode()).hexdigest()[:32]
-        key = ".".join((self.module, self.name, sources, rest))
-        store = self.store
-        found = store.load(key) if store else None
-        if found is not None:
-            return found
-        with store.hold() if store else contextlib.nullcontext():
-            found = store.load(key) if store else None
-            if found is not None:
-                return found
-            logging.getLogger(__package__).info(TOLD.format(name=self.name))
-            from hwmodels.kernels.translation import translate
-
-            function = self.py_func
-            kinds = kinds_of(function)
-            returned = inspect.signature(function).return_annotation
-            made: bytes = _machine().compile_module(translate(
-                function, kinds, PARTS, self.native))
-            made = " ".join((NOTHING if returned is None else "i", *kinds)).encode() + b"\n" + made
-            if store:
-                store.save(key, made)
-                if store.refusal:
-                    _tell_not_kept(store)
-        return made
-
 
 class Callback(Kernel):
-    """A loop that native code calls, compiled or read when its address is first asked for."""
+    """A loop that native code calls with words, an array behind its last argument."""
 
     @functools.cached_property
     def address(self) -> int:
         """Return where its machine code is, as long as this lives."""
-        self._engine = _machine().load_code(self._entry().partition(b"\n")[2])
-        return int(self._engine.get_function_address(self.name))
+        if self.library is not None:
+            return self.library.address_of(self.symbol)
+        run = self._run
+
+        def call(*arguments: Any) -> None:
+            run(*arguments[:-1], np.ctypeslib.as_array(
+                (ctypes.c_int64 * BOUNDLESS).from_address(arguments[-1])))
+
+        self._called = ctypes.CFUNCTYPE(None, *(_NATIVE[kind] for kind in self.native))(call)
+        return ctypes.cast(self._called, ctypes.c_void_p).value or 0
+
+
+BOUNDLESS = 1 << 40
+"""Words of an array behind a pointer alone; its real size is the business of what is in it."""
 
 
 def _address_of(array: NDArray[Any]) -> int:
-    """Return where an array in one piece begins; its buffer tells faster than its interface."""
+    """Return where an array in one piece begins; asking its buffer is faster than its interface."""
     try:
         return _addressof(_of_buffer(array))
     except (TypeError, ValueError):  # read-only, or empty
@@ -196,31 +178,13 @@ def _address_of(array: NDArray[Any]) -> int:
 
 _addressof, _of_buffer = ctypes.addressof, cast(Any, ctypes.c_char.from_buffer)
 _DTYPES = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+_NATIVE = {"i64": ctypes.c_int64, "i32": ctypes.c_int32, "ptr": ctypes.c_void_p}
 
 
 def kinds_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the types of a loop's arguments, as `translation` names them."""
+    """Return the types of a loop's arguments: "i" a number, "u1" unsigned words, "i2" a table."""
     return tuple(getattr(one.annotation, "__metadata__", "i")[0]
                  for one in inspect.signature(function).parameters.values())
-
-
-def _tell_not_kept(store: Store) -> None:
-    """Say, once a process, why the next one compiles again."""
-    global _told_not_kept
-    if not _told_not_kept:
-        _told_not_kept = True
-        logging.getLogger(__package__).info(
-            NOT_KEPT.format(folder=store.folder, reason=store.refusal))
-
-
-_told_not_kept = False
-
-
-def _machine() -> Any:
-    """Return what makes and loads machine code; imported where a loop is about to run."""
-    from hwmodels.kernels import machine
-
-    return machine
 
 
 def lowest_bit(value: Integer) -> Integer:
@@ -229,7 +193,7 @@ def lowest_bit(value: Integer) -> Integer:
     Parameters
     ----------
     value : int
-        Compiled, one instruction of the processor tells.
+        Compiled, this is one instruction of the processor.
 
     Returns
     -------
@@ -245,7 +209,7 @@ def likely(held: Integer) -> Integer:
     Parameters
     ----------
     held : bool
-        Compiled, what hangs on it stays a branch: what follows need not wait for it.
+        Compiled, what depends on it stays a branch: what follows need not wait for it.
 
     Returns
     -------
@@ -256,12 +220,12 @@ def likely(held: Integer) -> Integer:
 
 
 def abreast(count: Integer) -> range:
-    """Return a range whose turns tell nothing of each other.
+    """Return a range whose iterations are independent.
 
     Parameters
     ----------
     count : int
-        Compiled, several turns are done by one instruction.
+        Compiled, one instruction does several iterations.
 
     Returns
     -------
@@ -295,12 +259,13 @@ def compile_inline(function: Loop) -> Loop:
 
 
 def compile_kept(function: Loop) -> Loop:
-    """Compile a loop when it is first called, and keep its machine code by content.
+    """Run a function as compiled ahead of time.
 
     Parameters
     ----------
     function : callable
-        With arrays and whole numbers as arguments, a whole number or nothing as result.
+        With arrays and whole numbers as arguments, a whole number or nothing as result. No two
+        arrays overlap.
 
     Returns
     -------
@@ -309,18 +274,18 @@ def compile_kept(function: Loop) -> Loop:
     """
     if INTERPRETED:
         return function
-    loop = Kernel(function.__module__.rpartition(".")[2], function.__name__)
-    loop.py_func, loop.folder = function, Path(inspect.getfile(function)).parent
+    loop = Kernel(function.__module__, function.__name__)
+    loop.py_func = function
     return cast(Loop, loop)
 
 
 def compile_callback(*native: str) -> Callable[[Callable[..., None]], Callback]:
-    """Compile a function that native code calls, and keep its machine code by content.
+    """Compile a function that native code calls.
 
     Parameters
     ----------
     *native : str
-        Its arguments as they are passed, "i64", "i32" or "ptr".
+        Its arguments as they are passed, "i64", "i32" or "ptr"; the last one is an array.
 
     Returns
     -------
@@ -328,24 +293,15 @@ def compile_callback(*native: str) -> Callable[[Callable[..., None]], Callback]:
         Makes of a function, with a whole number or array for each, what has an `address`.
     """
     def make(function: Callable[..., None]) -> Callback:
-        made = Callback(function.__module__.rpartition(".")[2], function.__name__)
-        made.py_func, made.folder = function, Path(inspect.getfile(function)).parent
-        made.native = native
+        made = Callback(function.__module__, function.__name__)
+        made.py_func, made.native = function, native
         return made
 
     return make
 
 
-def kept_loops() -> list[Kernel]:
-    """Return every loop of this package."""
-    names = [path.stem for path in sorted(HERE.glob("*.py")) if path.stem[0] != "_"]
-    modules = [import_module(f"{__package__}.{name}") for name in names]
-    return [one for name, module in zip(names, modules, strict=True)
-            for one in vars(module).values() if isinstance(one, Kernel) and name == one.module]
-
-
-RUN_PROGRAMS = Kernel("cache_nest", "run_programs")
-TRANSFER_STATE = Kernel("cache_transfer", "transfer_state")
-CUT_PHASES = Kernel("cache_phases", "cut_phases")
-SKIP_PHASES = Kernel("cache_streams", "skip_phases")
+RUN_PROGRAMS = Kernel("hwmodels.kernels.cache_nest", "run_programs")
+TRANSFER_STATE = Kernel("hwmodels.kernels.cache_transfer", "transfer_state")
+CUT_PHASES = Kernel("hwmodels.kernels.cache_phases", "cut_phases")
+SKIP_PHASES = Kernel("hwmodels.kernels.cache_streams", "skip_phases")
 """Loops every prediction runs, without the modules they are written in."""

@@ -112,7 +112,7 @@ def hold(at: Integer, here: Integer, place: Integer, steps: Integer, lanes: Word
 def find_readies(node: Integer, step: Integer, steps: Integer, longest: Integer, state: Table,
                  edges: Table, times: Words, lanes: Words, now: Words) -> None:
     """Work out the least starts of a step but for channel and pool."""
-    follows = np.int64(step > 0)
+    follows = np.int64(step > np.uint64(0))
     before = (node * longest + step - np.uint64(follows)) * COLUMNS + LANES
     for lane in abreast(LANES):
         now[READY + lane] = follows * times[before + lane]
@@ -141,7 +141,7 @@ def find_ends(node: Integer, step: Integer, steps: Integer, longest: Integer, st
     at, here = node * ROWS + OWN_EACH, (node * longest + step) * COLUMNS
     for lane in abreast(LANES):
         left = lanes[at + LANES + LANES + lane] + lanes[at + LANES + lane]
-        more = left >= steps
+        more = left >= np.int64(steps)
         less = left - steps
         lanes[at + LANES + LANES + lane] = less if more else left
         times[here + LANES + lane] = times[here + lane] + max(lanes[at + lane] + more, 1)

@@ -194,13 +194,13 @@ def lay_edges(first: Integer, count: Integer, from_link: Integer, to_link: Integ
         state[node, CHANNEL_OVER], state[node, POOL_OVER], state[node, OWN_OVER] = 0, 0, 0
         for link in range(from_link, to_link):
             source, sink = links[link, SOURCE], links[link, SINK]
-            if sink == node:
+            if sink == np.int64(node):
                 edges[edge, OTHER], edges[edge, OFFSET] = source, links[link, AHEAD]
                 edges[edge, MOMENT], edges[edge, PLUS] = START, nodes[first + source, LEAD]
                 edges[edge, REASON] = BY_LEAD
                 edges[edge, TAIL] = nodes[first + source, LATENCY] + nodes[row, TRAIL]
                 edge += 1
-            elif source == node:
+            elif source == np.int64(node):
                 edges[edge, OTHER], edges[edge, OFFSET] = sink, -links[link, DEPTH]
                 edges[edge, MOMENT], edges[edge, PLUS] = END, 0
                 edges[edge, REASON], edges[edge, TAIL] = BY_SPACE, -1

@@ -94,7 +94,7 @@ def merge_pages(spans: Iterable[Sequence[int]], page: int) -> list[list[int]]:
 
 
 def import_unicorn() -> ModuleType:
-    """Return Unicorn; native callbacks find its functions from then on.
+    """Return Unicorn.
 
     Raises
     ------
@@ -102,10 +102,10 @@ def import_unicorn() -> ModuleType:
         Without Unicorn.
     """
     with need_extra("emulated boards", "unicorn", "boards"):
-        unicorn = import_module("unicorn")
-        library = import_module("unicorn.unicorn_py3.unicorn").uclib
-    from llvmlite import binding
+        return import_module("unicorn")
 
-    for name in ("uc_reg_read", "uc_reg_write"):  # the callbacks call them by name
-        binding.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
-    return unicorn
+
+def find_function(function: str) -> int:
+    """Return the address of a function of Unicorn's library, for native callbacks to call."""
+    library = import_module("unicorn.unicorn_py3.unicorn").uclib
+    return ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0

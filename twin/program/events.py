@@ -1,4 +1,4 @@
-"""The symbol native callbacks call when Python has to decide: one of a process."""
+"""The function native callbacks call when Python has to decide: one of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ Answer = Callable[[int, int, int], int]
 SO_FAR = "so far: "
 """What a line of the emulating process begins with that says how far it is."""
 
-_SYMBOL = "twin_program_event"
 _LISTENING: list[Answer] = []
 _EVENT = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
@@ -23,17 +22,13 @@ def _tell(kind: int, address: int, size: int) -> int:
 _told = _EVENT(_tell)
 
 
+EVENT_ADDRESS = ctypes.cast(_told, ctypes.c_void_p).value or 0
+"""What native callbacks call."""
+
+
 def listen(answer: Answer) -> None:
-    """Have native callbacks answered from now on.
-
-    Notes
-    -----
-    They look for the symbol when they are loaded, so this comes before.
-    """
-    from llvmlite import binding
-
+    """Have native callbacks answered from now on."""
     _LISTENING[:] = [answer]
-    binding.add_symbol(_SYMBOL, ctypes.cast(_told, ctypes.c_void_p).value)
 
 
 def listener() -> Answer | None:

@@ -9,14 +9,14 @@ import numpy as np
 
 from hwmodels.board.facts import Board
 from hwmodels.core.file import list_cores, load_core
-from hwmodels.program.emulator import HOOK_BLOCK, Emulator
+from hwmodels.program.emulator import HOOK_BLOCK, Emulator, find_function
 from hwmodels.program.encodings import encoding_of
 from hwmodels.program.listing import Listing, ToolListing
 from twin.errors import ProgramError
 from twin.program.armv81m import Newer
 from twin.program.counters import Counters
 from twin.program.elf import Elf
-from twin.program.events import listen
+from twin.program.events import EVENT_ADDRESS, listen
 from twin.program.exceptions import SVC, Exceptions
 from twin.program.memory import address_of, map_memories, place_pieces
 from twin.program.peripherals import VTOR, Peripherals
@@ -56,7 +56,7 @@ class Machine:
         self.get, self.set = self.emulator.get, self.emulator.set
         listen(self.on_event)
         self.failure: str | None = None
-        self.doing = "loading the callbacks, which are compiled where none are kept"
+        self.doing = "loading the callbacks"
         self.listing = self._list_blocks()
         self.held = map_memories(self.machine, board, files)
         self.spans = tuple(span for span, _ in self.held)
@@ -71,6 +71,8 @@ class Machine:
         self.counters = Counters(elf, self.listing, self.recorder, limit, self.code, [
             (low, high, address_of(pages)) for (low, high), pages in self.held])
         self.names, self.words = self.counters.names, self.counters.words
+        self.words[[self.names.SELF, self.names.EVENT, self.names.READ_REGISTER]] = (
+            self.words.ctypes.data, EVENT_ADDRESS, find_function("uc_reg_read"))
         self.peripherals = Peripherals(board.core, self.cycles, self._text_at, self._wake)
         self._make_parts()
         self.watch = Watch(self.emulator, self.counters, self.add_hook)

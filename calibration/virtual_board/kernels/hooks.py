@@ -14,13 +14,15 @@ from hwmodels.kernels.compiled import (
     compile_inline,
     compile_kept,
 )
-from hwmodels.kernels.native import External
+from hwmodels.kernels.native import call_native
 from hwmodels.kernels.touch_stream import BYPASS, HIT, meet_set
 
 HEAD = 64
 (SCRATCH, CODE_BASE, CODE_SLOTS, SEEN_COUNT, LAST_SLOT, LAST_END, LOADS, STORES, STALL, READ_MISSES,
  WRITE_MISSES, WRITE_BACKS, FETCH_MISSES, TRACE_COUNT, TRACE_LIMIT, DATA_TOUCHES, ODD_BLOCKS,
- BLOCKS_AT, SEEN_AT, REGIONS_AT, REGION_COUNT, WRITE_BACK_COST, TRACE_AT, FETCH_STALL) = range(24)
+ BLOCKS_AT, SEEN_AT, REGIONS_AT, REGION_COUNT, WRITE_BACK_COST, TRACE_AT, FETCH_STALL,
+ SELF, READ_REGISTER, WRITE_REGISTER) = range(27)
+"""SELF: the address of SCRATCH, the first word; READ_REGISTER, WRITE_REGISTER: of functions."""
 DATA, FETCH = 32, 48
 """Offsets of the two caches in the head."""
 AT, SETS, WAYS, LINE_SHIFT, POLICY, BACK, ALLOCATE, REGISTER, LAST_LINE = range(9)
@@ -31,9 +33,6 @@ REGION = 14
 (BASE, END, CACHED, READ_MISS, WRITE_MISS, READ_COST, WRITE_COST, BUFFER_SHIFT, BUFFER_LINE,
  FETCH_CACHED, FETCH_MISS, FETCH_COST, FETCH_SHIFT, FETCH_LINE) = range(REGION)
 
-uc_reg_read = External("uc_reg_read", "i32", ("i64", "i32", "ptr"))
-uc_reg_write = External("uc_reg_write", "i32", ("i64", "i32", "ptr"))
-"""Of the emulator's library, which is loaded before they are."""
 XPSR = 120  # UC_ARM_REG_XPSR
 IT_STATE = 0x0600FC00
 
@@ -146,10 +145,10 @@ def on_access(machine: Integer, kind: Integer, address: Integer, size: Integer, 
     here; what is left of the block has its conditions in translated code.
     """
     words[SCRATCH] = 0
-    uc_reg_read(machine, XPSR, words)
+    call_native(words[READ_REGISTER], machine, XPSR, words[SELF])
     if words[SCRATCH] & IT_STATE:
         words[SCRATCH] &= ~IT_STATE
-        uc_reg_write(machine, XPSR, words)
+        call_native(words[WRITE_REGISTER], machine, XPSR, words[SELF])
     region = find_region(words, address)
     if region < 0:
         return

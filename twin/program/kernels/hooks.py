@@ -3,10 +3,9 @@
 All state is one int64 array: HEAD words, then tables at offsets the head names: spans of code, a
 word for each halfword of them that finds the block there, blocks, regions of memory, accesses by
 function and region, and the accesses written down until Python takes them. What Python has to
-decide it is asked for through `twin_program_event`, a symbol `twin.program.events` gives.
+decide it is asked for through EVENT, the address `twin.program.events` has.
 """
 
-from calibration.virtual_board.kernels.hooks import uc_reg_read
 from hwmodels.kernels.compiled import (
     Integer,
     Words,
@@ -15,14 +14,15 @@ from hwmodels.kernels.compiled import (
     compile_kept,
     compile_part,
 )
-from hwmodels.kernels.native import External, read_host
+from hwmodels.kernels.native import call_native, read_host
 
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
  RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
  RECORDING, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
  TRACED_END, BLOCK_END, START, START_TURNS, VALUES_AT, PENDING_AT, SPACES_AT, SPACE_COUNT,
- PENDING) = range(35)
+ PENDING, SELF, EVENT, READ_REGISTER) = range(38)
+"""SELF: the address of SCRATCH, the first word; EVENT and READ_REGISTER: of functions."""
 MOST_CALLS = 4096
 
 SPAN = 3
@@ -51,12 +51,10 @@ READS, WRITES, READ_BYTES, WRITE_BYTES, FURTHER_READS, FURTHER_WRITES = range(TA
 
 (NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD,
  DOUBT) = range(10)
-"""What `twin_program_event` is told."""
+"""First argument of EVENT."""
 READ, WRITE, FETCH = range(3)
 SCALE = 64
 """Cycles are counted in 64ths."""
-
-twin_program_event = External("twin_program_event", "i64", ("i64", "i64", "i64"))
 
 
 @compile_inline
@@ -69,7 +67,7 @@ def write_down(words: Words, address: Integer, function: Integer, region: Intege
     words[at + 1] = function << 20 | region << 12 | size << 2 | kind
     words[WRITTEN] = place + 1
     if place + 1 >= words[ROOM]:
-        twin_program_event(FULL, address, size)
+        call_native(words[EVENT], FULL, address, size)
         words[WRITTEN] = 0
 
 
@@ -103,11 +101,11 @@ def know_block(words: Words, address: Integer, size: Integer) -> Integer:
     """Offset of a block, which Python is told of when it is new; 0 where it cannot be."""
     index = find_block(words, address)
     if index < 0:
-        twin_program_event(ODD_BLOCK, address, size)
+        call_native(words[EVENT], ODD_BLOCK, address, size)
         return 0
     block = words[index]
     if block == 0 or words[block + BYTES] != size:
-        block = twin_program_event(NEW_BLOCK, address, size)
+        block = call_native(words[EVENT], NEW_BLOCK, address, size)
     return max(block, 0)
 
 
@@ -117,17 +115,17 @@ def step_block(words: Words, block: Integer, address: Integer, size: Integer) ->
 
     Returns 0 where it is not to run now.
     """
-    if words[CYCLES] >= words[ALARM] and twin_program_event(TIMER, address, size):
+    if words[CYCLES] >= words[ALARM] and call_native(words[EVENT], TIMER, address, size):
         return 0
     if words[INSTRUCTIONS] >= words[LIMIT]:
-        twin_program_event(OVERRUN, address, size)
+        call_native(words[EVENT], OVERRUN, address, size)
         return 0
     if address == words[RETURN]:
-        twin_program_event(RETURNED, address, size)
+        call_native(words[EVENT], RETURNED, address, size)
         if words[STOPPING]:
             return 0
     if words[block + MARKED]:
-        twin_program_event(LAYER, address, size)
+        call_native(words[EVENT], LAYER, address, size)
     words[block + COUNT] += 1
     words[INSTRUCTIONS] += words[block + LENGTH]
     last = words[LAST_BLOCK]
@@ -220,7 +218,7 @@ def find_addresses(words: Words, machine: Integer, stretch: Integer) -> Integer:
             words[PENDING] += 1
         elif kind == ENTRY:
             words[SCRATCH] = 0
-            uc_reg_read(machine, moved, words)
+            call_native(words[READ_REGISTER], machine, moved, words[SELF])
             words[values + made] = words[SCRATCH]
         elif kind == LOAD:
             found = read_memory(words, (first + constant) & MASK, moved)
@@ -254,11 +252,11 @@ def on_block(machine: Integer, address: Integer, size: Integer, words: Words) ->
     if not words[RECORDING]:
         step_block(words, block, address, size)
         return
-    if words[block + STRETCHES_AT] == 0 and (twin_program_event(UNREAD, address, size)
+    if words[block + STRETCHES_AT] == 0 and (call_native(words[EVENT], UNREAD, address, size)
                                              or words[block + STRETCHES_AT] == 0):
         return
     if not find_addresses(words, machine, words[block + STRETCHES_AT] + 1):
-        twin_program_event(DOUBT, address, size)
+        call_native(words[EVENT], DOUBT, address, size)
         return
     if step_block(words, block, address, size) and words[RECORDING]:
         step_accesses(words)
@@ -340,7 +338,7 @@ def replay(words: Words, ends: Words, events: Words) -> Integer:
             if begin == words[START]:
                 words[START_TURNS] -= 1
                 if words[START_TURNS] == 0:
-                    twin_program_event(STARTED, begin, end - begin)
+                    call_native(words[EVENT], STARTED, begin, end - begin)
             block = know_block(words, begin, end - begin)
             if block:
                 step_block(words, block, begin, end - begin)
