@@ -8,6 +8,7 @@ CORE := $(VENV)/.core-installed
 TEST := $(VENV)/.test-installed
 DOCS := $(VENV)/.docs-installed
 BENCH := $(VENV)/.bench-installed
+COMPILING := build/compiling/.installed
 
 # Debian ships venv apart from Python: without it, ask the package manager once.
 SUDO_APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
@@ -29,23 +30,32 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test twice lint site gate bench accuracy gallery tools lock sbom fuzz clean
+.PHONY: demo loops test twice lint site gate bench accuracy gallery tools lock sbom fuzz clean
 
-demo: $(CORE)
+demo: $(CORE) loops
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
 	$(BIN)/python -m twin compare kws -b nucleo_l4r5zi --published --plot out/kws_nucleo_l4r5zi.png
-	$(BIN)/python -m hwmodels.kernels
+
+# What compiles loops is no part of what runs them: an environment of its own, and nothing to do where
+# no source of theirs has changed. Without it they run as plain Python.
+loops: $(CORE)
+	@$(BIN)/python -c 'import sys; from hwmodels.kernels.library import open_library; sys.exit(open_library()[0] is None)' || { \
+	echo "compiling simulation loops, once: about a minute"; $(MAKE) --no-print-directory $(COMPILING) && \
+	PYTHONPATH=. $(dir $(COMPILING))bin/python -m hwmodels.kernels; } || \
+	echo "note: simulation loops are not compiled, they run as plain Python, slowly"
 
 # Types are checked, which is one process, beside what is tested twice; then everything, a process
 # per core.
-test: $(TEST) $(DOCS) tools
+test: $(TEST) $(DOCS) loops tools
 	$(MAKE) -j2 lint twice
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
-# Once more: the firmware under sanitizers, compiled loops as plain Python.
+# Once more: the firmware under sanitizers, compiled loops as plain Python, and with every index
+# checked.
 twice: $(TEST) tools
 	SANITIZE=1 ASAN_OPTIONS=detect_leaks=0 $(BIN)/python -m pytest $(SANITIZED_TESTS)
 	NUMBA_DISABLE_JIT=1 TWIN_CACHE_CASES=2 $(BIN)/python -m pytest -n auto -k "not interpreted" $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 TWIN_CACHE_CASES=2 $(BIN)/python -m pytest -k "not interpreted" $(KERNEL_TESTS)
 
 tools:
 	@missing=; for tool in $(TOOL_COMMANDS); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
@@ -122,18 +132,25 @@ LOCKING := build/locking
 LOCKED := build/locked
 COMPILE := $(LOCKING)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--only-binary :all: --emit-build-options --system-certs --custom-compile-command "make lock" $(UPGRADE)
-BUILD_NEEDS := $(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")'
+# The first of them, setuptools, installs; the others compile loops.
+BUILD_NEEDS := $(PYTHON) -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"][0])'
 # uv does not read pip's configuration.
 lock sbom: export UV_DEFAULT_INDEX ?= $(or $(PIP_INDEX_URL),$(shell $(LOCKING)/bin/python -m pip config get global.index-url 2>/dev/null))
 lock sbom: $(LOCKING)/.installed
 	$(BUILD_NEEDS) | $(COMPILE) pyproject.toml - --extra test -o dependencies/test.lock
 	$(BUILD_NEEDS) | $(COMPILE) pyproject.toml - --extra plot -c dependencies/test.lock -o dependencies/demo.lock
 	$(BUILD_NEEDS) | $(COMPILE) pyproject.toml - --extra docs -c dependencies/test.lock -o dependencies/docs.lock
+	$(COMPILE) --group compiling -c dependencies/test.lock -o dependencies/build.lock
 	$(COMPILE) --group locking -o dependencies/locking.lock
 	$(PYTHON) -m venv --clear --without-pip $(LOCKED)
 	$(LOCKING)/bin/python -m pip --python $(LOCKED)/bin/python install --quiet --no-compile \
 	  --require-hashes -r dependencies/test.lock -r dependencies/docs.lock
 	$(LOCKING)/bin/python dependencies/sbom.py $(LOCKED)/bin/python
+
+$(COMPILING): dependencies/build.lock
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-compile --require-hashes -r $<
+	touch $@
 
 $(LOCKING)/.installed: dependencies/locking.lock
 	$(PYTHON) -m venv --clear $(LOCKING)

@@ -35,9 +35,7 @@ def measure() -> Iterator[Row]:
         kept = {"XDG_CACHE_HOME": f"{folder}/cache", "PYTHONPYCACHEPREFIX": f"{folder}/pyc"}
         runs = {"warm": partial(process_s, predict, **kept),
                 "unseen": partial(process_s, predict, **kept, TWIN_COUNTS=""),
-                "help": partial(process_s, [*twin, "--help"], **kept),
-                "compile": partial(process_s, [sys.executable, "-m", "hwmodels.kernels"], **kept,
-                                   TWIN_KERNELS="/dev/null/none")}
+                "help": partial(process_s, [*twin, "--help"], **kept)}
         if importlib.util.find_spec("ethosu") is not None:
             runs["vela"] = partial(process_s, vela, **kept)
         median_processes_s(runs, 2)  # What is kept is there, bytecode too.
@@ -51,4 +49,3 @@ def measure() -> Iterator[Row]:
     yield Row(name="twin predict kws, structure never seen", unit="s", figure=found["unseen"],
               peer=peer, theirs=theirs, ratio_limit=2.0, events=events)
     yield Row(name="twin --help", unit="s", figure=found["help"], limit=0.12)
-    yield Row(name="compile every loop", unit="s", figure=found["compile"], limit=4.0)

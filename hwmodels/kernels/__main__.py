@@ -1,4 +1,4 @@
-"""`python -m hwmodels.kernels [--all] [FOLDER]`: compile every loop, for this platform or all."""
+"""`python -m hwmodels.kernels [--all] [--force] [FOLDER]`: compile loops, of one platform or all."""
 
 import argparse
 import os
@@ -11,11 +11,14 @@ def main() -> int:
     """Compile; 1 where the platform is not known, a tool is missing or a loop is refused."""
     parser = argparse.ArgumentParser(prog="python -m hwmodels.kernels", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--force", action="store_true", help="even where nothing has changed")
     parser.add_argument("--all", action="store_true", help="every platform there is")
     options = parser.parse_args()
     os.environ["NUMBA_OPT"] = "0"  # Read when numba is imported.
     from hwmodels.kernels import library
 
+    if not options.all and not options.force and library.open_library(options.folder)[0]:
+        return 0
     try:
         from hwmodels.kernels import build
     except ImportError as error:

@@ -25,7 +25,7 @@ from numba.extending import intrinsic, overload
 from hwmodels.kernels import compiled, library, native
 from hwmodels.kernels.compiled import BOUNDLESS, NOTHING, PARTS, Kernel, kinds_of
 
-BASELINES = {"": "x86-64", "_v3": "x86-64-v3"}
+BASELINES = {"": "x86-64", "_v3": "x86-64-v3", "_v4": "x86-64-v4"}
 TARGETS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "linux-x86_64": ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu", BASELINES),
     "linux-aarch64": ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu", {"": "generic"}),
@@ -33,7 +33,10 @@ TARGETS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "darwin-aarch64": ("arm64-apple-macosx11.0", "aarch64-macos", {"": "apple-m1"}),
     "win32-x86_64": ("x86_64-pc-windows-gnu", "x86_64-windows-gnu", BASELINES),
 }
-"""LLVM's and zig's name of a platform, and processors loops are compiled for, by suffix."""
+"""LLVM's and zig's name of a platform, and processors loops are compiled for, by suffix.
+
+The last is for vectors alone.
+"""
 
 OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 SCALARS = {"i": types.int64, "u": types.uint64}
@@ -261,7 +264,9 @@ def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix
     needed = {one.name for one in module.functions if one.is_declaration
               and not one.name.startswith("llvm.")} - OUTSIDE
     if needed:
-        raise BuildError(f"{', '.join(sorted(texts))}: need {', '.join(sorted(needed))}")
+        where = [one.name[:90] for one in module.functions if not one.is_declaration
+                 and any(f"@{name}(" in str(one) for name in needed)]
+        raise BuildError(f"{', '.join(where)}: need {', '.join(sorted(needed))}")
     code: bytes = machine.emit_object(module)
     return code
 
@@ -316,7 +321,8 @@ def build(loops: Sequence[Kernel], modules: Sequence[ModuleType], platforms: Ite
         target, linked, processors = TARGETS[platform]
         objects = [compile_object(group, target, processor, suffix, vectorise=vectorise)
                    for suffix, processor in processors.items()
-                   for vectorise, group in texts.items() if group]
+                   for vectorise, group in texts.items()
+                   if group and (vectorise or suffix != "_v4")]
         made.append(folder / library.name_library(platform))
         link(objects, head, linked, made[-1])
     return made

@@ -17,6 +17,8 @@ FOLDERS = ("hwmodels/kernels", "calibration/virtual_board/kernels", "twin/progra
 TOOLS = ("numba", "ziglang")
 """Packages of the extra `compile`, which building needs and nothing else."""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+LEVELS = (("_v4", 4), ("_v3", 3), ("", 0))
+"""Suffixes of symbols, the fastest first, and what `twin_level` has to be for them."""
 SUFFIXES = {"darwin": "dylib", "win32": "dll"}
 BUILDING = "compiling simulation loops, once: about a minute"
 PLAIN = ("note: simulation loops run as plain Python, slowly ({reason}); "
@@ -41,7 +43,8 @@ class Library:
         self._native = ctypes.CDLL(str(path))
         try:
             text = ctypes.c_char_p.in_dll(self._native, "twin_loops").value or b""
-            self._level = "_v3" if self._native.twin_level() else ""
+            level = self._native.twin_level()
+            self._suffixes = tuple(suffix for suffix, least in LEVELS if level >= least)
         except (AttributeError, ValueError) as error:
             raise OSError(f"{path.name} is no library of loops") from error
         self.checksum, *rows = text.decode().split("\n")
@@ -49,7 +52,9 @@ class Library:
 
     def address_of(self, symbol: str) -> int:
         """Return where a loop begins, in the version for this processor."""
-        return ctypes.cast(self._native[symbol + self._level], ctypes.c_void_p).value or 0
+        found = next(filter(None, (getattr(self._native, symbol + suffix, None)
+                                   for suffix in self._suffixes)))
+        return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 
 def checksum_sources() -> str:
@@ -82,25 +87,25 @@ def find_library() -> Library | None:
     Library or None
         None where there is none and none can be built; the log says so once.
     """
-    found, reason = _open_library()
+    found, reason = open_library()
     if found is None and _can_build():
         from hwmodels.locks import lock
 
         with contextlib.ExitStack() as held:
             with contextlib.suppress(OSError):
                 held.enter_context(lock(HERE / ".building", wait=True))
-            found, reason = _open_library()
+            found, reason = open_library()
             if found is None:
-                reason = _build() or reason
-                found, reason = _open_library() if not reason else (None, reason)
+                why = _build()
+                found, reason = (None, why) if why else open_library()
     if found is None:
         logging.getLogger(__package__).warning(PLAIN.format(reason=reason))
     return found
 
 
-def _open_library() -> tuple[Library | None, str]:
-    """Return the library beside this file, or why it is not used."""
-    path = HERE / name_library(name_platform())
+def open_library(folder: Path = HERE) -> tuple[Library | None, str]:
+    """Return the library of this platform and these sources, or why there is none."""
+    path = folder / name_library(name_platform())
     if not path.exists():
         return None, f"none compiled for {name_platform()}"
     try:

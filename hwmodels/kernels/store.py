@@ -29,7 +29,7 @@ def fingerprint_sources(folder: Path) -> str:
 
 
 class Store:
-    """Kept entries of one user alone: machine code, whose loading is running it, and more.
+    """Kept entries of one user alone.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Store:
     -----
     Each entry begins with a keyed hash of its name and content. The key lies in the folder, made at
     random: a damaged entry, or one that somebody put there who cannot read the folder, is not
-    loaded. Nothing here fails: what cannot be kept or loaded is compiled again, and `refusal` says
+    loaded. Nothing here fails: what cannot be kept or loaded is made again, and `refusal` says
     why it was not kept.
     """
 

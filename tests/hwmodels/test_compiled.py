@@ -1,133 +1,114 @@
-"""What is compiled is told once; what was kept is not."""
+"""Compiled loops are used as their sources are; without them loops run as Python, and say so."""
 
 from __future__ import annotations
 
 import os
-import pickle
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hwmodels.kernels import compiled
-from hwmodels.kernels.store import Store, fingerprint_sources
+from hwmodels.kernels import compiled, library
+from hwmodels.kernels.store import LARGEST_ENTRY_BYTES, Store, fingerprint_sources
 
+ROOT = Path(library.ROOT)
 CODE = """
-import logging, sys
+import sys
 from twin.cli.ending import _progress_told
 with _progress_told():
     import numpy as np
     from hwmodels.kernels.touch_stream import meet_touches
     words = np.zeros(9, np.int64)
-    meet_touches(0, *[words] * 7)
-    print(words.sum())
-assert not logging.getLogger("hwmodels.kernels").handlers
+    for _ in range(2):
+        meet_touches(0, *[words] * 7)
+    print(words.sum(), meet_touches.library is not None, 'llvmlite' in sys.modules)
 """
+needs_library = pytest.mark.skipif(
+    compiled.INTERPRETED or library.find_library() is None, reason="no library of loops")
 
 
-def test_a_first_compilation_is_told_on_stderr(tmp_path):
-    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    env.pop("TWIN_KERNELS", None)
-    told = []
-    for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", CODE], env=env, capture_output=True,
-                              text=True, check=True)
-        assert done.stdout == "0\n"
-        told.append(done.stderr)
-    assert told == ["compiling simulation kernels, once: meet_touches\n", ""]
+def run(root, **more):
+    """Run a loop of a copy of the packages."""
+    env = {**os.environ, "PYTHONPATH": str(root), **more}
+    return subprocess.run([sys.executable, "-P", "-c", CODE], env=env, capture_output=True,
+                          text=True, check=True, cwd=root)
 
 
-def run(tmp_path, **more):
-    env = {**os.environ, "TWIN_KERNELS": str(tmp_path), **more}
-    return subprocess.run([sys.executable, "-c", CODE], env=env, capture_output=True, text=True,
-                          check=True)
+@pytest.fixture
+def installed(tmp_path):
+    """The packages as a wheel installs them: no checkout."""
+    for package in ("hwmodels", "calibration", "twin"):
+        shutil.copytree(ROOT / package, tmp_path / package,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
 
 
-COMPILED = "compiling simulation kernels, once: meet_touches\n"
-NOT_KEPT = compiled.NOT_KEPT + "\n"
+@needs_library
+def test_the_library_beside_its_sources_is_used(installed):
+    found = run(installed)
+    assert (found.stdout, found.stderr) == ("0 True False\n", "")
+    assert run(installed, NUMBA_DISABLE_JIT="1").returncode == 0
 
 
-class Planted:
-    """What a pickle that runs a command looks like."""
+@needs_library
+@pytest.mark.parametrize("damage, reason", [
+    ("changed", "sources changed after loops-"), ("missing", "none compiled for "),
+    ("cut", "file too short"), ("other", "is no library of loops")])
+def test_another_library_is_not_used_and_that_is_said_once(installed, damage, reason):
+    path = installed / "hwmodels" / "kernels" / library.name_library(library.name_platform())
+    if damage == "changed":
+        with (installed / library.FOLDERS[-1] / "hooks.py").open("a") as stream:
+            stream.write("# changed\n")
+    elif damage == "missing":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:100])
+    else:
+        import _ctypes
 
-    def __init__(self, made):
-        self.made = made
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.made),)
-
-
-@pytest.mark.parametrize("damage", ["cut", "planted", "key"])
-def test_damaged_or_planted_code_is_compiled_again(tmp_path, damage):
-    assert run(tmp_path).stderr == COMPILED
-    (folder,) = tmp_path.iterdir()
-    entries = sorted(path for path in folder.iterdir() if path.name not in ("key", "lock"))
-    assert entries and all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
-    assert folder.stat().st_mode & 0o777 == 0o700
-    for path in entries:
-        content = path.read_bytes()
-        if damage == "cut":
-            path.write_bytes(content[:len(content) // 2])
-        elif damage == "planted":
-            path.write_bytes(content[:32] + pickle.dumps(Planted(tmp_path / "ran")))
-    if damage == "key":
-        (folder / "key").write_bytes(b"short")
-    assert run(tmp_path).stdout == "0\n"
-    assert not (tmp_path / "ran").exists()
-    assert run(tmp_path).stderr == ""  # kept again
+        shutil.copy(_ctypes.__file__, path)
+    found = run(installed)
+    assert found.stdout == "0 False False\n"
+    line, = found.stderr.splitlines()
+    assert line.startswith("note: simulation loops run as plain Python, slowly (")
+    assert reason in line and "embedded-twin[compile]" in line
 
 
-def test_a_folder_others_write_is_not_used(tmp_path):
-    assert run(tmp_path).stderr == COMPILED
-    (folder,) = tmp_path.iterdir()
-    folder.chmod(0o777)
-    for _ in range(2):
-        assert run(tmp_path).stderr == COMPILED + NOT_KEPT.format(
-            folder=folder, reason="another user owns it or can write to it")
+@needs_library
+def test_every_loop_is_in_the_library_with_its_types():
+    from hwmodels.kernels import bus_events, touch_stream
+
+    found = library.find_library()
+    assert len(found.signatures) == 17
+    for loop in (bus_events.grant_bursts, touch_stream.meet_touches, compiled.RUN_PROGRAMS):
+        assert found.signatures[loop.symbol][1:] == compiled.kinds_of(loop.py_func)
+        assert found.address_of(loop.symbol)
 
 
-@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no /dev/null")
-def test_without_a_place_to_keep_it_code_is_compiled(tmp_path):
-    (tmp_path / "file").write_text("")
-    for place in ("/dev/null/none", str(tmp_path / "file")):
-        told = run(tmp_path, TWIN_KERNELS=place)
-        assert told.stdout == "0\n"
-        note, = told.stderr.removeprefix(COMPILED).splitlines()
-        assert note.startswith(f"note: simulation kernels are compiled by every command; {place}/")
-        assert note.endswith(": Not a directory")
+@needs_library
+def test_a_checkout_builds_what_is_missing_once(monkeypatch, tmp_path):
+    built = []
 
+    def build():
+        built.append(1)
+        return ""
 
-def test_why_loops_are_not_kept_is_told_once_a_command(tmp_path):
-    (tmp_path / "file").write_text("")
-    done = subprocess.run(
-        [sys.executable, "-c", "import hwmodels.kernels.compiled as c, logging, sys\n"
-         "logging.basicConfig(level=logging.INFO, format='%(message)s')\n"
-         "for loop in c.CUT_PHASES, c.SKIP_PHASES: loop.prepare()"],
-        env={**os.environ, "TWIN_KERNELS": str(tmp_path / "file")}, capture_output=True, text=True,
-        check=True)
-    assert [line.split(":")[0] for line in done.stderr.splitlines()] == [
-        "compiling simulation kernels, once", "note", "compiling simulation kernels, once"]
+    def open_library(folder=None):
+        return ("made", "") if built else (None, "none")
 
-
-def test_two_processes_at_once_compile_once(tmp_path):
-    env = {**os.environ, "TWIN_KERNELS": str(tmp_path)}
-    both = [subprocess.Popen([sys.executable, "-c", CODE], env=env, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
-    told = [process.communicate() for process in both]
-    assert [out for out, _ in told] == ["0\n", "0\n"]
-    assert sorted(error for _, error in told) == ["", COMPILED]
-
-
-def test_everything_is_compiled_ahead(tmp_path):
-    env = {**os.environ, "TWIN_KERNELS": str(tmp_path)}
-    told = [subprocess.run([sys.executable, "-m", "hwmodels.kernels"], env=env, text=True,
-                           capture_output=True, check=True).stderr.splitlines()
-            for _ in range(2)]
-    assert [line.rpartition(" ")[2] for line in told[0]] == [
-        loop.name for loop in compiled.kept_loops()]
-    assert len(told[0]) == 11 and not told[1]
-    assert run(tmp_path).stderr == ""
+    monkeypatch.setattr(library, "HERE", tmp_path)
+    monkeypatch.setattr(library, "_can_build", lambda: True)
+    monkeypatch.setattr(library, "_build", build)
+    monkeypatch.setattr(library, "open_library", open_library)
+    library.find_library.cache_clear()
+    try:
+        assert library.find_library() == library.find_library() == "made"
+    finally:
+        library.find_library.cache_clear()
+    assert built == [1]
 
 
 def test_an_array_of_another_type_is_refused():
@@ -193,8 +174,6 @@ def test_a_change_of_any_source_is_one_of_all(tmp_path):
 
 
 def test_a_pipe_a_device_or_a_huge_file_in_place_of_an_entry_is_none(tmp_path) -> None:
-    from hwmodels.kernels.store import LARGEST_ENTRY_BYTES, Store
-
     store = Store(tmp_path / "kept")
     store.save("loop.sources.rest", b"code")
     assert store.load("loop.sources.rest") == b"code"

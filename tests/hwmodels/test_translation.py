@@ -1,72 +1,111 @@
 """Loops written in Python and what is compiled of them do the same."""
 
-import ast
 import ctypes
+import os
 import random
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import made_callbacks
 import made_kernels
 import numpy as np
 import pytest
 
-from hwmodels.kernels import compiled, translation
-from hwmodels.kernels.compiled import PARTS, kept_loops
-from hwmodels.kernels.expressions import UntranslatableError
+from hwmodels.kernels import compiled
+from hwmodels.kernels.library import Library
 
 LOOPS = [one for one in vars(made_kernels).values() if isinstance(one, compiled.Kernel)]
-pytestmark = pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
+pytestmark = pytest.mark.skipif(
+    compiled.INTERPRETED or not find_spec("numba") or not find_spec("ziglang"),
+    reason="nothing can be compiled")
+BUILD = """
+import os, sys
+os.environ["NUMBA_OPT"] = "0"
+from importlib import import_module
+from pathlib import Path
+from hwmodels.kernels import build, library
+modules = [import_module(name) for name in sys.argv[2:]]
+try:
+    print(build.build(build.list_loops(modules), modules, [library.name_platform()],
+                      Path(sys.argv[1]))[0])
+except build.BuildError as error:
+    sys.exit(str(error))
+"""
+
+
+def build(folder, *modules, paths=()):
+    """Compile modules of loops in a process of its own."""
+    paths = (*paths, Path(made_kernels.__file__).parent, Path(compiled.__file__).parents[2])
+    return subprocess.run(
+        [sys.executable, "-c", BUILD, str(folder), *modules], capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    ended = build(tmp_path_factory.mktemp("made"), "made_kernels", "made_callbacks")
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    return Library(Path(ended.stdout.strip()))
+
+
+def put(loop, library):
+    """Return a loop of a library, or of none."""
+    found = type(loop)(loop.module, loop.name)
+    found.py_func, found.native, found.library = loop.py_func, loop.native, library
+    return found
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
-def test_compiled_equals_interpreted(loop):
-    draw = random.Random(1)
+def test_compiled_equals_interpreted(made, loop):
+    draw, fast = random.Random(1), put(loop, made)
     for _ in range(200):
         words = np.array([draw.choice((0, 1, -1, draw.randrange(-99, 99), draw.randrange(1 << 40)))
                           for _ in range(12)], np.int64)
         table = np.array([[draw.randrange(-9, 9) for _ in range(4)] for _ in range(3)], np.int64)
         number = draw.randrange(-50, 50) or 1
         left, right = (words.copy(), table.copy()), (words.copy(), table.copy())
-        assert loop(*left, number) == loop.py_func(*right, number)
+        assert fast(*left, number) == loop.py_func(*right, number)
         assert all(np.array_equal(one, other) for one, other in zip(left, right, strict=True))
 
 
-@pytest.mark.parametrize("loop", kept_loops(), ids=lambda loop: loop.name)
-def test_each_part_is_translated_for_one_set_of_types(loop):
-    unit = translation.Unit(PARTS)
-    unit.translate(loop.py_func, compiled.kinds_of(loop.py_func), "")
-    functions = [function for function, _ in unit.known]
-    assert len(functions) == len(set(functions))
-
-
-@pytest.mark.parametrize("text, said", [
-    ("number = words[0] / 2", "operator is not known"), ("number = [1]", "expression is not known"),
-    ("with words: pass", "statement is not known"), ("number = other(1)", "only compiled"),
-    ("number = words[0, 1]", "as many dimensions"), ("number = unknown", "is not a whole number"),
-    ("words[:2]", "rest of an array"),
-    ("for one in words: pass", "only ranges"), ("number, words[0] = 1, 2, 3", "as many values"),
-    ("number = 1\n    number = np.uint64(words[0])", "number is i, and u here")])
-def test_what_is_not_known_is_refused_with_its_line(monkeypatch, text, said):
-    source = f"def refused(words, number):\n    {text}\n"
-    node = ast.parse(source).body[0]
-    monkeypatch.setattr("hwmodels.kernels.expressions.functions_of", lambda _: {"refused": node})
-
-    def refused(words, number):
-        return words, number
-
-    with pytest.raises(UntranslatableError, match=rf"test_translation.py:[23]: .*{said}"):
-        translation.translate(refused, ("i1", "i"), {})
-
-
-def test_native_code_is_called_and_calls_back():
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "interpreted"])
+def test_native_code_is_called_and_calls_back(made, plain):
     """Wide and narrow numbers of both signs, and bytes of this process at odd addresses."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
+    add = kind(lambda first, second, third: first + second + third)
     held = ctypes.create_string_buffer(b"\0\xf1\xf2\xf3\xf4\xf5\xf6\xf7", 8)
     words = np.full(9, 3, np.int64)
+    words[3] = ctypes.cast(add, ctypes.c_void_p).value
     words[4] = ctypes.addressof(held) + 1
-    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)(
-        made_callbacks.take.address)
+    take = put(made_callbacks.take, None if plain else made)
+    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)(take.address)
     call(0, 5, words.ctypes.data)
     assert words[0] == 3
     call(-(1 << 40), -9, words.ctypes.data)
-    assert words.tolist() == [-(1 << 41), -9, 1 << 40, 10, words[4], 0xF1, 0xF2F1, 0xF4F3F2F1, 3]
-    assert made_callbacks.read_host(words[4], 2) == 0xF2F1
-    assert made_callbacks.set_through_the_library(words) == 0x0101010101010101
+    assert words.tolist() == [-(1 << 41), -9, -(1 << 40) - 4, words[3], words[4], 0xF1, 0xF2F1,
+                              0xF4F3F2F1, 3]
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "interpreted"])
+def test_what_native_code_changes_is_read_again(made, plain):
+    words = np.zeros(9, np.int64)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 3)
+    words[3] = ctypes.cast(ctypes.memset, ctypes.c_void_p).value
+    words[4] = words.ctypes.data
+    assert kind(int(words[3]))(int(words[4]), 2, 8) and words[0] == 0x0202020202020202
+    assert put(made_callbacks.set_natively, None if plain else made)(words) == 0x0101010101010101
+
+
+@pytest.mark.parametrize("line, said", [
+    ("return words[0] < np.uint64(number)", "mixed: int64 meets uint64"),
+    ("assert number > 0", "mixed: need"), ("return len(str(number))", "mixed")])
+def test_what_is_no_loop_of_whole_numbers_is_refused_by_name(tmp_path, line, said):
+    (tmp_path / "made_mixed.py").write_text(
+        "import numpy as np\n"
+        "from hwmodels.kernels.compiled import Integer, Words, compile_kept\n\n\n"
+        "@compile_kept\ndef mixed(words: Words, number: Integer) -> Integer:\n"
+        f"    {line}\n    return 1\n")
+    ended = build(tmp_path, "made_mixed", paths=[tmp_path])
+    assert ended.returncode and said in ended.stderr, ended.stderr[-600:]

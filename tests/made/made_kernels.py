@@ -50,11 +50,11 @@ def branch(words: Words, table: Table, number: Integer) -> Integer:
         count += 1
         if count > LIMIT or (is_small(words[count]) and not number & 1):
             break
-        if words[count] in (0, 1, number) and words[count] not in (1, 5):
+        if words[count] in (0, 1) and words[count] not in (1, 5):
             continue
         words[count] = -1 if words[count] < 0 else words[count] >> 2
     met = False
-    for one in (number, number + 1):
+    for one in range(number, number + 2):
         if one == LIMIT or words[1] > one:
             met = True
             break

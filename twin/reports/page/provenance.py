@@ -19,7 +19,7 @@ from twin.reports.page.styles import INK
 from twin.reports.tables.header import calibration_pairs, interval_pairs
 from twin.studies.study.tasks import find_versions
 
-PACKAGES = ("embedded-twin", "numpy", "llvmlite", "plotly", "jinja2")
+PACKAGES = ("embedded-twin", "numpy", "plotly", "jinja2")
 """Whose versions a page names."""
 
 MOST_DRAWN = 40

@@ -39,7 +39,7 @@ REJECTED = "rejected"
 
 _PACKAGES = ("twin", "calibration", "hwmodels")
 
-_NOTED = ("numpy", "scipy", "llvmlite", "pyarrow", "joblib", "optuna", "SALib", "distributed")
+_NOTED = ("numpy", "scipy", "pyarrow", "joblib", "optuna", "SALib", "distributed")
 """Whose versions are noted with results."""
 
 
