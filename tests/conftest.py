@@ -25,6 +25,11 @@ _kept = tempfile.TemporaryDirectory(prefix="twin-kept-")  # by workers and comma
 os.environ.setdefault("TWIN_COUNTS", f"{_kept.name}/counts")  # not for the user, as what is built
 os.environ.setdefault("TWIN_OBJECTS", f"{_kept.name}/objects")
 
+if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
+    from checked_loops import check_loops
+
+    check_loops()
+
 LONG_S = {"test_page_browser": 50, "test_images": 40, "test_site": 40, "test_cli_measure": 30,
           "test_virtual_board": 30, "test_cli_microbench": 28, "test_sanitized": 28,
           "test_mutation": 27, "test_hidden_board": 25, "test_live_browser": 25,

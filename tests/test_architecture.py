@@ -122,7 +122,7 @@ def test_compiled_loops_import_each_other_only() -> None:
         ours = {name for name, _ in imported_names(path) if name in PACKAGES}
         found = re.findall(r"^from (hwmodels\S*) import", path.read_text(), re.MULTILINE)
         assert ours <= {"hwmodels"} and all(
-            name.startswith("hwmodels.kernels.") for name in found), path
+            f"{name}.".startswith("hwmodels.kernels.") for name in found), path
 
 
 def test_a_package_of_nothing_but_a_cache_is_named(tmp_path) -> None:

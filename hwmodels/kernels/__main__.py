@@ -1,4 +1,4 @@
-"""`python -m hwmodels.kernels [--all] [--force] [FOLDER]`: compile loops, of one platform or all."""
+"""`python -m hwmodels.kernels [--all] [FOLDER]`: compile loops, of this platform or all."""
 
 import argparse
 import os

@@ -135,19 +135,6 @@ def declare_parts(modules: Iterable[ModuleType], **options: Any) -> None:
                 setattr(module, name, known[one])
 
 
-def jit_checked(loop: Kernel) -> Callable[..., Any]:
-    """Return a loop as numba compiles it in this process, with every index checked."""
-    module = sys.modules[loop.py_func.__module__]
-    declare_parts([one for name, one in sys.modules.items() if any(
-        name.startswith(folder.replace("/", ".")) for folder in library.FOLDERS)] + [module],
-        error_model="numpy", boundscheck=True)
-    kinds = [SCALARS[kind[0]] if len(kind) == 1 else
-             types.Array(SCALARS[kind[0]], int(kind[1]), "C") for kind in kinds_of(loop.py_func)]
-    found: Callable[..., Any] = numba.njit(tuple(kinds), error_model="numpy", boundscheck=True)(
-        loop.py_func)
-    return found
-
-
 def write_llvm(loop: Kernel) -> str:
     """Return LLVM's text of a loop and all it calls, with its symbol and C's arguments.
 

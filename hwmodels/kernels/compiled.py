@@ -2,8 +2,7 @@
 
 A loop is a function with `@compile_kept`, and calls functions with `@compile_part` or
 `@compile_inline`; numba compiles them (`build`). Where there is no library, or the environment has
-NUMBA_DISABLE_JIT=1, loops run as the Python they are; with NUMBA_BOUNDSCHECK=1 numba compiles them
-in this process, and every index is checked.
+NUMBA_DISABLE_JIT=1, loops run as the Python they are.
 """
 
 import ctypes
@@ -35,13 +34,7 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 NOTHING = "none"
 PARTS: dict[Callable[..., Any], bool] = {}
 """Functions that loops may call, and whether they are put in place of every call."""
-
-
-def _is_set(variable: str) -> bool:
-    return os.environ.get(variable, "0") not in ("", "0")
-
-
-INTERPRETED, CHECKED = _is_set("NUMBA_DISABLE_JIT"), _is_set("NUMBA_BOUNDSCHECK")
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 class Kernel:
@@ -103,19 +96,15 @@ class Kernel:
     @functools.cached_property
     def library(self) -> Library | None:
         """The library it is looked up in; None where it runs as Python."""
-        return None if INTERPRETED or CHECKED else find_library()
+        return None if INTERPRETED else find_library()
 
     @functools.cached_property
     def _run(self) -> Callable[..., Any]:
         """Callable with arrays and numbers."""
-        if self._loaded is not None:
-            native, rows = self._loaded
-            return lambda *arguments: native(*self._flatten(rows, arguments))
-        if CHECKED:
-            from hwmodels.kernels.build import jit_checked
-
-            return jit_checked(self)
-        return self.py_func
+        if self._loaded is None:
+            return self.py_func
+        native, rows = self._loaded
+        return lambda *arguments: native(*self._flatten(rows, arguments))
 
     @functools.cached_property
     def _loaded(self) -> tuple[Callable[..., Any], list[tuple[Any, int] | None]] | None:

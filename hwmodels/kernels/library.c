@@ -2,9 +2,9 @@
 #include <stddef.h>
 
 #ifdef _WIN32
-#define EXPORT __declspec(dllexport)
+#define EXPORT /* Where nothing is named, everything is exported. */
 #define HIDDEN
-int _DllMainCRTStartup(void *library, unsigned reason, void *reserved) { return 1; }
+int DllMainCRTStartup(void *library, unsigned reason, void *reserved) { return 1; }
 #else
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -24,7 +24,8 @@ with _progress_told():
     words = np.zeros(9, np.int64)
     for _ in range(2):
         meet_touches(0, *[words] * 7)
-    print(words.sum(), meet_touches.library is not None, 'llvmlite' in sys.modules)
+    compiled = getattr(meet_touches, 'library', None) is not None
+    print(words.sum(), compiled, 'llvmlite' in sys.modules)
 """
 needs_library = pytest.mark.skipif(
     compiled.INTERPRETED or library.find_library() is None, reason="no library of loops")
@@ -50,13 +51,14 @@ def installed(tmp_path):
 def test_the_library_beside_its_sources_is_used(installed):
     found = run(installed)
     assert (found.stdout, found.stderr) == ("0 True False\n", "")
-    assert run(installed, NUMBA_DISABLE_JIT="1").returncode == 0
+    plain = run(installed, NUMBA_DISABLE_JIT="1")
+    assert (plain.stdout, plain.stderr) == ("0 False False\n", "")
 
 
 @needs_library
 @pytest.mark.parametrize("damage, reason", [
     ("changed", "sources changed after loops-"), ("missing", "none compiled for "),
-    ("cut", "file too short"), ("other", "is no library of loops")])
+    ("cut", ".so: "), ("other", "is no library of loops")])
 def test_another_library_is_not_used_and_that_is_said_once(installed, damage, reason):
     path = installed / "hwmodels" / "kernels" / library.name_library(library.name_platform())
     if damage == "changed":
