@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.files import read_regular_text
 
 _FOLDER = Path(__file__).parent
 ISAS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
@@ -114,5 +115,5 @@ def read_name(name: str) -> str:
 
     No kernel uses the atomics of RV32IMAC: a core that has them runs and costs what RV32IMC does.
     """
-    lines = (_FOLDER / "aliases.csv").read_text(encoding="ascii").split()
+    lines = read_regular_text(_FOLDER / "aliases.csv").split()
     return dict(line.split(",") for line in lines).get(name, name)
