@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 import twin
-from twin.learning.derivative import WidthSlope
+from twin.pricing.derivative import WidthSlope
 
 Cost = Callable[[Mapping[int, int]], twin.Derivative]
 """Channels by layer -> what that network costs, and its derivatives."""

@@ -17,7 +17,7 @@ from hwmodels import extensions
 from hwmodels.board.file import list_boards
 from hwmodels.errors import ExtensionError
 from twin.errors import ModelError
-from twin.prediction.structure import forget_structures
+from twin.pricing.structure import forget_structures
 from twin.runtimes.file import list_runtimes
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "extension"

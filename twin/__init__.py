@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hwmodels.errors import TwinError
     from twin.deployment.deployment import Deployment, deploy
-    from twin.learning.batch import Batch
-    from twin.learning.derivative import Derivative
     from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.batch import Batch
+    from twin.pricing.derivative import Derivative
+    from twin.pricing.prediction import Prediction
     from twin.reports.documents import to_document
     from twin.reports.frames import to_pandas
     from twin.studies.results import Table
@@ -85,10 +85,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "hwmodels.errors": ("TwinError",),
     "twin.deployment.deployment": ("Deployment", "deploy"),
-    "twin.learning.batch": ("Batch",),
+    "twin.pricing.batch": ("Batch",),
     "twin.learning.portability.new_board": ("Wanted",),
     "twin.network.readers": ("read_model",),
-    "twin.prediction.prediction": ("Prediction",),
+    "twin.pricing.prediction": ("Prediction",),
     "twin.reports.documents": ("to_document",),
     "twin.reports.frames": ("to_pandas",),
     "twin.studies.results": ("Table",),
@@ -104,7 +104,7 @@ _HOMES = {
     "twin.verbs.diagnose": ("diagnose",),
     "twin.verbs.diff": ("diff", "diff_series"),
     "twin.verbs.differentiate": ("differentiate",),
-    "twin.learning.derivative": ("Derivative",),
+    "twin.pricing.derivative": ("Derivative",),
     "twin.verbs.energy": ("energy",),
     "twin.verbs.explain": ("explain", "list_paths", "list_terms"),
     "twin.verbs.firmware": ("build_firmware", "compare_firmware", "export_firmware",

@@ -22,7 +22,6 @@ from calibration.fitting.intervals import Band, concentrate, join_bands
 from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
-from twin.learning.distance import far_sd
 from twin.learning.observations import (
     Observation,
     observe_any,
@@ -31,6 +30,7 @@ from twin.learning.observations import (
     with_energy,
 )
 from twin.learning.overlays import Learning, find_support, learn, tell_operators
+from twin.pricing.distance import far_sd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

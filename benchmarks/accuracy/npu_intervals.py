@@ -17,8 +17,8 @@ from benchmarks.accuracy.coverage import coverage_band
 from benchmarks.accuracy.npu_networks import VERSION, family_of, predict_judged
 from benchmarks.accuracy.npu_speech import list_speech_cases
 from calibration.fitting.intervals import student_band
-from twin.prediction.accelerator.certainty import assure_offloaded
-from twin.prediction.prediction import Prediction
+from twin.pricing.accelerator.certainty import assure_offloaded
+from twin.pricing.prediction import Prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from twin.deployment.deployment import Deployment
 from twin.learning.published import build_published, deploy_row
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
-from twin.prediction.prediction import Prediction, predict
+from twin.pricing.prediction import Prediction, predict
 
 VERSION = "neural-art@3.0.0"
 GMACS_PER_S, MB_PER_S = 53.0, 370.0

@@ -16,7 +16,7 @@ import numpy as np
 from calibration.datasets.tables import read_table
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer, Tensor
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 PHASES = ("pre", "core", "post")
 _INPUTS = 784

@@ -19,7 +19,7 @@ from calibration.datasets.tables import read_table
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
-from twin.prediction.prediction import Prediction, predict
+from twin.pricing.prediction import Prediction, predict
 
 RUNTIME = "neural-art@3.0.0"
 ROWS, CHANNELS, EARLIER = 257, 96, 5

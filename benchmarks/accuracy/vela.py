@@ -26,7 +26,7 @@ from twin.deployment.costs import HAND_OVER_EVENTS
 from twin.deployment.deployment import deploy
 from twin.network import zoo
 from twin.network.writers.tflite import write_tflite
-from twin.prediction.prediction import Prediction, predict
+from twin.pricing.prediction import Prediction, predict
 
 MODELS = ("kws", "vww", "mobilenet_v1_0.25_224")
 ACCELERATOR = "ethos-u55-256"

@@ -23,7 +23,7 @@ TABLE = "tests/laws/test_events.py"
 MODULES: Mapping[str, Module] = {
     "counts": Module(("hwmodels/counts.py",), (
         TABLE, "tests/hwmodels/test_counts.py", "tests/hwmodels/test_simulator.py",
-        "tests/twin/prediction/test_document.py")),
+        "tests/twin/pricing/test_document.py")),
     "prices": Module(("hwmodels/prices.py",), (TABLE, "tests/hwmodels/test_prices.py")),
     "paths": Module(("hwmodels/paths/*.py",), (
         TABLE, "tests/hwmodels/test_simulator_paths.py", "tests/hwmodels/test_simulator.py",

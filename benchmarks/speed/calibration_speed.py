@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets import published_rows
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import predict_calibrated
 from twin.learning.observations import Observation, observe_rows
 from twin.learning.overlays import learn, stated_sds
+from twin.pricing.calibrated import predict_calibrated
 
 WHOLE, LAYERS = 300, 1500
 LIMITS_S = {"counts again, by content": 5.0, "calibration": 20.0, "prediction with intervals": 0.1}

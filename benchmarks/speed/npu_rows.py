@@ -14,7 +14,7 @@ from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.npu.run import forget_epochs
 from hwmodels.npu.timing import plan_epoch
 from twin.deployment.deployment import deploy
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 
 def measure() -> Iterator[Row]:

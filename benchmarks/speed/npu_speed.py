@@ -23,7 +23,7 @@ from hwmodels.npu.run import forget_epochs, run_epochs
 from hwmodels.npu.timing import plan_epoch
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer, Tensor, Window
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 EPOCHS = 200
 LIMIT_S = 0.020

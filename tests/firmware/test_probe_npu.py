@@ -14,7 +14,7 @@ from calibration.importers import import_log
 from twin import deploy, predict
 from twin.cli import app
 from twin.image.compile.ports import firmware_folder
-from twin.prediction.accelerator.report import count_epochs
+from twin.pricing.accelerator.report import count_epochs
 
 PROBE = firmware_folder() / "probe"
 FLAGS = ("-Wall", "-Wextra", "-Werror", "-Wshadow", "-pedantic", f"-I{PROBE}")

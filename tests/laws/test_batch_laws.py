@@ -13,10 +13,10 @@ from made_batches import check_row
 import twin
 from hwmodels.board.file import list_boards
 from twin.errors import PlacementError, RuntimeRefusedError
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import choose_calibration
-from twin.learning.repricing import apply_factors
-from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.repricing import apply_factors
+from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "another-accelerator"
 NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")

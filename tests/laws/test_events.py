@@ -20,7 +20,7 @@ from hwmodels.simulator import add_background
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer
-from twin.prediction.prediction import Prediction, predict
+from twin.pricing.prediction import Prediction, predict
 
 CASES = (*CORE, *CODE, *DATA, *BUS, *EPOCHS)
 POWERED = ("clock_tree", "leakage", "sleep", "npu_idle")

@@ -15,7 +15,7 @@ from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 from hwmodels.bus.waiting import Demand, expect_waits
 from hwmodels.errors import BoardError
 from twin.deployment.deployment import deploy
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 CORE_BURSTS = 2000
 CASES = [(cycles, load, think) for cycles, load in ((1, 4), (4, 4), (8, 4), (1, 16), (16, 8))

@@ -17,7 +17,7 @@ from hwmodels.kernel import Kernel
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
 from twin.deployment.deployment import deploy
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 CASES = range(25)
 def run(board: Board, *kernels: Kernel, cold: bool = True,

@@ -11,7 +11,7 @@ from hwmodels.npu.run import run_epochs
 from twin.deployment.costs import HAND_OVER_EVENTS
 from twin.deployment.deployment import deploy
 from twin.network import zoo
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 # Caches off, so that a layer costs the same whatever ran before it.
 BOARD = change_board(load_board("stm32n6570_dk"), {

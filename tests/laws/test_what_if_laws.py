@@ -9,7 +9,7 @@ import pytest
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import deploy
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 BOARDS = [name for name in list_boards() if name != "host"]
 NETWORKS = ("ad", "kws")

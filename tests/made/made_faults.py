@@ -12,7 +12,7 @@ from twin.attribution.diagnosis.error_model import BINARY
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.faults import DECLARED, Fault
 from twin.attribution.diagnosis.finding import Diagnosis, Finding
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from hwmodels.counts import CountLine, Counts, Price, Prices, make_bill, merge_b
 from twin.deployment.core import Core
 from twin.deployment.placement import ArenaSlot, Placement, Plan
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.prediction import LayerPrediction, Prediction
 
 PRICED = {
     # event: (cycles per exposed, pJ per occurred); round figures, chosen for the sums below.

@@ -18,7 +18,7 @@ from twin.attribution.idealisation import Split
 from twin.attribution.views import PublishedView, View, WhatIf
 from twin.documents import ABSENT, Count, Of, Positive, Says, Share, fill, make_schema
 from twin.learning.published import describe_sealed
-from twin.prediction.document import to_document
+from twin.pricing.document import to_document
 
 Predicted = Annotated[dict[str, Any], Says("of a what-if: the prediction, of "
                                            "prediction.schema.json")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from hwmodels.errors import TwinError
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 
 
 def list_effects(before: Prediction, after: Prediction, changes: Mapping[str, object],

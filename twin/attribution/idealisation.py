@@ -23,8 +23,8 @@ from hwmodels.board.facts import Cache, Memory
 from hwmodels.counts import Bill
 from twin.attribution.rounding import round_signed
 from twin.deployment.deployment import Deployment
-from twin.learning.calibrated import predict_at
-from twin.learning.calibration import Calibration
+from twin.pricing.calibrated import predict_at
+from twin.pricing.calibration import Calibration
 
 HUGE_BYTES = 1 << 24
 """A cache no network of a microcontroller overflows: what is left are first touches."""

@@ -32,8 +32,8 @@ from hwmodels.paths.ways import data_cache
 from hwmodels.prices import derive_prices
 from twin.network.graph import Graph
 from twin.network.operators import bytes_moved, layer_macs
-from twin.prediction.prediction import LayerPrediction, Prediction
-from twin.prediction.roofs import memory_bytes_per_second, peak_macs_per_cycle
+from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.pricing.roofs import memory_bytes_per_second, peak_macs_per_cycle
 
 MAIN_COUNTERS = ("cpu_cycles", "instructions", "timer_ticks")
 """What a layer's cost is read from: the first there is."""

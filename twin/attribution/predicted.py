@@ -15,8 +15,8 @@ from hwmodels.quantities import apportion
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs
-from twin.prediction.document import to_document
-from twin.prediction.prediction import Prediction
+from twin.pricing.document import to_document
+from twin.pricing.prediction import Prediction
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
@@ -46,7 +46,7 @@ def side_of_prediction(prediction: Prediction) -> Side:
     npu = board.npu
     if not prediction.epochs or npu is None:
         return side
-    from twin.prediction.accelerator.report import count_epochs, total_counters
+    from twin.pricing.accelerator.report import count_epochs, total_counters
 
     counted = count_epochs(prediction)
     totals = total_counters(counted, prediction.time_us, npu.frequency_hz)
@@ -84,7 +84,7 @@ def side_of_compiled(network: CompiledNetwork, board: Board) -> Side:
         When the board has no accelerator.
     """
     from hwmodels.npu.run import run_epochs
-    from twin.prediction.accelerator.report import count_run, round_phases, total_counters
+    from twin.pricing.accelerator.report import count_run, round_phases, total_counters
     from twin.runtimes.neural_art.compiled import to_epochs
 
     if board.npu is None:

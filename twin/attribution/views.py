@@ -41,12 +41,12 @@ from twin.attribution.sameness import REFUSE, is_other_library
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError
-from twin.learning import calibrated
-from twin.learning.calibration import AUTO, choose_calibration
 from twin.learning.published import Comparison, compare_published, row_predictor
 from twin.network.readers import read_model
-from twin.prediction.certainty import probability_faster
-from twin.prediction.prediction import Prediction
+from twin.pricing import calibrated
+from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.certainty import probability_faster
+from twin.pricing.prediction import Prediction
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 
 

@@ -12,7 +12,7 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
     from twin.program.deployment import Program
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twin.deployment.changes import Change
 
 PriceOnCore = Callable[..., tuple[LayerCost, ...]]
-"""`twin.prediction.host.price_on_core`."""
+"""`twin.pricing.host.price_on_core`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

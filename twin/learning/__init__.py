@@ -1,1 +1,1 @@
-"""Learning from measurements: counts by price, overlays, and how sure they make us."""
+"""Learning from measurements: observations, overlays, portability."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import predict_calibrated
 from twin.network.graph import Graph
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.prediction import Prediction
 
 NEAR = 2.0
 """A library explains a time this close, as a ratio either way (assumed); one that tells libraries

@@ -17,8 +17,8 @@ from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import Graph
 from twin.network.operators import layer_macs
-from twin.prediction.prediction import Prediction, predict
-from twin.prediction.roofs import npu_macs_per_cycle, peak_macs_per_cycle
+from twin.pricing.prediction import Prediction, predict
+from twin.pricing.roofs import npu_macs_per_cycle, peak_macs_per_cycle
 
 DOUBT: Mapping[str, tuple[float, float | None]] = {
     "read": (1.1, 1.25), "open": (1.1, 2.0), "assumed": (2.0, None)}

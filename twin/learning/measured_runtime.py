@@ -5,9 +5,9 @@ from __future__ import annotations
 from calibration.fitting.cell import list_measured
 from hwmodels.errors import TwinError
 from hwmodels.quantities import format_time
-from twin.learning.calibrated import predict_calibrated
 from twin.network.operators import graph_macs
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.prediction import Prediction
 from twin.runtimes.choice import list_best
 
 MOST_MACS = 5_000_000

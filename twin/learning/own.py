@@ -23,7 +23,6 @@ from calibration.fitting.spread import (
 from calibration.fitting.ties import tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
-from twin.learning.calibration import Calibration, shipped_calibration, stranger_prices
 from twin.learning.observations import (
     Observation,
     energy_evidence,
@@ -40,7 +39,8 @@ from twin.learning.overlays import (
     stated_sds,
     tell_operators,
 )
-from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibration import Calibration, shipped_calibration, stranger_prices
+from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
 """Before the rows of one's own board; a hundred cycles of entering and leaving a layer, uncounted,

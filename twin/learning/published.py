@@ -23,11 +23,11 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import PlacementError, RuntimeRefusedError
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import choose_calibration
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
-from twin.prediction.prediction import Prediction, predict
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.prediction import Prediction, predict
 from twin.runtimes import load_runtime
 
 FEWEST_SEALED = 5

@@ -16,12 +16,12 @@ from hwmodels.errors import TwinError
 from hwmodels.quantities import read_quantity
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import DoesNotFitError, UsageError
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.sliding import Slide
 from twin.live.controls import list_controls, list_paths
 from twin.live.figures import tell_batch, tell_prediction
 from twin.live.reading import Operation, Reader
 from twin.live.state import State, check_names
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.sliding import Slide
 
 MOST_KEPT = 24
 """Deployments, and slides, of which the oldest goes."""

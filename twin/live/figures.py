@@ -11,9 +11,9 @@ import numpy as np
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
 from twin.deployment.deployment import Deployment
-from twin.learning.batch import Batch, empty_batch, fill_row
-from twin.prediction.ledger import bill_energy_uj, bill_time_us, explain_time
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.batch import Batch, empty_batch, fill_row
+from twin.pricing.ledger import bill_energy_uj, bill_time_us, explain_time
+from twin.pricing.prediction import LayerPrediction, Prediction
 
 
 def tell_batch(batch: Batch, board: Board, clocks_hz: Mapping[str, float]) -> dict[str, Any]:

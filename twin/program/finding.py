@@ -23,8 +23,8 @@ from hwmodels.board.facts import Board
 from hwmodels.paths.traffic import from_plain
 from hwmodels.processes import command_of, environment
 from twin.errors import ProgramError
-from twin.prediction import count_cache
-from twin.prediction.structure import read_geometry
+from twin.pricing import count_cache
+from twin.pricing.structure import read_geometry
 from twin.program.asking import check_wanted
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf

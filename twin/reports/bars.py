@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hwmodels.quantities import format_share, format_size, format_time
-from twin.prediction.accelerator.timeline import HOST, ROW_KINDS, Span
-from twin.prediction.ledger import bill_time_us, percentages
-from twin.prediction.locality import WORRYING, LayerLocality, Locality
-from twin.prediction.prediction import Prediction
+from twin.pricing.accelerator.timeline import HOST, ROW_KINDS, Span
+from twin.pricing.ledger import bill_time_us, percentages
+from twin.pricing.locality import WORRYING, LayerLocality, Locality
+from twin.pricing.prediction import Prediction
 from twin.reports.palette import (
     BLUE,
     CAUSE_STYLES,

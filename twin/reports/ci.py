@@ -24,8 +24,8 @@ from twin.reports.export import write_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from twin.prediction.limits import Requirement
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.limits import Requirement
+    from twin.pricing.prediction import Prediction
 
 MEASURES = {"time": "latency", "cycles": "cycles", "instructions": "instructions",
             "energy": "energy"}

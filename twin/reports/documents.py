@@ -17,12 +17,12 @@ from twin.documents import dump_document, fill, make_schema
 
 if TYPE_CHECKING:
     from twin.attribution.difference import Difference
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 _SHAPES = "twin.reports.schemas."
 
 SCHEMAS: Mapping[str, str] = {
-    "prediction": "twin.prediction.document:PredictionDocument",
+    "prediction": "twin.pricing.document:PredictionDocument",
     "comparison": "twin.attribution.document:Comparison",
     "published": "twin.attribution.document:PublishedOnes",
     "diagnosis": "twin.attribution.document:Diagnosis",
@@ -145,11 +145,11 @@ def _write_list(found: Iterable[Any] | Mapping[str, Any], kind: str = "",
 
 
 def _predicted(prediction: Prediction, per_operand: bool = False) -> Mapping[str, Any]:
-    from twin.prediction import document
+    from twin.pricing import document
 
     written = document.to_document(prediction)
     if per_operand:
-        from twin.prediction.operands import split_document
+        from twin.pricing.operands import split_document
 
         written = split_document(written, prediction)
     return written

@@ -14,16 +14,16 @@ from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer
-from twin.prediction.layer_columns import LAYER_COLUMNS, make_rows
-from twin.prediction.ledger import (
+from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
+from twin.pricing.ledger import (
     bill_energy_uj,
     bill_time_us,
     line_energy_uj,
     line_time_us,
     make_ledger,
 )
-from twin.prediction.prediction import Prediction
-from twin.prediction.roofs import memory_bytes_per_second
+from twin.pricing.prediction import Prediction
+from twin.pricing.roofs import memory_bytes_per_second
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
@@ -175,7 +175,7 @@ def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
     Notes
     -----
     The configured bandwidth is what the memory that holds the weights delivers at the deployed
-    clock (`twin.prediction.roofs`). An accelerator moves most bytes of an inference
+    clock (`twin.pricing.roofs`). An accelerator moves most bytes of an inference
     in other memories, so that its utilisation of this one is left empty.
     """
     layers = layerwise_breakdown(prediction)

@@ -10,7 +10,7 @@ from typing import Any
 
 from twin.documents import dump_document
 from twin.errors import UsageError
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.export import check_place, write_file
 
 

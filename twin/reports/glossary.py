@@ -14,7 +14,7 @@ from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
 from hwmodels.file_cache import read_yaml_once
 from twin.errors import UsageError
-from twin.prediction.layer_columns import LAYER_COLUMNS
+from twin.pricing.layer_columns import LAYER_COLUMNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.prediction import LayerPrediction, Prediction
 
 SCHEMA = "1.2.0"
 

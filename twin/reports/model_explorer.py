@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.prediction import LayerPrediction, Prediction
 
 GRADIENT = [{"stop": 0, "bgColor": "#FFFFFF"}, {"stop": 0.5, "bgColor": "#E69F00"},
             {"stop": 1, "bgColor": "#D55E00"}]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from twin.errors import UsageError
-from twin.prediction.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
-from twin.prediction.ledger import bill_time_us
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
+from twin.pricing.ledger import bill_time_us
+from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.export import check_place, write_file
 
 _PROCESSES = {"host": 1, "units": 2, "stream engines": 3, "epochs": 4}

@@ -15,7 +15,7 @@ CORE = "core"
 TARGETS = {
     CORE: "twin.deployment.core:Core",
     "firmware": "twin.image.target:Image",
-    "accelerator": "twin.prediction.accelerator.target:Accelerator",
+    "accelerator": "twin.pricing.accelerator.target:Accelerator",
 }
 """Where each is: "module:Class"."""
 

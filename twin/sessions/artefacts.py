@@ -13,7 +13,7 @@ import numpy as np
 from twin.deployment.core import lower_network
 from twin.image.compile.store import keep_image
 from twin.image.target import Image
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 
 MOST_VALUES = 64
 """Of an array that are written out; of a longer one its hash stands there."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from hwmodels.errors import did_you_mean
 from twin.errors import SessionError
-from twin.learning.calibration import AUTO, NONE
+from twin.pricing.calibration import AUTO, NONE
 
 INPUTS = "inputs"
 """Folder of a session that holds copies of every file its run read."""

@@ -13,7 +13,7 @@ from hwmodels.paths.code import CodePath
 from hwmodels.paths.ways import data_cache
 from twin.deployment.core import code_address
 from twin.deployment.deployment import Deployment
-from twin.prediction.locality import lower_kernels, measure_locality
+from twin.pricing.locality import lower_kernels, measure_locality
 
 SIZES_BYTES = tuple(1024 << power for power in range(8))
 WAYS = (1, 2, 4, 8)

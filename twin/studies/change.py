@@ -13,8 +13,8 @@ from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.prediction.certainty import ratio_interval
-from twin.prediction.prediction import Prediction
+from twin.pricing.certainty import ratio_interval
+from twin.pricing.prediction import Prediction
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import Row

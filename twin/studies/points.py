@@ -22,15 +22,15 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
-from twin.learning.batch import Batch, Floats, read_variation
-from twin.learning.batched import predict_batch
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import AUTO, choose_calibration
-from twin.learning.configurations import Group, list_groups
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.prediction.prediction import Prediction, flash_room, ram_room
-from twin.prediction.replacement import is_itemised
+from twin.pricing.batch import Batch, Floats, read_variation
+from twin.pricing.batched import predict_batch
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.configurations import Group, list_groups
+from twin.pricing.prediction import Prediction, flash_room, ram_room
+from twin.pricing.replacement import is_itemised
 from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.limits import idle_energy_uj
 from twin.studies.prices import price_of

@@ -16,8 +16,8 @@ from twin.errors import FirmwareError, UsageError
 from twin.image.compile.build import build_firmware
 from twin.image.compile.ports import load_port
 from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
-from twin.learning.calibrated import predict_calibrated
 from twin.network.graph import Graph
+from twin.pricing.calibrated import predict_calibrated
 
 Told = Callable[[int, int, str], None]
 """(builds done, builds, the next one's name)."""

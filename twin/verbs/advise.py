@@ -7,8 +7,8 @@ from os import PathLike, fspath
 
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.calibration import AUTO
 from twin.network.rewrites.rewrite import EFFORTS
+from twin.pricing.calibration import AUTO
 from twin.studies.advice import Advice, give_advice
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer

@@ -7,8 +7,8 @@ from os import PathLike, fspath
 from twin.attribution import views
 from twin.attribution.diagnosis.case import Progress
 from twin.attribution.views import View
-from twin.learning.calibration import AUTO
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibration import AUTO
+from twin.pricing.prediction import Prediction
 
 
 def attribute(predicted: Prediction | str | PathLike[str], measured: str | PathLike[str], *,

@@ -8,10 +8,10 @@ from os import PathLike, fspath
 
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.calibration import AUTO, choose_calibration
-from twin.learning.repricing import apply_calibration
-from twin.prediction.locality import Locality, measure_locality
-from twin.prediction.replacement import ReplacementRange, replacement_range
+from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.locality import Locality, measure_locality
+from twin.pricing.replacement import ReplacementRange, replacement_range
+from twin.pricing.repricing import apply_calibration
 from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches
 
 AXES = ("size", "ways")

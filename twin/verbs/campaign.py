@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from twin.attribution.measured_layers import MeasuredNetwork
     from twin.image.compile.build import Build
     from twin.network.graph import Graph
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 BUILT = Path("build", "firmware")
 """Where `twin firmware build` puts images by default."""
@@ -254,7 +254,7 @@ class Run:
         if self.board is None:
             return None
         from twin.deployment.deployment import deploy
-        from twin.learning.calibrated import predict_calibrated
+        from twin.pricing.calibrated import predict_calibrated
 
         try:
             return predict_calibrated(

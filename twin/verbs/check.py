@@ -9,10 +9,10 @@ from os import PathLike, fspath
 
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning import calibrated
-from twin.learning.calibration import AUTO
-from twin.prediction.limits import Requirement
-from twin.prediction.prediction import Prediction, say_above_idle
+from twin.pricing import calibrated
+from twin.pricing.calibration import AUTO
+from twin.pricing.limits import Requirement
+from twin.pricing.prediction import Prediction, say_above_idle
 from twin.studies.limits import idle_energy_uj, read_limits
 from twin.studies.limits import read_limit as read_limit
 from twin.studies.prices import price_of

@@ -6,7 +6,7 @@ from os import PathLike, fspath
 
 from twin.attribution import views
 from twin.attribution.views import PublishedView, View
-from twin.learning.calibration import AUTO
+from twin.pricing.calibration import AUTO
 
 
 def compare(model: str | PathLike[str], board: str, measured: str | PathLike[str], *,

@@ -8,7 +8,7 @@ from typing import Any
 from twin.deployment import deployment
 from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError
-from twin.learning.calibration import AUTO
+from twin.pricing.calibration import AUTO
 from twin.verbs.predict import runtime_of
 
 

@@ -20,10 +20,10 @@ from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
 from twin.errors import UsageError
-from twin.learning.calibration import AUTO, choose_calibration
 from twin.learning.lower_bound import find_impossible
 from twin.learning.observations import list_cycles
-from twin.prediction.prediction import predict
+from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.prediction import predict
 
 
 def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: str | None = None,

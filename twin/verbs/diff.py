@@ -12,7 +12,7 @@ from twin.attribution.measured import read_side
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.series import Series, follow_series
 from twin.attribution.side import Side
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 
 Place = Prediction | str | PathLike[str]
 

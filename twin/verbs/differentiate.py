@@ -6,10 +6,10 @@ from os import PathLike, fspath
 
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning import derivative
-from twin.learning.calibration import AUTO
-from twin.learning.derivative import Derivative
-from twin.prediction.prediction import TEMPERATURES
+from twin.pricing import derivative
+from twin.pricing.calibration import AUTO
+from twin.pricing.derivative import Derivative
+from twin.pricing.prediction import TEMPERATURES
 
 
 def differentiate(deployment: Deployment, *, widths: bool = True, step: int = 8,

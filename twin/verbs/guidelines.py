@@ -11,7 +11,7 @@ from statistics import median
 from hwmodels.board.file import load_board
 from hwmodels.files import write_whole
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import predict_calibrated
+from twin.pricing.calibrated import predict_calibrated
 from twin.reports.guide import write_guide
 from twin.studies.guidelines import core_class, learn
 from twin.studies.study.session import Session, open_session

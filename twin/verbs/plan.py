@@ -7,10 +7,10 @@ from pathlib import Path
 
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.calibration import AUTO, choose_calibration
 from twin.learning.portability.plan import Ranking, rank_benchmarks
-from twin.learning.repricing import apply_calibration
-from twin.prediction.prediction import predict
+from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.prediction import predict
+from twin.pricing.repricing import apply_calibration
 from twin.runtimes.choice import portable_runtime
 
 

@@ -7,8 +7,8 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from twin.deployment.deployment import Deployment
-from twin.learning.calibration import choose_calibration
 from twin.learning.portability.port import Ported, gather, predict_unmeasured
+from twin.pricing.calibration import choose_calibration
 
 
 def port(deployment: Deployment, sources: Sequence[str | PathLike[str]], *,

@@ -7,9 +7,9 @@ from os import PathLike, fspath
 from calibration.fitting.overlay import read_overlay
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning import calibrated
-from twin.learning.calibration import AUTO, NONE
-from twin.prediction.prediction import Prediction
+from twin.pricing import calibrated
+from twin.pricing.calibration import AUTO, NONE
+from twin.pricing.prediction import Prediction
 from twin.runtimes.choice import list_best
 
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning import batched
-from twin.learning.batch import Batch
-from twin.learning.calibration import AUTO
+from twin.pricing import batched
+from twin.pricing.batch import Batch
+from twin.pricing.calibration import AUTO
 
 
 def predict_many(deployments: Deployment | Iterable[Deployment], *,

@@ -19,10 +19,10 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import NOTE, require_same
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import AUTO
 from twin.learning.folders import find_folder
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import AUTO
+from twin.pricing.prediction import Prediction
 from twin.reports.export import check_place, write_file
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality

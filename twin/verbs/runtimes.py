@@ -12,8 +12,8 @@ from twin.errors import UsageError
 from twin.runtimes import Runtime
 
 if TYPE_CHECKING:
-    from twin.learning.library.learning import Lesson
     from twin.network.graph import Graph
+    from twin.program.library.learning import Lesson
 
 
 def list_runtimes() -> tuple[Runtime, ...]:
@@ -75,8 +75,8 @@ def learn_runtime(elfs: Sequence[str | Path], models: Sequence[str | Path | Grap
         When another process learns into the file.
     """
     from hwmodels.board.file import load_board
-    from twin.learning.library.learning import learn_library
     from twin.network.readers import read_model
+    from twin.program.library.learning import learn_library
     from twin.verbs.claims import claim_file
     from twin.verbs.program import LIMIT, ask_program, read_program
 

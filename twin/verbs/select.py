@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 
 from hwmodels.board.file import list_boards
-from twin.learning.calibration import AUTO
+from twin.pricing.calibration import AUTO
 from twin.studies.axes import EACH, make_space
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer

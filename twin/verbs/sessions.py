@@ -15,8 +15,8 @@ from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError, tell_in_one_line
 from twin.errors import SessionError, UsageError
 from twin.image.compile.permission import building_refused
-from twin.learning.calibration import AUTO
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibration import AUTO
+from twin.pricing.prediction import Prediction
 from twin.sessions.agreement import (
     Agreement,
     Comparison,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 
 from hwmodels.board.facts import Board
-from twin.learning.calibration import AUTO
 from twin.network.graph import Graph
+from twin.pricing.calibration import AUTO
 from twin.studies.axes import EACH, OWN, Value, make_space, read_clock
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer

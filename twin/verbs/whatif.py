@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from twin.attribution import views
 from twin.attribution.views import WhatIf
 from twin.deployment.deployment import Deployment
-from twin.learning.calibration import AUTO
+from twin.pricing.calibration import AUTO
 
 
 def what_if(deployment: Deployment, changes: Mapping[str, object], *, temperature: str = "warm",

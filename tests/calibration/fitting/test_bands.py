@@ -13,7 +13,7 @@ from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from calibration.fitting.validation import leave_out_closely, total_error
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import predict_calibrated
+from twin.pricing.calibrated import predict_calibrated
 
 BOARDS, NETWORKS = 6, 12
 WIDE = Spread(board=0.5, own_board=1.0, core=0.5)

@@ -27,8 +27,8 @@ from twin.attribution.views import attribute
 from twin.deployment.deployment import deploy
 from twin.documents import dump_document
 from twin.errors import NotTheSameError, UsageError
-from twin.prediction.document import to_document
-from twin.prediction.prediction import predict
+from twin.pricing.document import to_document
+from twin.pricing.prediction import predict
 
 ISSUE = "mac, mac_waste, alu, load_store, branch, data_copy, kernel_call, weight_decode"
 

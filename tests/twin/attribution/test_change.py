@@ -18,7 +18,7 @@ from twin.attribution.views import diff
 from twin.cli.diff import parse_percent
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 from twin.reports.ci import to_bencher, write_junit
 
 BMF = {"type": "object", "minProperties": 1, "additionalProperties": {

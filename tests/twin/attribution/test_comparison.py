@@ -24,7 +24,7 @@ from twin.attribution.views import View
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError
 from twin.network.operators import layer_macs
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 from twin.reports.figures.beside import draw_beside
 from twin.reports.tables.difference import epochs_beside, layers_beside
 from twin.reports.tables.epochs import epochs_part

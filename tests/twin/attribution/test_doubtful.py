@@ -6,7 +6,7 @@ from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import NO_FINDING
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 
 def sides(**changes):

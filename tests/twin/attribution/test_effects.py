@@ -10,7 +10,7 @@ from twin.attribution.effects import list_effects
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.network.graph import Window
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 BOARD = load_board("stm32n6570_dk")
 KWS = deploy("kws", BOARD, runtime="neural-art")

@@ -9,7 +9,7 @@ from hwmodels.board.file import load_board
 from twin.attribution.diagnosis.error_model import BINARY, PRICE_SD
 from twin.attribution.difference import Account, Line, Row
 from twin.attribution.possible import KERNELS, explain_gap, price_sds
-from twin.learning.calibration import shipped_calibration
+from twin.pricing.calibration import shipped_calibration
 
 CAUSES = ("alu", "load_store", "flash_wait")
 UNSURE = {"alu": 0.08, "load_store": 0.35, "flash_wait": 0.55}

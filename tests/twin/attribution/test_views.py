@@ -22,8 +22,8 @@ from twin.attribution.views import attribute, diff, set_what_if
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.documents import dump_document
-from twin.prediction.document import to_document
-from twin.prediction.prediction import predict
+from twin.pricing.document import to_document
+from twin.pricing.prediction import predict
 
 PHASES = ("pre_cycles", "core_cycles", "post_cycles", "core_npu_cycles")
 

@@ -58,7 +58,7 @@ def made(monkeypatch):
                    "twin.attribution.diagnosis.setup", "twin.attribution.views"):
         import_module(module)  # they keep the name: loaded now, they keep the real one
     monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
-    monkeypatch.setattr("twin.learning.calibrated.predict_calibrated", predict)
+    monkeypatch.setattr("twin.pricing.calibrated.predict_calibrated", predict)
     monkeypatch.setattr("twin.cli.check.show_advice", lambda *asked: None)  # it needs a board
     return asked
 

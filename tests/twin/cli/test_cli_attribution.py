@@ -18,8 +18,8 @@ from twin.attribution.views import attribute
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.documents import dump_document
-from twin.prediction.document import to_document
-from twin.prediction.prediction import predict
+from twin.pricing.document import to_document
+from twin.pricing.prediction import predict
 
 
 def run(*arguments: object) -> tuple[int, str, str]:

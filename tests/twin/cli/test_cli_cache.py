@@ -12,9 +12,9 @@ import twin
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment.deployment import deploy
-from twin.prediction.locality import measure_locality
-from twin.prediction.prediction import predict
-from twin.prediction.replacement import replacement_range
+from twin.pricing.locality import measure_locality
+from twin.pricing.prediction import predict
+from twin.pricing.replacement import replacement_range
 from twin.reports.tables.locality import header_pairs
 from twin.verbs.cache import CacheReport
 

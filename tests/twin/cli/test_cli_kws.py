@@ -12,7 +12,7 @@ from hwmodels.counts import CAUSES
 from twin.attribution.document import load_schema as load_comparison_schema
 from twin.cli import app
 from twin.errors import UsageError
-from twin.prediction.document import load_schema
+from twin.pricing.document import load_schema
 
 KWS = ("kws", "-b", "nucleo_l4r5zi")
 

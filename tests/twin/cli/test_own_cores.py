@@ -14,8 +14,8 @@ from hwmodels.core.file import list_cores, load_core
 from hwmodels.errors import BoardError
 from twin.cli import app
 from twin.deployment.deployment import deploy
-from twin.prediction.prediction import predict
-from twin.prediction.structure import structure_key
+from twin.pricing.prediction import predict
+from twin.pricing.structure import structure_key
 
 CORES = Path(__file__).parents[2] / "made" / "cores"
 MADE = {"cortex-m52": ("--clock", "200MHz"), "small-rv32imac": ("--clock", "160MHz")}

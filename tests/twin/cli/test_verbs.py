@@ -14,7 +14,7 @@ from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.learning.calibrated import predict_calibrated
+from twin.pricing.calibrated import predict_calibrated
 
 LINES = Path(__file__).parents[3] / "docs" / "python.md"
 SLOWER = 1.25

@@ -15,7 +15,7 @@ from twin.errors import RuntimeRefusedError, UsageError
 from twin.network import zoo
 from twin.network.graph import Graph, Layer, Window
 from twin.network.writers import write_model
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 from twin.runtimes import load_runtime
 
 BOARD = load_board("stm32n6570_dk")

@@ -13,7 +13,7 @@ from twin.deployment.accelerator.pools import Demand, Wish, plan_pools
 from twin.deployment.deployment import deploy
 from twin.deployment.placement import ArenaSlot
 from twin.errors import DoesNotFitError, PlacementError, UsageError
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 from twin.runtimes import load_runtime
 
 BOARD = load_board("stm32n6570_dk")

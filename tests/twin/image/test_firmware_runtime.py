@@ -18,7 +18,7 @@ from twin.image.compile import store
 from twin.image.compile.store import keep_image, port_of
 from twin.image.read import network
 from twin.learning.observations import name_runtime
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 from twin.runtimes import load_runtime
 
 missing = [tool for tool in ("arm-none-eabi-gcc", "make") if shutil.which(tool) is None]

@@ -13,7 +13,7 @@ from twin.learning.lower_bound import find_impossible, find_unreachable
 from twin.learning.observations import observe_folder
 from twin.network.operators import graph_macs
 from twin.network.zoo import build
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 
 @pytest.fixture(scope="module")

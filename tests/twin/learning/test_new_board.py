@@ -13,12 +13,12 @@ from hwmodels.errors import BoardError
 from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import choose_calibration
 from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
-from twin.learning.repricing import apply_factors
-from twin.learning.tally import TIME_PRICES
-from twin.prediction.prediction import predict
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.prediction import predict
+from twin.pricing.repricing import apply_factors
+from twin.pricing.tally import TIME_PRICES
 
 FULL = ("--core", "cortex-m4", "--clock", "96MHz", "--flash", "1MiB", "--sram", "256KiB")
 

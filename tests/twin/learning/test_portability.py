@@ -19,9 +19,6 @@ from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.assurance import price_cycles
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import choose_calibration
 from twin.learning.portability.new_board import Wanted, write_board
 from twin.learning.portability.plan import believe, rank_benchmarks
 from twin.learning.portability.plan_file import read_plan
@@ -30,9 +27,12 @@ from twin.learning.portability.probed import learn_probes, split_odd
 from twin.learning.portability.probes import choose_benchmarks, find_rooms
 from twin.learning.portability.rows import measured_rows, share_waits
 from twin.learning.portability.stated import state_memories
-from twin.learning.repricing import apply_calibration
-from twin.learning.tally import TIME_PRICES
-from twin.prediction.prediction import predict
+from twin.pricing.assurance import price_cycles
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.prediction import predict
+from twin.pricing.repricing import apply_calibration
+from twin.pricing.tally import TIME_PRICES
 from twin.reports.documents import load_schema
 
 TFLM = "tflm-cmsis-nn@2023"

@@ -28,7 +28,7 @@ from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
 from twin.image.compile.image_sizes import read_sizes
 from twin.image.compile.store import keep_image
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 from twin.program import finding
 from twin.program.counters import Counters
 from twin.program.counting import EXCEPTIONS

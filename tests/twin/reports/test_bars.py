@@ -6,7 +6,7 @@ pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 
 from made_predictions import make_prediction
 
-from twin.prediction.ledger import cause_times_us
+from twin.pricing.ledger import cause_times_us
 from twin.reports.bars import BarChart, chain_steps, stack_causes
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import new_figure

@@ -12,8 +12,8 @@ from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.prediction.prediction import predict
-from twin.prediction.roofs import load_bytes_per_cycle, memory_bytes_per_second, peak_macs_per_cycle
+from twin.pricing.prediction import predict
+from twin.pricing.roofs import load_bytes_per_cycle, memory_bytes_per_second, peak_macs_per_cycle
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 

@@ -6,7 +6,7 @@ import pytest
 from made_predictions import make_prediction
 
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import predict_calibrated
+from twin.pricing.calibrated import predict_calibrated
 from twin.verbs.sweep import sweep
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")

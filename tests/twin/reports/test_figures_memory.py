@@ -10,8 +10,8 @@ pytest.importorskip("matplotlib")
 from hwmodels.bus.events import GRANT
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.prediction.access_sample import run_layer_bus, sample_accesses
-from twin.prediction.locality import measure_locality
+from twin.pricing.access_sample import run_layer_bus, sample_accesses
+from twin.pricing.locality import measure_locality
 from twin.reports.figures.access_map import draw_access_map_figure
 from twin.reports.figures.cache_layers import (
     draw_miss_rate_figure,

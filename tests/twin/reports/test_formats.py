@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.learning.calibrated import predict_calibrated
 from twin.network import zoo
+from twin.pricing.calibrated import predict_calibrated
 from twin.reports.formats import FORMATS, check_format, write_format
 from twin.reports.functions import make_speedscope
 from twin.reports.mlia import to_mlia

@@ -9,8 +9,8 @@ from made_predictions import make_prediction
 
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.prediction.accelerator.timeline import list_spans, sample_bandwidth
-from twin.prediction.prediction import predict
+from twin.pricing.accelerator.timeline import list_spans, sample_bandwidth
+from twin.pricing.prediction import predict
 from twin.reports.bars import chart_epochs
 from twin.reports.figures.canvas import save_figure
 from twin.reports.figures.epoch_timeline import draw_timeline_figure

@@ -13,7 +13,7 @@ from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import deploy
 from twin.network.graph import Quantization, Window
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.mixture import CLASSES, mix, widen
 from twin.runtimes.counted.table import look_up

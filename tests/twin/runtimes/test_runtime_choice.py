@@ -10,12 +10,12 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.quantities import format_time, join_words
 from twin.deployment.deployment import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
-from twin.learning.calibrated import predict_calibrated
 from twin.learning.measured_runtime import describe_measured_runtime
 from twin.network import zoo
 from twin.network.graph import Graph
-from twin.prediction.document import to_document
-from twin.prediction.prediction import predict
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.document import to_document
+from twin.pricing.prediction import predict
 from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.choice import default_runtime

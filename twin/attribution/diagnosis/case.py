@@ -10,8 +10,8 @@ from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.pattern import Pattern
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
-from twin.learning.calibration import Calibration
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibration import Calibration
+from twin.pricing.prediction import Prediction
 
 Progress = Callable[[int, int, str], None]
 """Told how many faults were predicted, how many there are, and the next one's name."""

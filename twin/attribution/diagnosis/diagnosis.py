@@ -62,7 +62,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network_and_board
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.calibration import AUTO, Calibration, choose_calibration
+from twin.pricing.calibration import AUTO, Calibration, choose_calibration
 
 LEAST = 0.0
 """Percentile of the runs the pattern is of."""

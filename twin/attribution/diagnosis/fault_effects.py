@@ -12,9 +12,9 @@ from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.pattern import Pattern
 from twin.deployment.deployment import Deployment
-from twin.learning.calibrated import predict_at
-from twin.learning.calibration import Calibration
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.calibrated import predict_at
+from twin.pricing.calibration import Calibration
+from twin.pricing.prediction import LayerPrediction, Prediction
 
 BUS_EVENTS = ("sram_access", "dcache_read_refill", "dcache_write_refill", "icache_refill",
               "external_wait", "write_through")

@@ -135,7 +135,7 @@ def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[st
 
 def _build(deployment: Deployment) -> None:
     """Find out whether the image can be built and read."""
-    from twin.prediction.prediction import predict
+    from twin.pricing.prediction import predict
 
     predict(deployment)
 

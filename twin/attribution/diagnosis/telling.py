@@ -23,8 +23,8 @@ from twin.attribution.diagnosis.likelihood import price_errors
 from twin.attribution.diagnosis.marks import clock_hz_of
 from twin.attribution.diagnosis.pattern import Pattern
 from twin.deployment.deployment import Deployment
-from twin.learning.calibration import Calibration
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibration import Calibration
+from twin.pricing.prediction import Prediction
 
 CLOCKS_HZ = (16e6, 48e6)
 """Other clocks that are tried: most parts reach them, with few wait states."""

@@ -14,16 +14,16 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError
-from twin.learning.assurance import assure, price_cycles, widen, widen_interval
-from twin.learning.calibration import Calibration
 from twin.learning.overlays import stated_sds
 from twin.learning.portability.probes import find_rooms, list_benchmarks
 from twin.learning.portability.rows import expected_rows
-from twin.learning.repricing import apply_calibration
-from twin.learning.tally import TIME_PRICES
-from twin.prediction.certainty import Certainty
-from twin.prediction.prediction import Prediction, predict
-from twin.prediction.replacement import replacement_range
+from twin.pricing.assurance import assure, price_cycles, widen, widen_interval
+from twin.pricing.calibration import Calibration
+from twin.pricing.certainty import Certainty
+from twin.pricing.prediction import Prediction, predict
+from twin.pricing.replacement import replacement_range
+from twin.pricing.repricing import apply_calibration
+from twin.pricing.tally import TIME_PRICES
 
 NETWORKS = ("ad", "kws", "ic", "vww")
 """Networks anyone can run under a library, as further candidates."""

@@ -22,9 +22,6 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.assurance import assure, price_cycles, widen
-from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import Calibration
 from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import (
     PMU_SETUP,
@@ -35,11 +32,14 @@ from twin.learning.observations import (
 )
 from twin.learning.overlays import learn, make_entry, tell_operators
 from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
-from twin.learning.repricing import apply_calibration
-from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
-from twin.prediction.certainty import Certainty, Draw
-from twin.prediction.prediction import Prediction, predict
-from twin.prediction.replacement import replacement_range
+from twin.pricing.assurance import assure, price_cycles, widen
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import Calibration
+from twin.pricing.certainty import Certainty, Draw
+from twin.pricing.prediction import Prediction, predict
+from twin.pricing.replacement import replacement_range
+from twin.pricing.repricing import apply_calibration
+from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 SEEN_SHARE = 0.02
 """An operator family with less of the time than this may be one nobody measured."""

@@ -29,14 +29,14 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.learning.calibration import Calibration, shipped_calibration
 from twin.learning.observations import Observation
 from twin.learning.overlays import stated_sds
 from twin.learning.own import learn_own
 from twin.learning.portability.plan import believe
 from twin.learning.portability.rows import measured_rows
-from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
-from twin.prediction.prediction import Prediction, predict
+from twin.pricing.calibration import Calibration, shipped_calibration
+from twin.pricing.prediction import Prediction, predict
+from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 from twin.runtimes import load_runtime
 
 SURPRISE = 4.0

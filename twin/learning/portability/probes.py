@@ -14,7 +14,7 @@ from twin.deployment.memories import FLASH_ROLES
 from twin.errors import UsageError
 from twin.image.compile.microbench import TAIL_BYTES, Rooms
 from twin.image.compile.ports import Port
-from twin.prediction.roofs import mac_loop
+from twin.pricing.roofs import mac_loop
 
 ALL = "all"
 """Name of every micro-benchmark a board can make."""

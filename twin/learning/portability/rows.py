@@ -12,11 +12,11 @@ from calibration.measurement.measurement import Measurement
 from calibration.microbench.machine import describe_machine
 from calibration.microbench.probe_rows import ProbeRow
 from hwmodels.board.facts import Board
-from twin.learning.assurance import price_cycles
 from twin.learning.portability.stated import state_memories, straight_cycles, waits_for_code
-from twin.learning.tally import TIME_PRICES
-from twin.prediction.prediction import Prediction
-from twin.prediction.roofs import peak_macs_per_cycle
+from twin.pricing.assurance import price_cycles
+from twin.pricing.prediction import Prediction
+from twin.pricing.roofs import peak_macs_per_cycle
+from twin.pricing.tally import TIME_PRICES
 
 COMPUTE = ("conv", "pointwise", "depthwise", "fully_connected")
 """Prices of work that is mostly multiply-accumulates."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.access_sample import AccessSample
-    from twin.prediction.locality import Locality
+    from twin.pricing.access_sample import AccessSample
+    from twin.pricing.locality import Locality
 
 ROLE_LOOKS = {"weights": (BLUE, "o"), "bias": (WINE, "P"), "parameters": (PURPLE, "D"),
               "input": (GREEN, "^"), "output": (ORANGE, "s"), "scratch": (SKY, "v")}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from twin.deployment.placement import ArenaSlot, Placement
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 TENSOR = fill(SKY) | {"alpha": 0.75}
 SCRATCH = fill(ORANGE, "////") | {"alpha": 0.75}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_share, format_size
-from twin.prediction.locality import WORRYING
+from twin.pricing.locality import WORRYING
 from twin.reports.bars import BarChart, chart_miss_rates, chart_working_sets
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.locality import Locality
+    from twin.pricing.locality import Locality
 
 ROW_IN = 0.22
 """Height of one layer's bar with its gap, in inches."""

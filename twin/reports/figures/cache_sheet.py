@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from twin.prediction.access_sample import run_layer_bus, sample_accesses
-from twin.prediction.locality import Locality
+from twin.pricing.access_sample import run_layer_bus, sample_accesses
+from twin.pricing.locality import Locality
 from twin.reports.figures.access_map import draw_access_map_figure
 from twin.reports.figures.bus_timeline import draw_bus_figure
 from twin.reports.figures.cache_layers import draw_miss_rate_figure, draw_working_set_figure

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.locality import Locality
+    from twin.pricing.locality import Locality
     from twin.studies.caches import SweepPoint
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from twin.prediction.locality import Locality
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.locality import Locality
+    from twin.pricing.prediction import Prediction
 
 SUFFIXES = (".png", ".svg", ".pdf")
 """File types a picture can be written as."""

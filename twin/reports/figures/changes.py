@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
-from twin.prediction.ledger import bill_time_us
+from twin.pricing.ledger import bill_time_us
 from twin.reports.bars import LESS, MORE, BarChart, chain_steps
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 Named = Sequence[tuple[str, "Prediction"]]
 """Configurations by name, in the order they are drawn."""

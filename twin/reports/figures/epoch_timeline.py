@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
-from twin.prediction.accelerator.timeline import (
+from twin.pricing.accelerator.timeline import (
     Span,
     list_spans,
     sample_bandwidth,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 _DETAILED = 12
 """Epochs up to which each step is drawn; more are drawn as one bar per engine and epoch."""

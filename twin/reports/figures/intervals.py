@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from calibration.fitting.intervals import Interval
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 
 def draw_interval_figure(prediction: Prediction) -> Figure | None:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import cause_energies_uj, cause_times_us, percentages
+from twin.pricing.ledger import cause_energies_uj, cause_times_us, percentages
 from twin.reports.bars import WHOLE, Bar, BarChart, stack_causes
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 ROW_IN = 0.22
 """Height of one layer's bar with its gap, in inches: a label of 8 points fits."""

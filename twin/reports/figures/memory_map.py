@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 
 def draw_memory_figure(prediction: Prediction) -> Figure:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.quantities import significant
-from twin.prediction.roofs import (
+from twin.pricing.roofs import (
     load_bytes_per_cycle,
     memory_bytes_per_second,
     npu_macs_per_cycle,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from calibration.microbench.machine import Machine
-    from twin.prediction.prediction import LayerPrediction, Prediction
+    from twin.pricing.prediction import LayerPrediction, Prediction
 
 GROUP_MARKS = {"compute": "o", "memory": "s", "movement": "D", "overhead": "^"}
 """Mark by the group of a layer's largest cause."""
@@ -143,7 +143,7 @@ def draw_roofline(prediction: Prediction, side: Side, axes: Axes) -> None:
 
     Notes
     -----
-    Roofs are those of `twin.prediction.roofs`: the densest MAC loop of the core, and what core and
+    Roofs are those of `twin.pricing.roofs`: the densest MAC loop of the core, and what core and
     memories deliver per cycle of the core, or the accelerator's units and pools per cycle of its
     own, in which its layers are counted too: the host's work around their epochs is not in them.
     Bytes count each array once, so a layer can stay far below its roof.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from calibration.microbench.machine import Machine
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 PICTURES: dict[str, Callable[[Prediction], Figure | None]]
 """Every picture of one prediction, by name of its file; None where it has nothing to show."""

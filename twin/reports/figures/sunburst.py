@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.counts import CAUSE_GROUPS, Bill
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import cause_energies_uj, cause_times_us
+from twin.pricing.ledger import cause_energies_uj, cause_times_us
 from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
 from twin.reports.palette import DARK_GREY, bar_style, fill, fill_series
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 LEAST_NAMED = 0.035
 """Share from which a sector is named on it."""

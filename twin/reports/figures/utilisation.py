@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hwmodels.counts import CAUSE_GROUPS
-from twin.prediction.ledger import bill_time_us
+from twin.pricing.ledger import bill_time_us
 from twin.reports.figures.canvas import (
     describe_deployment,
     new_sheet,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 GROUP_LOOKS = {"compute": fill(BLUE), "memory": fill(ORANGE, "////"),
                "movement": fill(WINE, "...."), "overhead": fill(GREY, "xxxx")}

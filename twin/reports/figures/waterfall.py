@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import cause_times_us
+from twin.pricing.ledger import cause_times_us
 from twin.reports.bars import chart_bill
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import describe_deployment, new_sheet
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.prediction import Prediction
+    from twin.pricing.prediction import Prediction
 
 
 def draw_bill_figure(prediction: Prediction) -> Figure:

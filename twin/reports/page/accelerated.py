@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hwmodels.quantities import format_share, format_time, significant
-from twin.prediction.accelerator.timeline import list_spans
-from twin.prediction.prediction import Prediction
+from twin.pricing.accelerator.timeline import list_spans
+from twin.pricing.prediction import Prediction
 from twin.reports.bars import chart_epochs, chart_spans
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.parts import Cell, Column, Notes, Row, Section, Table

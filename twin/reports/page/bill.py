@@ -9,8 +9,8 @@ from typing import Any
 
 from hwmodels.counts import Bill
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import cause_energies_uj, cause_times_us
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.ledger import cause_energies_uj, cause_times_us
+from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.bars import BarChart, chart_bill, stack_causes
 from twin.reports.page.bars import HEAD_PX, ROW_PX, plot_bars
 from twin.reports.page.page import plain

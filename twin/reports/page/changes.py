@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.quantities import format_energy, format_size, format_time
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.page.parts import Cell, Column, Row, Section, Table
 from twin.reports.page.power import with_idle
 from twin.studies.advice import NOTABLE

@@ -15,16 +15,16 @@ from hwmodels.quantities import (
     format_time,
 )
 from twin.attribution.views import PublishedView, View
-from twin.prediction.layer_columns import LAYER_COLUMNS, make_rows
-from twin.prediction.ledger import (
+from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
+from twin.pricing.ledger import (
     bill_time_us,
     explain_time,
     line_energy_uj,
     make_ledger,
 )
-from twin.prediction.limits import Requirement
-from twin.prediction.locality import Locality
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.limits import Requirement
+from twin.pricing.locality import Locality
+from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.page.beside import describe_comparison, describe_published
 from twin.reports.page.bill import list_bill_plots
 from twin.reports.page.changes import describe_changes, tell_best

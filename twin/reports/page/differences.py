@@ -9,7 +9,7 @@ from twin.attribution.difference import Difference
 from twin.attribution.epochs import EpochReport
 from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View, WhatIf
-from twin.prediction.ledger import explain_time
+from twin.pricing.ledger import explain_time
 from twin.reports.page.beside import (
     describe_comparison,
     describe_published,

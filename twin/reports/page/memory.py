@@ -8,8 +8,8 @@ from typing import Any
 
 from hwmodels.quantities import format_size
 from twin.errors import NotApplicableError, UsageError
-from twin.prediction.locality import Locality, measure_locality
-from twin.prediction.prediction import Prediction
+from twin.pricing.locality import Locality, measure_locality
+from twin.pricing.prediction import Prediction
 from twin.reports.bars import BarChart, chart_miss_rates, chart_working_sets
 from twin.reports.page.axes import log_axis
 from twin.reports.page.bars import plot_bars

@@ -10,7 +10,7 @@ import numpy as np
 from calibration.measurement.measurement import Measurement
 from calibration.power_trace.excerpt import EDGES, Excerpt
 from hwmodels.quantities import format_energy, format_time, significant
-from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Plot, Row, Section, Table
 from twin.reports.page.styles import INK

@@ -9,8 +9,8 @@ from calibration.fitting.intervals import describe_basis
 from hwmodels.quantities import NOT_KNOWN, format_time, significant
 from twin.attribution.views import PublishedView, View
 from twin.documents import find_version
-from twin.prediction.document import PredictionDocument
-from twin.prediction.prediction import Prediction
+from twin.pricing.document import PredictionDocument
+from twin.pricing.prediction import Prediction
 from twin.reports.page.axes import error_bars
 from twin.reports.page.beside import judge, tell_coverage
 from twin.reports.page.page import plain

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hwmodels.quantities import format_time, significant
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.figures.roofline import Side, list_sides
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot

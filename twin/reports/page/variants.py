@@ -11,8 +11,8 @@ from hwmodels.quantities import format_energy, format_size, format_time
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Difference
 from twin.attribution.predicted import side_of_prediction
-from twin.prediction.ledger import cause_energies_uj, cause_times_us, explain_time
-from twin.prediction.prediction import Prediction, say_above_idle
+from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time
+from twin.pricing.prediction import Prediction, say_above_idle
 from twin.reports.page.parts import (
     Answer,
     Cell,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hwmodels.quantities import format_energy, format_frequency, format_number, format_time
-from twin.prediction.ledger import (
+from twin.pricing.ledger import (
     bill_time_us,
     explain_time,
     line_energy_uj,
@@ -13,7 +13,7 @@ from twin.prediction.ledger import (
     percentages,
     share_out,
 )
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.tables.coverage import coverage_pairs
 from twin.reports.tables.header import setup_line
 from twin.reports.tables.parts import (

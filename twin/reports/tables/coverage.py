@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hwmodels.quantities import format_energy, list_first, significant
-from twin.prediction.ledger import percentages
-from twin.prediction.prediction import Prediction
+from twin.pricing.ledger import percentages
+from twin.pricing.prediction import Prediction
 
 _LISTED = 8
 """Layers listed by index."""

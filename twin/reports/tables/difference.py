@@ -13,7 +13,7 @@ from twin.attribution.epochs import PHASES, EpochPair, EpochReport, Figure
 from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
-from twin.prediction.ledger import explain_time
+from twin.pricing.ledger import explain_time
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced

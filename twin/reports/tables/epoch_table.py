@@ -8,7 +8,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_time
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.costs import EpochPrediction
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.tables.epochs import model_lines
 from twin.reports.tables.parts import (
     Console,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from hwmodels.npu import BURST_BEATS
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, Side
-from twin.prediction.accelerator.report import Counters
-from twin.prediction.prediction import Prediction
+from twin.pricing.accelerator.report import Counters
+from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Content, Group, Text, spaced
 
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")

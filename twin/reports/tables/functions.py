@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hwmodels.counts import Bill, merge_bills
 from hwmodels.quantities import apportion
-from twin.prediction.ledger import percentages
-from twin.prediction.prediction import Prediction
+from twin.pricing.ledger import percentages
+from twin.pricing.prediction import Prediction
 from twin.reports.functions import list_costs
 from twin.reports.tables.parts import Console, Table, add_row, natural_width, new_table
 

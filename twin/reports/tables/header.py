@@ -14,14 +14,14 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.network.operators import graph_macs, graph_parameters
-from twin.prediction.ledger import (
+from twin.pricing.ledger import (
     Ledger,
     bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
     make_ledger,
 )
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 
 
 def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:

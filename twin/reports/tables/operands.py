@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from twin.prediction.operands import ROLES, make_operand_ledger
-from twin.prediction.prediction import Prediction
+from twin.pricing.operands import ROLES, make_operand_ledger
+from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Table, add_row, new_table
 
 

@@ -8,7 +8,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.quantities import list_first, significant
 from twin.learning.portability.plan import RUN, Expected, Ranking
 from twin.learning.portability.port import Ported
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
 
 

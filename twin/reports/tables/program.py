@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hwmodels.quantities import format_share
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.program.deployment import Program
 
 Pairs = list[tuple[str, str]]

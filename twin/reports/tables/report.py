@@ -11,7 +11,7 @@ from hwmodels.quantities import (
     format_count,
     format_number,
 )
-from twin.prediction.layer_columns import (
+from twin.pricing.layer_columns import (
     LAYER_COLUMNS,
     LayerRow,
     count_cycles,
@@ -19,7 +19,7 @@ from twin.prediction.layer_columns import (
     make_rows,
     show_energies,
 )
-from twin.prediction.ledger import (
+from twin.pricing.ledger import (
     Ledger,
     cycles_by_clock,
     explain_time,
@@ -29,7 +29,7 @@ from twin.prediction.ledger import (
     percentages,
     share_out,
 )
-from twin.prediction.prediction import Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.tables.header import clock_label, header_pairs, setup_line
 from twin.reports.tables.parts import (
     BAR_CELLS,

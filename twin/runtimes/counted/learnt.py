@@ -1,7 +1,7 @@
 """Kernels read from programs: blocks and operands, by how often a layer's loops turn.
 
 Coefficients are those of counted kernels, kept for each block instead of each class of
-instructions: a core schedules the library's own code. `twin.learning.library` fits them.
+instructions: a core schedules the library's own code. `twin.program.library` fits them.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.prices import clock_tree_pj, leakage_pj
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import ScenarioError
-from twin.learning.calibrated import predict_calibrated
-from twin.prediction.prediction import Prediction
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.prediction import Prediction
 from twin.studies.scenario.scenario import IDLE, Load, Scenario
 
 

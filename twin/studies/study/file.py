@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from hwmodels.errors import did_you_mean
 from hwmodels.files import DocumentError, names_file, read_yaml
 from twin.errors import StudyError, UsageError
-from twin.prediction.prediction import TEMPERATURES
+from twin.pricing.prediction import TEMPERATURES
 from twin.studies.axes import Sample, Value, make_space, read_sample
 from twin.studies.limits import Limits, read_limits
 from twin.studies.results import read_objectives

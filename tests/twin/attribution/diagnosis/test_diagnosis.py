@@ -27,7 +27,7 @@ from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 
 @pytest.fixture(scope="module")

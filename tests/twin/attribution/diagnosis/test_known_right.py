@@ -12,7 +12,7 @@ from twin.attribution.diagnosis.known_right import BUILT_KINDS, SAME_IMAGE, requ
 from twin.attribution.diagnosis.setup import read_build
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 ALIKE = {"compiler": "gcc 12.2.1 -O2", "firmware_sha256": "a" * 64}
 

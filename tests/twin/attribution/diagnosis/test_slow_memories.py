@@ -15,7 +15,7 @@ from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy
-from twin.prediction.prediction import predict
+from twin.pricing.prediction import predict
 
 
 def test_what_tells_is_said_of_the_two_likeliest():

@@ -1,0 +1,36 @@
+"""Epochs priced all at once equal epochs priced one by one."""
+
+import pytest
+
+import twin
+from hwmodels.counts import Counts, make_bill, merge_bills
+from twin.deployment.accelerator.plan import plan_of
+from twin.pricing.accelerator import offload
+from twin.pricing.host import price_on_core, runtime_prices
+from twin.pricing.prediction import predict
+
+
+@pytest.mark.parametrize(("network", "changes"), [
+    ("ic", {}), ("vww", {"npu.epoch_controller": "true"}),
+    ("kws", {"offload.host": "fully_connected"})])
+def test_parts_are_those_of_epochs_priced_alone(network, changes) -> None:
+    deployment = twin.deploy(network, "stm32n6570_dk", runtime="neural-art").replace(changes)
+    prices, board = runtime_prices(deployment), deployment.board
+    costs, epochs = offload.price_offloaded(deployment, prices, price_on_core)
+    alone: dict[int, list] = {}
+    for epoch in epochs:
+        plain = Counts(tuple(epoch.run.counts.lines))
+        for position, counts in zip(epoch.step.layers, offload._split(plain, epoch.step.shares),
+                                    strict=True):
+            bill = offload._add_time(make_bill(counts, prices), board, prices, board.npu)
+            alone.setdefault(position, []).append((counts, bill, epoch.kind))
+    split = 0
+    for position, parts in alone.items():
+        if len(parts) == 1 and parts[0][2] == "hw":
+            (counts, bill, _), split = parts[0], split + 1
+            assert costs[position].counts == counts and costs[position].bill == bill
+    assert split > 3
+    assert network != "ic" or any(len(epoch.step.layers) > 1 for epoch in epochs)
+    made = predict(deployment)
+    assert made.bill == merge_bills(layer.bill for layer in made.layers)
+    assert len(plan_of(deployment).steps) >= len(epochs)

@@ -1,0 +1,357 @@
+"""Learnt prices on a deployment: the same bill, other prices, intervals and their reasons."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibration.datasets import published_rows
+from calibration.errors import FitError, MeasurementError
+from calibration.fitting.overlay import read_overlay, write_overlay
+from calibration.fitting.prices import log_total
+from calibration.measurement.measurement import Measurement, write_measurement
+from calibration.measurement.sample import Header, Sample
+from hwmodels.board.file import load_board
+from twin.deployment.deployment import deploy
+from twin.errors import UsageError
+from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
+from twin.learning.overlays import learn, make_overlays
+from twin.learning.own import learn_own
+from twin.pricing.assurance import assure, price_cycles
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import choose_calibration, stranger_prices
+from twin.pricing.certainty import probability_faster
+from twin.pricing.prediction import predict
+from twin.pricing.replacement import replacement_range
+from twin.pricing.repricing import apply_calibration
+from twin.pricing.tally import TIME_PRICES, make_tally
+from twin.runtimes import load_runtime
+
+BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
+
+
+@pytest.fixture(scope="module")
+def kws():
+    return deploy("kws", BOARD, runtime=RUNTIME)
+
+
+@pytest.fixture(scope="module")
+def learnt():
+    """Prices learnt from the rows of two boards and one release."""
+    rows = [row for row in published_rows() if row.runtime == RUNTIME
+            and row.board in (BOARD, "nucleo_u575zi_q")]
+    return learn(observe_rows(rows))
+
+
+def test_a_tally_is_the_prediction_by_price(kws) -> None:
+    tally, prediction = make_tally(kws), predict(kws)
+    assert tally.cycles.sum() == pytest.approx(prediction.cycles, rel=1e-12)
+    terms = tally.energy_terms(np.zeros(len(TIME_PRICES)))
+    assert terms.sum() * 1e-6 == pytest.approx(prediction.energy_uj, rel=1e-9)
+    for row, layer in zip(tally.cycles, prediction.layers, strict=True):
+        assert row.sum() == pytest.approx(layer.cycles, rel=1e-12)
+    assert price_cycles(prediction) == pytest.approx(tally.cycles, rel=1e-9)
+
+
+def test_copying_is_charged_apart() -> None:
+    ic = deploy("ic", BOARD, runtime=RUNTIME)
+    half = replace(ic, runtime=replace(ic.runtime, efficiency={**ic.runtime.efficiency,
+                                                               "copy": 0.5}))
+    copied = make_tally(ic).cycles[:, TIME_PRICES.index("copy")]
+    assert copied.sum() > 0.05 * predict(ic).cycles  # im2col of every convolution
+    lost = [before.cycles - after.cycles for before, after in zip(
+        predict(ic).layers, predict(half).layers, strict=True)]
+    assert lost == pytest.approx(list(copied / 2), rel=1e-9)
+    assert not make_tally(ic).cycles[:, TIME_PRICES.index("reduce")].any()  # it pools
+
+
+def test_tallies_are_kept_by_content(kws, tmp_path: Path) -> None:
+    first = make_tally(kws, cache=tmp_path)
+    again = make_tally(kws, cache=tmp_path)
+    make_tally(kws.replace({"clocks.cpu.frequency_hz": "80MHz"}), cache=tmp_path)
+    assert len(list(tmp_path.glob("*.npz"))) == 2  # another clock is another content
+    assert (first.cycles == again.cycles).all() and (first.energy_pj == again.energy_pj).all()
+    assert first.leakage_pj == again.leakage_pj
+
+
+def test_factors_of_an_overlay_scale_the_bill_and_nothing_else(kws) -> None:
+    calibration = choose_calibration(kws)
+    assert calibration is not None
+    tally = make_tally(kws)
+    stated, learnt = predict(kws), predict(apply_calibration(kws, calibration))
+    totals, _ = log_total(tally.cycles.sum(axis=0)[None, :], calibration.time.log)
+    assert learnt.cycles == pytest.approx(np.exp(totals[0]), rel=1e-9)
+    assert calibration.energy is not None
+    terms = tally.energy_terms(calibration.time.log) * calibration.energy.factors
+    assert learnt.energy_uj == pytest.approx(terms.sum() * 1e-6, rel=1e-9)
+    for before, after in zip(stated.layers, learnt.layers, strict=True):
+        assert before.counts == after.counts
+        assert before.instructions == after.instructions
+
+
+def test_a_calibrated_prediction_says_how_sure_it_is(kws) -> None:
+    prediction = predict_calibrated(kws)
+    sure = prediction.certainty
+    assert sure is not None and prediction.deployment is kws
+    assert sure.time_us.holds(prediction.time_us) and sure.time_us.level == 0.9
+    assert sure.energy_uj is not None and sure.energy_uj.holds(prediction.energy_uj)
+    assert sure.basis == "conformal" and sure.extrapolating == ()
+    assert len(sure.layers) == len(prediction.layers)
+    widths = [layer.time_us.high / layer.time_us.low for layer, told in
+              zip(sure.layers, prediction.layers, strict=True) if told.cycles]
+    # a layer's structure error is larger than that of the network it averages out in
+    assert min(widths) > sure.time_us.high / sure.time_us.low
+    assert any("calibrated: shipped overlay" in text for text in prediction.warnings)
+    assert predict_calibrated(kws, calibration="none").certainty is None
+
+
+def test_an_unknown_replacement_policy_widens_the_interval() -> None:
+    deployment = deploy("ic", "stm32n6570_dk", runtime="tflm-cmsis-nn")
+    sure = predict_calibrated(deployment).certainty
+    chosen = choose_calibration(deployment)
+    applied = apply_calibration(deployment, chosen)
+    policies = replacement_range(applied)
+    alone = assure(predict(applied), chosen, "warm")
+    assert policies.high > 1.05
+    assert sure.time_us.high == alone.time_us.high * policies.high
+    assert sure.time_us.low == alone.time_us.low * policies.low
+    known = deployment.replace({"caches.l1d.replacement": "lru", "caches.l1i.replacement": "lru"})
+    assert replacement_range(known).high == replacement_range(known).low == 1
+
+
+def test_the_same_deployment_gives_the_same_interval(kws) -> None:
+    one, two = predict_calibrated(kws), predict_calibrated(kws)
+    assert one.certainty.time_us == two.certainty.time_us and one.bill == two.bill
+
+
+@pytest.mark.parametrize(("board", "runtime", "change", "reason"), [
+    ("nucleo_h723zg", RUNTIME, {}, "was never measured"),
+    (BOARD, "x-cube-ai@8.0.0", {}, "x-cube-ai@8.0.0 was never measured on"),
+    (BOARD, RUNTIME, {"clocks.cpu.frequency_hz": "16MHz"}, "clock of 16 MHz; measured at 120 MHz"),
+])
+def test_what_the_data_do_not_support_is_said(board, runtime, change, reason) -> None:
+    deployment = deploy("kws", board, runtime=runtime)
+    if change:
+        deployment = deployment.replace(change)
+    sure = predict_calibrated(deployment).certainty
+    assert any(reason in text for text in sure.extrapolating)
+    known = predict_calibrated(deploy("kws", BOARD, runtime=RUNTIME)).certainty
+    if not change:
+        assert sure.basis == "model-based"
+        assert sure.time_us.high / sure.time_us.low > known.time_us.high / known.time_us.low
+
+
+def test_cold_runs_extrapolate(kws) -> None:
+    sure = predict_calibrated(kws, temperature="cold").certainty
+    assert any("cold" in text for text in sure.extrapolating)
+
+
+def test_runtimes_nobody_measured_stay_at_stated_prices_where_asked() -> None:
+    deployment = deploy("kws", BOARD, runtime="tflm-reference")
+    prediction = predict_calibrated(deployment, calibration="none")
+    assert prediction.certainty is None
+    assert prediction.bill == predict(deployment).bill
+
+
+@pytest.mark.parametrize("runtime", ["tflm-reference", "unknown"])
+def test_a_library_nobody_measured_takes_the_spread_between_libraries(runtime: str) -> None:
+    sure = predict_calibrated(deploy("kws", BOARD, runtime=runtime)).certainty
+    assert "spread between libraries" in sure.calibration
+    assert sure.basis == "model-based"
+    # The same network takes 4.3 times longer under the slowest library of this board than under
+    # the fastest (calibration/datasets/README.md): a stranger may be either.
+    assert sure.time_us.high / sure.time_us.low > 4
+
+
+def test_our_own_code_and_floats_take_no_spread_between_libraries() -> None:
+    ours = deploy("kws", BOARD, runtime="tflm-reference")
+    floats = tuple(replace(tensor, dtype="float32") for tensor in ours.graph.tensors)
+    assert choose_calibration(ours) is not None
+    assert choose_calibration(replace(ours, runtime=load_runtime("firmware"))) is None
+    assert choose_calibration(replace(ours, graph=replace(ours.graph, tensors=floats))) is None
+
+
+def test_a_file_is_used_when_it_has_the_board(kws, tmp_path: Path, learnt) -> None:
+    overlays = make_overlays(learnt)
+    path = write_overlay(tmp_path / "own.yaml", overlays["x-cube-ai", BOARD])
+    prediction = predict_calibrated(kws, calibration=str(path))
+    assert prediction.certainty.calibration.startswith("own.yaml overlay of")
+    with pytest.raises(UsageError, match=r"no entry for cmsis-nn@6\.0 on"):
+        predict_calibrated(deploy("kws", BOARD, runtime="cmsis-nn"), calibration=str(path))
+    with pytest.raises(FitError, match=r"gone\.yaml: cannot be read"):
+        predict_calibrated(kws, calibration=str(tmp_path / "gone.yaml"))
+
+
+def test_two_boards_of_one_release_are_fitted_and_left_out(learnt) -> None:
+    # L4R5 and U575 under one release, four networks each: the in-sample error of the issue's
+    # published boards is far below what stated prices give (67 to 91 % on these eight rows)
+    assert np.median(np.abs(learnt.time.residuals)) < 0.05
+    assert np.abs(learnt.time.residuals).max() < 0.15
+    assert np.median(np.abs(np.expm1(-learnt.left_out.log_errors))) < 0.25
+    assert learnt.energy is not None and np.median(np.abs(learnt.energy.residuals)) < 0.05
+
+
+def test_sealed_rows_are_refused() -> None:
+    sealed = published_rows(use="test")[:1]
+    with pytest.raises(MeasurementError, match="is sealed"):
+        observe_rows(sealed)
+
+
+def test_rows_no_model_deploys_are_left_out() -> None:
+    rows = [row for row in published_rows() if row.runtime == "tflm-reference@2.3.1"]
+    assert rows and observe_any(rows) == ()
+
+
+def write_folder(folder: Path, deployment, factors, *, layers: bool, power: float = 0.0) -> Path:
+    """A measurement made of a tally at known factors; with energy if a factor of it is given."""
+    tally = make_tally(deployment)
+    cycles = tally.cycles @ np.array([factors.get(name, 1.0) for name in TIME_PRICES])
+    header = Header(
+        kind="measured", model=deployment.graph.name, board=deployment.board.name,
+        runtime=deployment.runtime.identity, temperature="warm", source="made by this test",
+        clocks_hz=(("cpu", 120e6),), architecture_id=deployment.graph.architecture_id)
+    values = ([(place, value) for place, value in enumerate(cycles) if value] if layers
+              else [(None, cycles.sum())])
+    samples = tuple(Sample(run=run, layer=layer, counter="cpu_cycles", clock="cpu",
+                           value=float(round(value)), unit="cycles")
+                    for run in range(3) for layer, value in values)
+    if power:
+        terms = tally.energy_terms(np.log([factors.get(name, 1.0) for name in TIME_PRICES]))
+        samples += (Sample(run=0, counter="energy", value=terms.sum() * power * 1e-6, unit="uj"),)
+    return write_measurement(folder, Measurement(header=header, samples=samples))
+
+
+def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) -> None:
+    factors = {"conv": 0.7, "pointwise": 0.6, "depthwise": 1.3, "call": 0.5, "memory": 1.0}
+    truth = {}
+    folders = []
+    for name in ("kws", "ic"):
+        deployment = deploy(name, BOARD, runtime=RUNTIME)
+        folders.append(write_folder(tmp_path / name, deployment, factors, layers=True))
+        truth[name] = float((make_tally(deployment).cycles.sum(axis=0)
+                             * [factors.get(price, 1.0) for price in TIME_PRICES]).sum())
+    observations = [one for folder in folders for one in observe_folder(folder, BOARD)]
+    assert len(time_evidence(observations)) > 20  # layers, not totals
+    overlay = learn_own(observations, load_board(BOARD))
+    path = write_overlay(tmp_path / "own.yaml", overlay)
+    assert read_overlay(path) == overlay
+    found = dict(zip(TIME_PRICES, np.exp(overlay.entries[0].time.log), strict=True))
+    assert found["conv"] == pytest.approx(0.7, rel=0.03)
+    assert found["pointwise"] == pytest.approx(0.6, rel=0.03)
+    assert found["depthwise"] == pytest.approx(1.3, rel=0.05)
+    for name, cycles in truth.items():
+        prediction = predict_calibrated(deploy(name, BOARD, runtime=RUNTIME),
+                                        calibration=str(path))
+        assert prediction.cycles == pytest.approx(cycles, rel=0.03)
+        assert prediction.certainty.time_us.holds(cycles / 120)
+
+
+def test_measured_energy_moves_what_currents_are_worth(tmp_path: Path) -> None:
+    observations = []
+    for name in ("kws", "ic", "ad"):
+        folder = write_folder(tmp_path / name, deploy(name, BOARD, runtime=RUNTIME),
+                              {"conv": 0.6, "pointwise": 0.5}, layers=False, power=1.6)
+        observations += observe_folder(folder, BOARD)
+    overlay = learn_own(observations, load_board(BOARD))
+    energy = overlay.entries[0].energy
+    assert energy is not None and energy.rows == 3
+    # three rows tell the common factor, not what draws it
+    factors = dict(zip(overlay.energy_prices, np.exp(energy.log), strict=True))
+    assert factors["activity"] == pytest.approx(1.6, rel=0.1)
+    path = write_overlay(tmp_path / "own.yaml", overlay)
+    for seen in observations:
+        prediction = predict_calibrated(
+            deploy(Path(seen.label).name, BOARD, runtime=RUNTIME), calibration=str(path))
+        # time is predicted too, from three totals
+        assert prediction.energy_uj * 1e6 == pytest.approx(seen.energy_pj, rel=0.1)
+        assert prediction.certainty.energy_uj.holds(seen.energy_pj * 1e-6)
+
+
+def test_units_a_calibration_does_not_read_are_refused(tmp_path: Path, kws) -> None:
+    folder = write_folder(tmp_path / "kws", kws, {}, layers=True)
+    samples = folder / "samples.jsonl"
+    text = samples.read_text()
+    samples.write_text(text.replace('"cycles"}', '"ms"}'))
+    assert samples.read_text() != text
+    with pytest.raises(MeasurementError, match="cpu_cycles is in ms; accepted: cycles"):
+        observe_folder(folder, BOARD)
+    samples.write_text("")
+    with pytest.raises(MeasurementError, match="it has no finished run"):
+        observe_folder(folder, BOARD)
+
+
+def test_prices_out_of_all_proportion_are_refused(tmp_path: Path, kws) -> None:
+    folder = write_folder(tmp_path / "kws", kws, dict.fromkeys(TIME_PRICES, 1e7), layers=True)
+    with pytest.raises(FitError, match="no prices reach what was measured"):
+        learn_own(observe_folder(folder, BOARD), load_board(BOARD))
+
+
+def test_folders_of_other_boards_networks_or_temperatures_are_refused(tmp_path: Path, kws) -> None:
+    folder = write_folder(tmp_path / "kws", kws, {}, layers=False)
+    assert len(observe_folder(folder, BOARD)) == 1
+    with pytest.raises(MeasurementError, match="measured on nucleo_l4r5zi, not on"):
+        observe_folder(folder, "nucleo_u575zi_q")
+    text = (folder / "header.json").read_text()
+    (folder / "header.json").write_text(text.replace('"warm"', '"cold"'))
+    with pytest.raises(MeasurementError, match="accepted: warm measurements"):
+        observe_folder(folder, BOARD)
+
+
+def test_a_change_shares_its_draws_with_what_it_is_compared_to(kws) -> None:
+    faster = deploy("kws", BOARD, runtime=RUNTIME, weights="sram")
+    before, after = predict_calibrated(kws), predict_calibrated(faster)
+    assert after.time_us < before.time_us  # weights in SRAM wait for no flash
+    shared = probability_faster(before.time_us, after.time_us, before.certainty.draw,
+                                after.certainty.draw)
+    stranger = replace(after.certainty.draw, source=("elsewhere",))
+    apart = probability_faster(before.time_us, after.time_us, before.certainty.draw, stranger)
+    assert shared > apart > 0.5
+    same = before.certainty.draw
+    assert probability_faster(10.0, 10.0, same, same) == 0.5
+
+
+def test_what_only_adds_waits_is_slower_for_certain() -> None:
+    def wait(states):
+        return predict_calibrated(deploy("ic", "nucleo_h7a3zi_q", runtime=RUNTIME)
+                                  .replace({"memories.flash.wait_states": states}))
+
+    few, more, many = wait(6), wait(7), wait(30)
+    assert few.time_us < more.time_us < many.time_us
+    odds = [probability_faster(few.time_us, other.time_us, few.certainty.draw,
+                               other.certainty.draw) for other in (more, many)]
+    assert all(chance < 0.05 for chance in odds)
+
+
+def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Path, kws) -> None:
+    from typer.testing import CliRunner
+
+    from twin.cli import app
+
+    folder = write_folder(tmp_path / "kws", kws, {"conv": 0.8, "pointwise": 0.5}, layers=True)
+    path = tmp_path / "own.yaml"
+    result = CliRunner().invoke(app, ["calibrate", "-b", BOARD, str(folder), "-o", str(path),
+                                      "--cache", str(tmp_path / "counts")])
+    assert result.exit_code == 0, result.stderr
+    for words in (RUNTIME, "pointwise", "stated sd, %", "condition", "largest residual"):
+        assert words in result.stdout
+    assert f"wrote {path}" in result.stderr and "keeps its prior" in result.stderr
+    told = CliRunner().invoke(app, ["predict", "kws", "-b", BOARD, "--runtime", RUNTIME,
+                                    "--calibration", str(path)])
+    assert told.exit_code == 0, told.stderr
+    assert "own.yaml overlay of nucleo_l4r5zi" in told.stdout and "90 % interval" in told.stdout
+    for arguments, code in ((["calibrate", str(folder)], 2),
+                            (["calibrate", "published", "-b", BOARD], 2),
+                            (["calibrate", "-b", BOARD, str(tmp_path)], 3)):
+        assert CliRunner().invoke(app, arguments).exit_code == code, arguments
+
+
+def test_what_nobody_measured_here_draws_what_networks_do_on_the_board(tmp_path: Path) -> None:
+    """Time alone is measured: energy stays at learnt powers, not at a datasheet's currents."""
+    folder = write_folder(tmp_path / "m", deploy("kws", BOARD, runtime=RUNTIME), {}, layers=True)
+    unknown = [replace(one, runtime="firmware@O2")
+               for one in observe_folder(folder, BOARD)]
+    entry, = learn_own(unknown, load_board(BOARD)).entries
+    powers = stranger_prices(load_board(BOARD))
+    assert powers is not None and entry.powers_of == powers.powers_of == BOARD
+    assert entry.energy == powers.entry.energy

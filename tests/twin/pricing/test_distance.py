@@ -1,0 +1,79 @@
+"""An interval widens with the distance from what was measured; where there is none, it is said."""
+
+import math
+
+import pytest
+
+from calibration.fitting.intervals import DRIFT_SD
+from twin.deployment.deployment import deploy
+from twin.network.zoo.builder import Builder
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.distance import far_sd
+
+BOARD, RUNTIME = "stm32h747i_disco", "x-cube-ai@10.0.0"
+CLOCKS_MHZ = (400, 100, 25)
+"""Measured at the first."""
+
+
+def width(interval) -> float:
+    return math.log(interval.high / interval.low)
+
+
+def at_clock(megahertz: float):
+    deployment = deploy("ic", BOARD, runtime=RUNTIME).replace(
+        {"clocks.cpu.frequency_hz": f"{megahertz:g}MHz"})
+    return deployment, predict_calibrated(deployment)
+
+
+def test_a_clock_far_from_measured_ones_widens() -> None:
+    found = [at_clock(megahertz) for megahertz in CLOCKS_MHZ]
+    support = choose_calibration(found[0][0]).entry.support
+    away = [far_sd(support.cycles[0], megahertz * 1e6, support, measured=True)
+            for megahertz in CLOCKS_MHZ]
+    assert away == pytest.approx([0.0, DRIFT_SD * math.log(4), DRIFT_SD * math.log(16)])
+    widths = [width(prediction.certainty.time_us) for _, prediction in found]
+    assert widths[0] < widths[1] < widths[2]
+    layers = [width(prediction.certainty.layers[0].time_us) for _, prediction in found]
+    assert layers[0] < layers[1] < layers[2]
+
+
+def convolution(size: int):
+    net = Builder("made", 0)
+    return net.finish(net.conv(net.input((1, size, size, 8)), 8, 3))
+
+
+def test_a_network_far_smaller_than_measured_ones_widens() -> None:
+    small, large = (predict_calibrated(deploy(convolution(size), BOARD, runtime=RUNTIME))
+                    for size in (4, 64))
+    support = choose_calibration(small.deployment).entry.support
+    away = [far_sd(one.cycles, 400e6, support, measured=True) for one in (large, small)]
+    assert away == pytest.approx([0.0, DRIFT_SD * math.log(support.cycles[0] / small.cycles)])
+    assert 2 * small.cycles < support.cycles[0]
+    assert width(small.certainty.time_us) > width(large.certainty.time_us)
+
+
+@pytest.mark.parametrize(("calibration", "said"), [("auto", True), ("none", False)])
+def test_float_networks_say_that_no_interval_stands_behind_them(calibration, said) -> None:
+    net = Builder("made", 0)
+    x = net.layer("dequantize", (net.input((1, 8, 8, 4)),), (1, 8, 8, 4), dtype="float32")
+    for _ in range(4):
+        x = net.layer("tanh", (x,), (1, 8, 8, 4), dtype="float32")
+    prediction = predict_calibrated(deploy(net.finish(x), BOARD, runtime="float-reference"),
+                                    calibration=calibration)
+    assert prediction.certainty is None
+    assert any("no interval" in text and "float32" in text
+               for text in prediction.warnings) is said
+
+
+def test_layers_that_were_measured_are_not_called_networks() -> None:
+    prediction = predict_calibrated(deploy(convolution(4), "apollo510_evb",
+                                           runtime="tflm-cmsis-nn@2023"))
+    said = [text for text in prediction.certainty.extrapolating if " cycles; " in text]
+    assert said and "no whole network was measured, and layers that were add up to" in said[0]
+
+
+def test_boards_lie_apart_with_their_clocks() -> None:
+    deployment, prediction = at_clock(25)
+    support = choose_calibration(deployment).entry.support
+    assert far_sd(prediction.cycles, 25e6, support, measured=False) == 0.0

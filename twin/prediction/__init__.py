@@ -1,1 +1,0 @@
-"""The bill: what an inference costs per layer, and why."""

@@ -1,0 +1,1 @@
+"""Pricing: events times prices, the bill of each layer and how sure it is."""

@@ -1,0 +1,144 @@
+"""The target of runtimes that hand layers to an accelerator; the host core runs the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from calibration.fitting.intervals import Interval
+from hwmodels.board.facts import Board
+from hwmodels.counts import Bill, Counts, Prices
+from hwmodels.errors import did_you_mean
+from hwmodels.npu import Npu
+from hwmodels.quantities import join_words
+from twin.deployment.accelerator.copies import count_copies
+from twin.deployment.accelerator.plan import OffloadPlan, plan_of
+from twin.deployment.accelerator.pools import describe_spills
+from twin.deployment.accelerator.weight_width import narrow_weights
+from twin.deployment.changes import Choose, WhatIf
+from twin.deployment.core import Core
+from twin.deployment.costs import EpochPrediction, LayerCost
+from twin.deployment.deployment import Deployment, PriceOnCore
+from twin.deployment.draft import Draft
+from twin.deployment.memories import FLASH_ROLES, check_fit
+from twin.errors import PlacementError, RuntimeRefusedError, UsageError
+from twin.network.graph import Graph
+from twin.network.operators import OPERATORS
+from twin.pricing.accelerator.energy import estimate_npu_energy
+from twin.pricing.accelerator.offload import price_offloaded
+from twin.pricing.accelerator.remarks import list_remarks
+from twin.runtimes import Runtime
+
+
+def _read_host(text: str, graph: Graph, board: Board) -> Choose:
+    kept = tuple(name.strip() for name in text.split(",") if name.strip())
+    known = [str(layer.index) for layer in graph.layers]
+    for name in kept:
+        if name not in OPERATORS and name not in known:
+            raise UsageError(f"offload.host: {name!r} is no operator and no layer; "
+                             + did_you_mean(name, OPERATORS))
+    return Choose(field="host", value=kept)
+
+
+def _read_bits(text: str, graph: Graph, board: Board) -> Choose:
+    if text not in ("4", "8"):
+        raise UsageError(f"placement.weight_bits: {text!r}; accepted: 4, 8")
+    return Choose(field="weight_bits", value=int(text))
+
+
+class Accelerator(Core):
+    """Epochs on the accelerator, planned by its compiler's rules; other layers on the host core."""
+
+    offloads = True
+    borrowed = "its schedule is inferred, host operators run CMSIS-NN"
+    paths = (
+        WhatIf(name="offload.host", accepted="operators or layer indices, by commas",
+             does="what is kept on the host core", read=_read_host),
+        WhatIf(name="placement.weight_bits", accepted="4, 8", read=_read_bits,
+             does="width convolution weights are narrowed to", aliases=("offload.weight_bits",)),
+    )
+
+    def check(self, board: Board, runtime: Runtime) -> None:
+        """Refuse a board without the accelerator the runtime compiles for."""
+        if runtime.offload is None:
+            raise RuntimeRefusedError(f"runtime {runtime.identity}: target {runtime.target} needs "
+                                      "a section `offload`; there is none")
+        family = runtime.offload.family
+        if board.npu is None or board.npu.family != family:
+            has = board.npu.family if board.npu is not None else "none"
+            raise RuntimeRefusedError(f"runtime {runtime.identity} needs a {family} "
+                                      f"accelerator; {board.name} has {has}")
+
+    def default_places(self, board: Board) -> Mapping[str, str]:
+        """Return the accelerator's own memory for the arena."""
+        return {**super().default_places(board), "arena": _npu(board).pools[0].memory}
+
+    def constants(self, deployment: Draft) -> str:
+        """Return the weights' memory where that is a flash, else the board's flash."""
+        asked = deployment.board.memory(deployment.weights)
+        return asked.name if asked.role in FLASH_ROLES else dict(
+            deployment.board.placement)["weights"]
+
+    def rewrite(self, graph: Graph, deployment: Draft) -> Graph:
+        """Narrow weights where that was asked for."""
+        if deployment.weight_bits is None:
+            return graph
+        return narrow_weights(graph, deployment.weight_bits, plan_of(deployment).planner)
+
+    def plan(self, deployment: Draft) -> OffloadPlan:
+        """Return groups, pools and steps."""
+        return OffloadPlan(deployment)
+
+    def settle(self, draft: Draft, *, asked: bool) -> tuple[str, tuple[str, ...]]:
+        """Keep the arena, refuse memories out of reach, and say what spilled."""
+        pools = plan_of(draft).pools
+        _check_reach(draft)
+        return draft.arena, describe_spills(pools)
+
+    def needs(self, draft: Draft) -> dict[str, int]:
+        """Weights in a flash; what the pools hold has found its place."""
+        flash = draft.board.memory(draft.weights).role in FLASH_ROLES
+        return {draft.weights: draft.placement.weights_bytes} if flash else {}
+
+    def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
+        """Refuse weights the pools of their memory do not hold."""
+        if draft.weights in needs:
+            pools = [pool for pool in _npu(draft.board).pools if pool.memory == draft.weights]
+            check_fit(f"{draft.graph.name}: weights", draft.placement.weights_bytes,
+                      join_words([pool.name for pool in pools]),
+                      sum(pool.size_bytes for pool in pools))
+
+    def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
+              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+        """Price epochs, host operators and the hand-over; the host is cold in either case."""
+        return price_offloaded(deployment, prices, price_on_core)
+
+    def count_setup(self, deployment: Deployment) -> Counts:
+        """Count copying the weights to their pools."""
+        return count_copies(deployment)
+
+    def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
+        """Yield what is left out and what is assumed."""
+        return list_remarks(deployment, temperature)
+
+    def estimate_energy(self, board: Board, bill: Bill) -> tuple[float, Interval] | None:
+        """Return the energy of accelerator and memories, and where nine in ten would lie."""
+        return estimate_npu_energy(bill, board)
+
+
+def _npu(board: Board) -> Npu:
+    assert board.npu is not None, "checked when it was placed"
+    return board.npu
+
+
+def _check_reach(draft: Draft) -> None:
+    """Refuse memories the accelerator cannot reach."""
+    npu = _npu(draft.board)
+    reached = {pool.memory: pool.name for pool in npu.pools}
+    for what, memory in (("arena", draft.arena), ("weights", draft.weights)):
+        able = [name for name in reached
+                if what == "weights" or draft.board.memory(name).role not in FLASH_ROLES]
+        if memory not in reached:
+            raise PlacementError(f"{draft.board.name}: the NPU does not reach {memory}, where the "
+                                 f"{what} would be; accepted: {', '.join(able)}, or a pool: "
+                                 + ", ".join(pool.name for pool in npu.pools
+                                             if pool.memory in able))

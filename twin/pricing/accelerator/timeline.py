@@ -1,0 +1,177 @@
+"""When what runs in an inference on an accelerator: spans of the host, units and stream engines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hwmodels.npu import THROUGH, Epoch
+from hwmodels.npu.bill import START
+from hwmodels.npu.run import trace_epoch
+from twin.deployment.costs import EpochPrediction
+from twin.pricing.prediction import Prediction
+
+HOST = "host"
+"""Row of the host core."""
+
+ROW_KINDS = (HOST, "unit", "engine")
+"""What a row is of, in the order rows are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Something busy for a while.
+
+    Parameters
+    ----------
+    row : str
+        "host", a unit by the board's name for it, the second at work beside it with a number
+        ("MATRIX", "MATRIX 2"), or an engine by the board's name and its number ("DMA 4").
+    label : str
+        What it does.
+    epoch : int
+        Index of the epoch.
+    start_us, end_us : float
+        From the start of the inference.
+    kind : str
+        Of `ROW_KINDS`.
+    pool : str
+        Pool an engine moves bytes of; "" for others.
+    bytes : float
+        Moved.
+    direction : str
+        "in", "out" or "".
+    """
+
+    row: str
+    label: str
+    epoch: int
+    start_us: float
+    end_us: float
+    kind: str
+    pool: str = ""
+    bytes: float = 0.0
+    direction: str = ""
+
+
+def list_spans(prediction: Prediction, *, steps: bool = True,
+               epochs: Iterable[int] | None = None) -> tuple[Span, ...]:
+    """Return what is busy when, in the order of epochs.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a runtime that offloads.
+    steps : bool
+        A span for each step of an engine or unit; otherwise one from its first to its last.
+    epochs : iterable of int, optional
+        Indices of the epochs wanted; by default all.
+
+    Returns
+    -------
+    tuple of Span
+        None without an accelerator.
+    """
+    wanted = None if epochs is None else set(epochs)
+    spans: list[Span] = []
+    for epoch in prediction.epochs:
+        if wanted is None or epoch.index in wanted:
+            spans += _host_spans(prediction, epoch)
+            spans += _npu_spans(prediction, epoch, steps)
+    return tuple(spans)
+
+
+def _host_spans(prediction: Prediction, epoch: EpochPrediction) -> list[Span]:
+    board = prediction.deployment.board
+    per_us = board.clock(board.core.clock).frequency_hz * 1e-6
+    pre_us, core_us, post_us = (cycles / per_us for cycles in (
+        epoch.pre_cpu_cycles, epoch.core_cpu_cycles, epoch.post_cpu_cycles))
+    phases = (("pre", epoch.start_us, pre_us),
+              ("post" if epoch.kind != "sw" else "kernels", epoch.start_us + pre_us + core_us,
+               post_us))
+    return [Span(row=HOST, kind=HOST, label=f"{epoch.name} {what}", epoch=epoch.index,
+                 start_us=start, end_us=start + length)
+            for what, start, length in phases if length > 0]
+
+
+def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> list[Span]:
+    board = prediction.deployment.board
+    npu = board.npu
+    if npu is None or epoch.kind == "sw":
+        return []
+    per_us = npu.frequency_hz * 1e-6
+    host_per_us = board.clock(board.core.clock).frequency_hz * 1e-6
+    begin_us = epoch.start_us + epoch.pre_cpu_cycles / host_per_us
+    asked = epoch.run.epoch
+    engines = {f"E{engine.index}": engine for engine in asked.engines}
+    rows = _name_units(asked)
+    spans: dict[str, list[Span]] = {}
+    start = sum(part.npu_cycles for part in epoch.run.exposed if part.resource == START)
+    for part in trace_epoch(asked, npu, start):
+        engine = engines.get(part.node)
+        unit = None if engine else asked.units[int(part.node[1:])]
+        if unit is not None and unit.kind == THROUGH:
+            continue
+        for row in [f"{npu.engine_name} {engine.index}"] if engine else rows[part.node]:
+            spans.setdefault(row, []).append(Span(
+                row=row, kind="engine" if engine else "unit", epoch=epoch.index, bytes=part.bytes,
+                label=(f"{epoch.name} {engine.operand or engine.direction} {engine.pool}"
+                       if engine else epoch.name),
+                start_us=begin_us + part.start_npu_cycle / per_us,
+                end_us=begin_us + part.end_npu_cycle / per_us,
+                pool=engine.pool if engine else "", direction=engine.direction if engine else ""))
+    if steps:
+        return [span for parts in spans.values() for span in parts]
+    return [_join(parts) for parts in spans.values()]
+
+
+def _name_units(epoch: Epoch) -> dict[str, list[str]]:
+    """Rows of each node of units: a convolution may take several, and each has its own."""
+    seen: dict[str, int] = {}
+    rows = {}
+    for position, unit in enumerate(epoch.units):
+        first = seen.get(unit.kind, 0) + 1
+        seen[unit.kind] = first + unit.count - 1
+        rows[f"U{position}"] = [unit.kind if number == 1 else f"{unit.kind} {number}"
+                                for number in range(first, first + unit.count)]
+    return rows
+
+
+def _join(parts: list[Span]) -> Span:
+    first = parts[0]
+    return Span(row=first.row, kind=first.kind, label=first.label, epoch=first.epoch,
+                start_us=first.start_us, end_us=max(part.end_us for part in parts), pool=first.pool,
+                bytes=sum(part.bytes for part in parts), direction=first.direction)
+
+
+def sample_bandwidth(spans: Iterable[Span], end_us: float, bins: int = 400,
+                     ) -> dict[str, list[float]]:
+    """Return bytes per second of each pool over time.
+
+    Parameters
+    ----------
+    spans : iterable of Span
+        Of engines.
+    end_us : float
+        End of the inference.
+    bins : int
+        Equal parts the time is cut into.
+
+    Returns
+    -------
+    dict of str to list of float
+        MB/s by pool, one value per bin; a span's bytes are spread evenly over its time.
+    """
+    width_us = end_us / bins if end_us else 1.0
+    rates: dict[str, list[float]] = {}
+    for span in spans:
+        if not span.bytes:
+            continue
+        sums = rates.setdefault(span.pool, [0.0] * bins)
+        length = max(span.end_us - span.start_us, 1e-9)
+        first, last = int(span.start_us / width_us), int(span.end_us / width_us)
+        for place in range(first, min(last, bins - 1) + 1):
+            overlap = (min(span.end_us, (place + 1) * width_us)
+                       - max(span.start_us, place * width_us))
+            sums[place] += span.bytes * max(0.0, overlap) / length / width_us
+    return rates

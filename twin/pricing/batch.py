@@ -1,0 +1,272 @@
+"""Many predictions as arrays: one row a configuration, and the configurations themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hwmodels.counts import CAUSES
+from hwmodels.errors import TwinError, did_you_mean
+from twin.errors import UsageError
+from twin.pricing.prediction import Prediction
+from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
+
+Floats = NDArray[np.float64]
+
+LEARNT = "learnt"
+"""First part of a path of a learnt factor: learnt.time.memory, learnt.energy.leakage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A configuration that cannot be: its row, and the error `predict` would have raised."""
+
+    row: int
+    error: TwinError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerArrays:
+    """Layers of many predictions; NaN beyond the last layer of a shorter network.
+
+    Parameters
+    ----------
+    time_us, energy_uj : ndarray of float, (rows, layers)
+        Of each layer; NaN is not known.
+    time_low_us, time_high_us, energy_low_uj, energy_high_uj : ndarray of float, (rows, layers)
+        Intervals; NaN without one.
+    """
+
+    time_us: Floats
+    energy_uj: Floats
+    time_low_us: Floats
+    time_high_us: Floats
+    energy_low_uj: Floats
+    energy_high_uj: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Batch:
+    """What many inferences are predicted to cost, one row each in the order asked for.
+
+    Parameters
+    ----------
+    time_us, energy_uj : ndarray of float, (rows,)
+        Of one inference; NaN is not known.
+    time_low_us, time_high_us, energy_low_uj, energy_high_uj : ndarray of float, (rows,)
+        Intervals at `level`; NaN without one, as at stated prices.
+    level : float
+        Probability that a measurement lies inside an interval; NaN where no row has one.
+    cycles : ndarray of float, (rows,)
+        Of the clock most time passes in.
+    causes : tuple of str
+        Columns of the three below: every cause a line of a bill can have.
+    cause_us, cause_cycles, cause_pj : ndarray of float, (rows, causes)
+        Time across clocks, cycles of the clock of `cycles`, energy. Rows sum to the whole; NaN is
+        not known.
+    ram_bytes, flash_bytes : ndarray of int, (rows,)
+        Peak RAM; weights and code. -1 in rows that failed.
+    failures : tuple of Failure
+        Rows that cannot be, all NaN above.
+    layers : LayerArrays or None
+        Where they were asked for.
+    """
+
+    time_us: Floats
+    energy_uj: Floats
+    time_low_us: Floats
+    time_high_us: Floats
+    energy_low_uj: Floats
+    energy_high_uj: Floats
+    level: float
+    cycles: Floats
+    cause_us: Floats
+    cause_cycles: Floats
+    cause_pj: Floats
+    ram_bytes: NDArray[np.int64]
+    flash_bytes: NDArray[np.int64]
+    causes: tuple[str, ...] = CAUSES
+    failures: tuple[Failure, ...] = ()
+    layers: LayerArrays | None = None
+
+    def __len__(self) -> int:
+        """Return how many configurations there are."""
+        return len(self.time_us)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Variation:
+    """Values of what-if paths and of learnt factors, one of each a configuration.
+
+    Parameters
+    ----------
+    paths : mapping of str to sequence
+        As `Deployment.replace` takes them; every sequence as long as `rows`.
+    time, energy : mapping of str to ndarray of float, (rows,)
+        By price: what the stated price is multiplied by, in place of what was learnt.
+    rows : int
+        Configurations.
+    """
+
+    rows: int
+    paths: Mapping[str, Sequence[Any]]
+    time: Mapping[str, Floats] = field(default_factory=dict)
+    energy: Mapping[str, Floats] = field(default_factory=dict)
+
+
+def read_variation(vary: Mapping[str, ArrayLike]) -> Variation:
+    """Sort what is varied into what-if paths and learnt factors.
+
+    Parameters
+    ----------
+    vary : mapping of str to sequence
+        Dotted path to as many values as there are configurations; a single value holds in all.
+
+    Raises
+    ------
+    UsageError
+        For sequences of different length, a learnt price that is none, or a factor that is not
+        above zero.
+    """
+    if not hasattr(vary, "items"):  # as a data frame has them, too
+        raise UsageError(f"vary: {type(vary).__name__}; accepted: a mapping of paths to values, "
+                         'such as {"clocks.cpu.frequency_hz": [80e6, 120e6]}')
+    columns = {name: _column(name, values) for name, values in vary.items()}
+    lengths = {name: len(values) for name, values in columns.items()
+               if not isinstance(values, _Same)}
+    rows = max(lengths.values(), default=1)
+    for name, length in lengths.items():
+        if length != rows:
+            raise UsageError(f"vary {name}: {length} values where others have {rows}; accepted: "
+                             f"{rows} values, or a single one")
+    paths: dict[str, Sequence[Any]] = {}
+    factors: dict[str, dict[str, Floats]] = {"time": {}, "energy": {}}
+    for name, values in columns.items():
+        spread = [values.value] * rows if isinstance(values, _Same) else values
+        if name.partition(".")[0] == LEARNT:
+            kind, price = _read_price(name)
+            factors[kind][price] = _read_factors(name, spread)
+        else:
+            paths[name] = spread
+    return Variation(rows=rows, paths=paths, **factors)
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """One value of all configurations."""
+
+    value: Any
+
+
+def _column(name: str, values: Any) -> Sequence[Any] | _Same:
+    if isinstance(values, Iterator):
+        raise UsageError(f"vary {name}: {type(values).__name__}; accepted: a list or an array, or "
+                         "a single value")
+    if isinstance(values, (str, bytes)) or not np.ndim(values):
+        return _Same(values)
+    column = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    if not column or isinstance(column[0], (list, tuple, dict)):
+        raise UsageError(f"vary {name}: {'no' if not column else 'nested'} values; accepted: one "
+                         "value for each configuration")
+    return column
+
+
+def _read_price(name: str) -> tuple[str, str]:
+    known = {f"{LEARNT}.{kind}.{price}": (kind, price)
+             for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES))
+             for price in prices}
+    if name not in known:
+        raise UsageError(f"vary {name}: no such learnt price; {did_you_mean(name, tuple(known))}")
+    return known[name]
+
+
+def _read_factors(name: str, values: Sequence[Any]) -> Floats:
+    try:
+        factors = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"vary {name}: {values[0]!r}; accepted: numbers above 0") from error
+    bad = ~(np.isfinite(factors) & (factors > 0))
+    if bad.any():
+        raise UsageError(f"vary {name}: {factors[bad][0]:g}; accepted: numbers above 0")
+    return factors
+
+
+def empty_batch(rows: int, layers: int | None = None) -> Batch:
+    """Return a batch of which nothing is known yet.
+
+    Parameters
+    ----------
+    rows : int
+        Configurations.
+    layers : int, optional
+        Most layers of a network, where layers are asked for.
+    """
+    def nan(*shape: int) -> Floats:
+        return np.full(shape, np.nan)
+
+    causes = len(CAUSES)
+    return Batch(
+        time_us=nan(rows), energy_uj=nan(rows), time_low_us=nan(rows), time_high_us=nan(rows),
+        energy_low_uj=nan(rows), energy_high_uj=nan(rows), cycles=nan(rows),
+        cause_us=nan(rows, causes), cause_cycles=nan(rows, causes), cause_pj=nan(rows, causes),
+        level=np.nan, ram_bytes=np.full(rows, -1, np.int64),
+        flash_bytes=np.full(rows, -1, np.int64),
+        layers=None if layers is None else LayerArrays(**{
+            name: nan(rows, layers) for name in LayerArrays.__dataclass_fields__}))
+
+
+def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
+    """Write a prediction into a row of a batch's arrays.
+
+    Parameters
+    ----------
+    batch : Batch
+        Its arrays are changed.
+    row : int
+        From 0.
+    prediction : Prediction
+        What is not known of it is written as NaN.
+    """
+    certainty, board = prediction.certainty, prediction.deployment.board
+    batch.time_us[row], batch.cycles[row] = prediction.time_us, prediction.cycles
+    batch.energy_uj[row] = _or_nan(prediction.energy_uj)
+    batch.ram_bytes[row], batch.flash_bytes[row] = prediction.ram_bytes, prediction.flash_bytes
+    if certainty is not None:
+        for quantity, interval in (("time", certainty.time_us), ("energy", certainty.energy_uj)):
+            _fill_interval(batch, quantity, row, interval)
+    bill = prediction.bill
+    for column, cause in enumerate(CAUSES):
+        cycles = {clock: bill.cycles(clock, cause) for clock in bill.clocks()}
+        batch.cause_us[row, column] = sum(
+            count / board.clock(clock).frequency_hz * 1e6 for clock, count in cycles.items())
+        batch.cause_cycles[row, column] = cycles.get(prediction.clock, 0.0)
+        batch.cause_pj[row, column] = _or_nan(bill.energy_pj(cause))
+    if batch.layers is None:
+        return
+    for column, layer in enumerate(prediction.layers):
+        batch.layers.time_us[row, column] = layer.time_us
+        batch.layers.energy_uj[row, column] = _or_nan(layer.energy_uj)
+        if certainty is not None and certainty.layers:
+            for quantity, interval in (("time", certainty.layers[column].time_us),
+                                       ("energy", certainty.layers[column].energy_uj)):
+                _fill_interval(batch.layers, quantity, (row, column), interval)
+
+
+def _or_nan(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _fill_interval(arrays: Batch | LayerArrays, quantity: str, place: Any, interval: Any) -> None:
+    if interval is not None:
+        unit = "us" if quantity == "time" else "uj"
+        getattr(arrays, f"{quantity}_low_{unit}")[place] = interval.low
+        getattr(arrays, f"{quantity}_high_{unit}")[place] = interval.high
+
+
+def count_layers(deployments: Iterable[Any]) -> int:
+    """Most layers of a network of some deployments."""
+    return max((len(one.graph.layers) for one in deployments), default=0)

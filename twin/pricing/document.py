@@ -1,0 +1,400 @@
+"""A prediction as the JSON document the project publishes a schema for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Literal, NotRequired
+
+from annotated_types import Ge, Len
+from typing_extensions import TypedDict
+
+from hwmodels.counts import Bill, Counts
+from twin.deployment.costs import EpochPrediction
+from twin.documents import (
+    ABSENT,
+    Amount,
+    Cause,
+    Count,
+    Interval,
+    Of,
+    Positive,
+    Says,
+    fill,
+    make_schema,
+    whole,
+)
+from twin.network.operators import graph_macs, graph_parameters
+from twin.pricing.ledger import Line as Booked
+from twin.pricing.ledger import (
+    bill_energy_uj,
+    bill_time_us,
+    cycles_by_clock,
+    explain_time,
+    line_energy_uj,
+    line_time_us,
+    make_ledger,
+)
+from twin.pricing.prediction import Prediction
+
+Maybe = Annotated[Interval | None, Says("null at stated prices")]
+Energy = Annotated[float | None, Says("null: not known, never zero")]
+Bursts = Annotated[list[Count], Len(4, 4), Says("of 1, 2, 4 and 8 beats")]
+Clocks = Annotated[dict[str, Count], Says("cycles by clock; those of two clocks are never added")]
+
+
+class Line(TypedDict):
+    """One event's cost by cause and clock."""
+
+    cause: Cause
+    clock: str
+    operand: NotRequired[Annotated[str | None, Says(
+        "when the bill is asked by operand; null: the core itself")]]
+    cycles: Count
+    time_us: float
+    energy_uj: Energy
+
+
+class Account(TypedDict):
+    """What something costs, and the lines that sum to it."""
+
+    time_us: float
+    energy_uj: Energy
+    cycles: Clocks
+    bill: list[Line]
+
+
+class Total(Account):
+    """What one inference costs, with its intervals; set-up is not in it."""
+
+    time_interval_us: Maybe
+    energy_interval_uj: Maybe
+
+
+class Occurrence(TypedDict):
+    """How often an event happened, and how much of that nothing hid."""
+
+    occurred: Amount
+    exposed: Amount
+
+
+class Layer(TypedDict):
+    """A layer; its cycles are of its own clock, the one most of its time passes in."""
+
+    index: Count
+    name: str
+    op: str
+    output_shape: list[Count]
+    macs: Count
+    bytes_moved: Count
+    cycles: Count
+    clock: str
+    cycles_by_clock: Clocks
+    time_us: float
+    time_interval_us: Maybe
+    energy_uj: Energy
+    energy_interval_uj: Maybe
+    alias: Annotated[bool, Says("moves no data")]
+    assumed: Annotated[bool, Says("no data stands behind this layer's cost")]
+    repeats: NotRequired[Annotated[int, Ge(2), Says(
+        "how often it runs in one inference, where it stands in a loop; all other figures are of "
+        "them all"), Of(lambda layer: layer.repeats if layer.repeats > 1 else 0)]]
+    bound: Annotated[Literal["compute", "memory"] | None, Says("null: nothing to be bound by"),
+                     Of(lambda layer: layer.bound or None)]
+    kernels: list[str]
+    instructions: Annotated[Amount, Of(lambda layer: whole(layer.instructions))]
+    miss_rate: Amount | None
+    live_bytes: Count
+    epochs: NotRequired[Annotated[list[str], Says("those it ran in")]]
+    macs_per_byte: NotRequired[Annotated[float, Says("absent in documents of older releases")]]
+    largest_cause: NotRequired[Annotated[str, Says("empty for an alias; absent as above")]]
+    bill: list[Line]
+    counts: Annotated[dict[str, Occurrence], Of(lambda layer: _sum_counts(layer.counts))]
+
+
+class EpochLine(TypedDict):
+    """Time and energy of an epoch by cause; its cycles stand beside."""
+
+    cause: str
+    clock: str
+    time_us: float
+    energy_uj: Energy
+
+
+class Unit(TypedDict):
+    """Processing units of a kind; ops are other than multiply-accumulates."""
+
+    kind: str
+    count: Count
+    macs: Count
+    ops: Count
+
+
+class Engine(TypedDict):
+    """A stream engine: bytes in whole beats of the interface, active cycles of the NPU."""
+
+    index: Count
+    direction: Literal["in", "out"]
+    busif: Annotated[str, Of("interface")]
+    pool: str
+    bytes: Count
+    buffer_bytes: Count
+    active_cycles: Count
+    bursts: Bursts
+
+
+class BusInterface(TypedDict):
+    """A bus interface: bytes in whole beats, bursts by length."""
+
+    name: str
+    read_bytes: Count
+    write_bytes: Count
+    read_bursts: Bursts
+    write_bursts: Bursts
+
+
+class PoolTraffic(TypedDict):
+    """A memory pool: bytes wanted and given, MB/s while the epoch's core ran."""
+
+    name: str
+    read_bytes: Count
+    write_bytes: Count
+    mb_per_s: Amount
+
+
+class Exposed(TypedDict):
+    """What the core of an epoch waited for."""
+
+    resource: str
+    cause: str
+    npu_cycles: Count
+
+
+class Epoch(TypedDict):
+    """An epoch; cycles of the host (MCU) and of the accelerator are different units."""
+
+    index: Count
+    name: str
+    kind: Literal["hw", "hybrid", "sw", "copy"]
+    layers: Annotated[list[Count], Of("run.epoch.layers")]
+    start_us: float
+    time_us: float
+    time_interval_us: Maybe
+    energy_uj: Annotated[Energy, Of(lambda epoch: bill_energy_uj(epoch.bill))]
+    pre_cpu_cycles: Annotated[Amount, Of(lambda epoch: whole(epoch.pre_cpu_cycles))]
+    post_cpu_cycles: Annotated[Amount, Of(lambda epoch: whole(epoch.post_cpu_cycles))]
+    core_npu_cycles: Annotated[Count, Of("run.core_npu_cycles")]
+    compute_cycles: Annotated[Count, Of("run.compute_cycles")]
+    max_cycles: Annotated[Count, Says("the compiler's estimate"), Of("run.max_cycles")]
+    bill: list[EpochLine]
+    units: Annotated[list[Unit], Of("run.epoch.units")]
+    engines: Annotated[list[Engine], Of("run.engines")]
+    busif: Annotated[list[BusInterface], Of("run.interfaces")]
+    pools: Annotated[list[PoolTraffic], Of("run.pools")]
+    npu_cache: Annotated[dict[str, Count], Says("counters of the NPU cache, lines"),
+                         Of(lambda epoch: asdict(epoch.run.cache))]
+    exposed: Annotated[list[Exposed], Says("sums to core_npu_cycles"), Of("run.exposed")]
+
+
+class Model(TypedDict):
+    """The network."""
+
+    name: str
+    sha256: Annotated[str, Says(pattern="^[0-9a-f]{64}$")]
+    architecture_id: Annotated[str, Says(pattern="^[0-9a-f]{12}$")]
+    macs: Annotated[Count, Of(graph_macs)]
+    parameters: Annotated[Count | None, Says("null: not known of a program"), Of(graph_parameters)]
+
+
+class Supply(TypedDict):
+    """What feeds the board; the note says which scale a changed clock took."""
+
+    voltage_v: Positive
+    regulator: Literal["ldo", "smps", "none"]
+    voltage_scale: str
+    note: NotRequired[str]
+
+
+class Pool(TypedDict):
+    """How full a memory pool of an accelerator is."""
+
+    name: str
+    used_bytes: Count
+    size_bytes: Count
+
+
+class Coverage(TypedDict):
+    """What part an accelerator covers, by layers and by time."""
+
+    npu_layers: Count
+    host_layers: Count
+    npu_us: float
+    host_us: float
+    hand_over_us: float
+
+
+class Calibration(TypedDict):
+    """Learnt prices behind the intervals."""
+
+    overlay: Annotated[str, Of("calibration")]
+    basis: Literal["conformal", "borrowed", "model-based"]
+    extrapolating: Annotated[list[str], Says("why the data do not support the prediction")]
+    unidentified: Annotated[list[str], Says("prices the data could not tell that matter here")]
+    doubtful: NotRequired[Annotated[list[str], Says(
+        "prices no row tells by themselves: what they differ by is no finding")]]
+    powers: NotRequired[Annotated[str, Says(
+        "what energy rests on where no measured energy stands behind it")]]
+
+
+class PredictionDocument(TypedDict):
+    """An itemised bill of cycles, time and energy of one inference.
+
+    Cycles sum exactly, per clock, from the lines of a layer to the layer to the total. null means
+    not known, never zero. Keys that are not required are absent without an accelerator. A reader
+    must accept keys it does not know.
+    """
+
+    schema: Literal[2]  # 1 had a time with its interval as one object
+    kind: Literal["predicted"]
+    temperature: Annotated[Literal["warm", "cold"], Says(
+        "warm: caches as the previous inference left them; cold: empty")]
+    model: Model
+    board: Annotated[str, Of("deployment.board.name")]
+    runtime: Annotated[str, Says("name@version", pattern="^[^@]+@[^@]+$"),
+                       Of("deployment.runtime.identity")]
+    clocks_hz: Annotated[dict[str, Positive], Of(lambda prediction: {
+        clock.name: whole(clock.frequency_hz) for clock in prediction.deployment.board.clocks})]
+    supply: Supply
+    placement: Annotated[dict[str, str], Says("names of the board's memories"),
+                         Of(lambda prediction: name_memories(prediction.deployment))]
+    layers: list[Layer]
+    pools: NotRequired[list[Pool]]
+    npu_energy_uj: NotRequired[Annotated[float | None, Says(
+        "of an accelerator and its memories, the host left out")]]
+    npu_energy_interval_uj: NotRequired[Interval | None]
+    epochs: NotRequired[list[Epoch]]
+    coverage: NotRequired[Coverage]
+    setup: Annotated[Account, Says("once, before the first inference; in no total")]
+    total: Total
+    ram_bytes: Count
+    ram_available_bytes: Count
+    ram_parts: Annotated[dict[str, Count], Says("what ram_bytes is the sum of"), Of(
+        lambda prediction: {f"{name}_bytes": size
+                            for name, size in prediction.deployment.ram_parts.items()})]
+    scratch_bytes: Annotated[Count, Says("largest scratch buffer, which arena_bytes has room for"),
+                             Of("deployment.placement.scratch_bytes")]
+    flash_bytes: Count
+    flash_available_bytes: Count
+    explanation: Annotated[str, Of(explain_time)]
+    warnings: list[str]
+    calibration: NotRequired[Annotated[Calibration, Says("absent at stated prices"),
+                                       Of("certainty")]]
+
+
+def load_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) predictions conform to."""
+    return make_schema("prediction", PredictionDocument)
+
+
+def to_document(prediction: Prediction) -> dict[str, Any]:
+    """Write a prediction as a document of the published schema.
+
+    Notes
+    -----
+    Cycles are integers by largest remainder and sum exactly, per clock, from lines to layers to
+    total. Times and energies are real numbers; energy is null where it is not known.
+    """
+    deployment, sure = prediction.deployment, prediction.certainty
+    ledger = make_ledger(prediction)
+    executes = {"parameters": None} if deployment.target.executes else {}
+    return fill(
+        PredictionDocument, prediction, model=fill(Model, deployment.graph, **executes),
+        supply=fill(Supply, deployment.board.power, note=prediction.voltage or ABSENT),
+        layers=[_layer(prediction, position, lines)
+                for position, lines in enumerate(ledger.layers)],
+        **_accelerated(prediction),
+        setup=_account(Account, prediction, prediction.setup, ledger.setup),
+        total=_account(Total, prediction, prediction.bill, ledger.total,
+                       time_us=prediction.time_us, energy_uj=prediction.energy_uj,
+                       **_intervals(sure)))
+
+
+def name_memories(deployment: Any) -> dict[str, str]:
+    """Return where weights, arena and code are, by the memories' names."""
+    return {"weights": deployment.weights_named, "arena": deployment.arena_named,
+            "code": deployment.code}
+
+
+def _intervals(sure: Any) -> dict[str, Any]:
+    """Return the keys of both intervals, null at stated prices."""
+    return {f"{name}_interval_{unit}": None if (
+        interval := getattr(sure, f"{name}_{unit}", None)) is None else fill(Interval, interval)
+        for name, unit in (("time", "us"), ("energy", "uj"))}
+
+
+def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -> dict[str, Any]:
+    sure, layer = prediction.certainty, prediction.layers[position]
+    cycles = cycles_by_clock(lines)
+    return fill(Layer, layer, cycles=cycles.get(layer.clock, 0), cycles_by_clock=cycles,
+                macs_per_byte=layer.arithmetic_intensity, largest_cause=layer.largest_cause,
+                **_intervals(sure.layers[position] if sure else None),
+                bill=_bill(prediction, layer.bill, lines))
+
+
+def _accelerated(prediction: Prediction) -> dict[str, Any]:
+    absent = ("pools", "npu_energy_uj", "npu_energy_interval_uj", "epochs")
+    if prediction.coverage is None:
+        return dict.fromkeys(absent, ABSENT)
+    deployment, npu = prediction.deployment, prediction.deployment.board.npu
+    energy, interval = deployment.target.estimate_energy(
+        deployment.board, prediction.bill) or (None, None)
+    return {
+        "pools": [] if npu is None else [
+            {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
+            for name, used in deployment.plan.used],
+        "npu_energy_uj": energy,
+        "npu_energy_interval_uj": None if interval is None else fill(Interval, interval),
+        "epochs": [_epoch(prediction, epoch, interval) for epoch, interval in zip(
+            prediction.epochs, _epoch_intervals(prediction), strict=True)]}
+
+
+def _epoch_intervals(prediction: Prediction) -> Sequence[Any]:
+    sure = prediction.certainty
+    return sure.epochs if sure is not None and sure.epochs else [None] * len(prediction.epochs)
+
+
+def _epoch(prediction: Prediction, epoch: EpochPrediction, interval: Any) -> dict[str, Any]:
+    return fill(
+        Epoch, epoch, time_interval_us=None if interval is None else fill(Interval, interval),
+        bill=[{"cause": cause, "clock": clock,
+               "time_us": line_time_us(prediction, clock, epoch.bill.cycles(clock, cause)),
+               "energy_uj": line_energy_uj(epoch.bill, clock, cause)}
+              for clock in epoch.bill.clocks() for cause in epoch.bill.causes()])
+
+
+def _account(shape: Any, prediction: Prediction, bill: Bill, lines: Mapping[Booked, int],
+             **total: Any) -> dict[str, Any]:
+    return fill(shape, bill, **{
+        "time_us": bill_time_us(prediction, bill), "energy_uj": bill_energy_uj(bill),
+        "cycles": cycles_by_clock(lines), "bill": _bill(prediction, bill, lines), **total})
+
+
+def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Booked, int]) -> list[dict[str, Any]]:
+    return [{
+        "cause": cause,
+        "clock": clock,
+        "cycles": cycles,
+        "time_us": line_time_us(prediction, clock, bill.cycles(clock, cause)),
+        "energy_uj": line_energy_uj(bill, clock, cause),
+    } for (clock, cause), cycles in lines.items()]
+
+
+def _sum_counts(counts: Counts) -> dict[str, dict[str, float]]:
+    sums: dict[str, list[list[float]]] = {}
+    for line in counts.lines:
+        occurred, exposed = sums.setdefault(line.event, [[], []])
+        occurred.append(line.occurred)
+        exposed.append(line.exposed)
+    return {event: {"occurred": whole(math.fsum(occurred)), "exposed": whole(math.fsum(exposed))}
+            for event, (occurred, exposed) in sums.items()}

@@ -1,0 +1,129 @@
+"""How sure the bill of a program is: its instructions are counted, its prices are stated.
+
+    sd(log T) = sqrt((core's share x CORE_SD)^2 + (memories' share x WAITING_SD)^2) + sum w u
+
+What ran is exact for the data it ran with; what is left is how well a core's table and the waits of
+a board's memories are known. No measurement of the program stands behind it. Of a network on a
+library learnt from programs, u is what each layer, of share w, leaves open besides.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from calibration.fitting.intervals import (
+    BORROWED_SD,
+    CORE_SD,
+    DRIFT_SD,
+    LAYER_SD,
+    WAITING_SD,
+    Band,
+    Interval,
+    bound,
+)
+from hwmodels.counts import Bill
+from twin.deployment.placement import layer_dtype
+from twin.pricing.assurance import bound_energies
+from twin.pricing.calibration import Calibration
+from twin.pricing.certainty import Certainty, Draw, LayerCertainty
+from twin.pricing.counted import core_band
+from twin.pricing.prediction import Prediction
+from twin.pricing.repricing import waits_on_memory
+
+POWER_SD = 0.3
+"""Of the logarithm of stated powers, as overlays take them before any data; assumed."""
+
+GUESSED_SD = 0.1
+"""Of a layer whose kernel was seen in one shape only, another: what its loops turn over is guessed;
+assumed."""
+
+
+def assure_program(prediction: Prediction, powers: Calibration | None = None) -> Certainty:
+    """Return the intervals of a prediction of machine code: a program's, our image's, a library's.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a program, at stated prices of time.
+    powers : Calibration, optional
+        What its powers were learnt from; by default they are stated.
+
+    Returns
+    -------
+    Certainty
+        Of the whole and of its layers; what two builds of a program have in common they share.
+
+    Notes
+    -----
+    What a learnt kernel leaves open: the residual of its instructions, `GUESSED_SD` where one shape
+    was seen, and `DRIFT_SD` for each factor e a layer's sizes lie beyond those seen; of a layer
+    nobody saw, `BORROWED_SD`.
+    """
+    learnt = prediction.deployment.runtime.learnt is not None
+    left = tell_left(prediction) if learnt else np.zeros(len(prediction.layers))
+    weights = np.array([layer.time_us for layer in prediction.layers]) / (prediction.time_us or 1)
+    band = core_band()
+    shares = _split(prediction.bill)
+    variances = np.array([CORE_SD, WAITING_SD])**2
+    sds = [math.sqrt(float(_split(layer.bill)**2 @ variances) + LAYER_SD["open"]**2) + more
+           for layer, more in zip(prediction.layers, left.tolist(), strict=True)]
+    missing = float(weights @ left)
+    sd = math.sqrt(float(shares**2 @ variances)) + missing
+    energies = ([_bound_energy(whole, one, band) for whole, one in zip(
+        [prediction.energy_uj, *(layer.energy_uj for layer in prediction.layers)], [sd, *sds],
+        strict=True)] if powers is None else
+        bound_energies(prediction, powers, [sd, *sds], band))
+    return Certainty(
+        calibration="instructions as "
+        + _name_reading(prediction) + ", at stated prices"
+        + (f"; powers as networks measured on {powers.powers_of} drew"
+           if powers and prediction.energy_uj else ""),
+        time_us=bound(prediction.time_us, sd, band),
+        energy_uj=energies[0], basis=band.basis,
+        errors=band.count, layers=tuple(LayerCertainty(
+            time_us=bound(layer.time_us, one, band), energy_uj=energy)
+            for layer, one, energy in zip(prediction.layers, sds, energies[1:], strict=True)),
+        extrapolating=(), unidentified=(),
+        draw=Draw(source=("program", prediction.deployment.board.name),
+                  covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
+                  untold_sd=missing,
+                  network=prediction.deployment.graph.architecture_id))
+
+
+def _name_reading(prediction: Prediction) -> str:
+    """Say where instructions are from: "instructions as ..."."""
+    deployment = prediction.deployment
+    if deployment.runtime.learnt is not None:
+        return "programs of the library run them"
+    return "they ran" if deployment.target.executes else "its image has them"
+
+
+def tell_left(prediction: Prediction) -> np.ndarray:
+    """Return how far learnt kernels leave each layer's cost open, shape (layers,)."""
+    deployment, found = prediction.deployment, []
+    graph, learnt = deployment.executed, deployment.runtime.learnt
+    assert learnt is not None
+    for layer, made in zip(graph.layers, prediction.layers, strict=True):
+        kernel, _ = learnt.choose(graph, layer, layer_dtype(graph, layer))
+        if made.alias or kernel is None or made.assumed:
+            found.append(0.0 if made.alias else BORROWED_SD)
+            continue
+        distance = kernel.distance(graph, layer)
+        guessed = GUESSED_SD if kernel.distinct == 1 and distance else 0.0
+        found.append(math.hypot(kernel.residual, guessed) + DRIFT_SD * distance)
+    return np.array(found)
+
+
+def _split(bill: Bill) -> np.ndarray:
+    """Return the shares of time of the core and of waiting for memories, shape (2,)."""
+    waiting = math.fsum(line.cycles for line in bill.lines if waits_on_memory(line.event))
+    total = math.fsum(line.cycles for line in bill.lines) or 1.0
+    return np.array([1 - waiting / total, waiting / total])
+
+
+def _bound_energy(energy_uj: float | None, sd: float, band: Band) -> Interval | None:
+    if not energy_uj:
+        return None
+    return bound(energy_uj, math.hypot(sd, POWER_SD), band)

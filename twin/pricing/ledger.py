@@ -1,0 +1,234 @@
+"""The bill in whole cycles, as it is shown, and in one sentence.
+
+Lines sum to layers, layers to the total.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hwmodels.counts import CAUSE_GROUPS, CAUSES, Bill
+from hwmodels.quantities import apportion, format_time, significant
+from twin.pricing.prediction import Prediction
+
+Line = tuple[str, str]
+"""(clock, cause)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """Integer cycles by layer, clock and cause.
+
+    Parameters
+    ----------
+    layers : tuple of mapping
+        Per layer, (clock, cause) -> cycles.
+    setup : mapping
+        The same for set-up.
+    """
+
+    layers: tuple[Mapping[Line, int], ...]
+    setup: Mapping[Line, int]
+
+    @property
+    def total(self) -> Mapping[Line, int]:
+        """Sum over layers, in the order bills are shown."""
+        sums: dict[Line, int] = {}
+        for layer in self.layers:
+            for line, cycles in layer.items():
+                sums[line] = sums.get(line, 0) + cycles
+        return dict(sorted(sums.items(), key=lambda item: _order(item[0])))
+
+
+def cycles_by_clock(lines: Mapping[Line, int]) -> dict[str, int]:
+    """Sum cycles per clock; cycles of different clocks are never added."""
+    sums: dict[str, int] = {}
+    for (clock, _), cycles in lines.items():
+        sums[clock] = sums.get(clock, 0) + cycles
+    return sums
+
+
+def make_ledger(prediction: Prediction) -> Ledger:
+    """Round a prediction's cycles so that every shown sum holds.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        With bills in real-valued cycles.
+
+    Returns
+    -------
+    Ledger
+        Integers; per clock the total is the rounded real total.
+
+    Notes
+    -----
+    Largest remainder, top down: the rounded total is apportioned to layers, each layer's share
+    to its lines. Rounding each line by itself would lose the sums.
+    """
+    bills = [layer.bill for layer in prediction.layers]
+    layers: list[dict[Line, int]] = [{} for _ in bills]
+    for clock in dict.fromkeys(clock for bill in bills for clock in bill.clocks()):
+        shares = apportion([bill.cycles(clock) for bill in bills])
+        for lines, bill, share in zip(layers, bills, shares, strict=True):
+            lines.update(_share_out_clock(bill, clock, share))
+    setup: dict[Line, int] = {}
+    for clock in prediction.setup.clocks():
+        whole = round(prediction.setup.cycles(clock))
+        setup.update(_share_out_clock(prediction.setup, clock, whole))
+    return Ledger(layers=tuple(_sorted(lines) for lines in layers), setup=_sorted(setup))
+
+
+def share_out(values: Sequence[float], decimals: int, total: float | None = None) -> list[float]:
+    """Round non-negative values to so many decimals such that the shown sum holds.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Non-negative.
+    decimals : int
+        Digits shown after the point.
+    total : float, optional
+        The shown sum, already of those decimals; by default the values' rounded sum.
+
+    Returns
+    -------
+    list of float
+        As many as `values`.
+    """
+    scale = 10**decimals
+    whole = None if total is None else round(total * scale)
+    return [part / scale for part in apportion([value * scale for value in values], whole)]
+
+
+def percentages(values: Sequence[float], decimals: int = 0) -> list[float]:
+    """Shares in percent that sum to 100 as shown; all zero when the values are."""
+    whole = math.fsum(values)
+    if whole <= 0:
+        return [0.0] * len(values)
+    return share_out([100 * value / whole for value in values], decimals, total=100)
+
+
+def line_time_us(prediction: Prediction, clock: str, cycles: float) -> float:
+    """Time of cycles of a clock, in microseconds."""
+    return cycles / prediction.deployment.board.clock(clock).frequency_hz * 1e6
+
+
+def bill_time_us(prediction: Prediction, bill: Bill, cause: str | None = None) -> float:
+    """Time of a bill, or of one cause of it, across clocks, in microseconds."""
+    return math.fsum(line_time_us(prediction, clock, bill.cycles(clock, cause))
+                     for clock in bill.clocks())
+
+
+def line_energy_uj(bill: Bill, clock: str, cause: str) -> float | None:
+    """Energy of one cause in one clock, in microjoules; None when a price is not known."""
+    energies = [line.energy_pj for line in bill.lines
+                if line.clock == clock and line.cause == cause]
+    known = [energy for energy in energies if energy is not None]
+    return math.fsum(known) * 1e-6 if len(known) == len(energies) else None
+
+
+def cause_times_us(prediction: Prediction, bill: Bill) -> dict[str, float]:
+    """Time of each cause of a bill across clocks, in microseconds."""
+    return {cause: bill_time_us(prediction, bill, cause) for cause in bill.causes()}
+
+
+def cause_energies_uj(bill: Bill) -> dict[str, float]:
+    """Energy of each cause across clocks, in microjoules; what has no price counts nothing."""
+    return {cause: math.fsum(line_energy_uj(bill, clock, cause) or 0.0 for clock in bill.clocks())
+            for cause in bill.causes()}
+
+
+def bill_energy_uj(bill: Bill) -> float | None:
+    """Energy of a bill, in microjoules; None when not known."""
+    energy_pj = bill.energy_pj()
+    return None if energy_pj is None else energy_pj * 1e-6
+
+
+def _share_out_clock(bill: Bill, clock: str, whole: int) -> dict[Line, int]:
+    causes = [cause for cause in bill.causes()
+              if any(line.cause == cause and line.clock == clock for line in bill.lines)]
+    shares = apportion([bill.cycles(clock, cause) for cause in causes], whole)
+    return {(clock, cause): share for cause, share in zip(causes, shares, strict=True)}
+
+
+def _sorted(lines: Mapping[Line, int]) -> dict[Line, int]:
+    return dict(sorted(lines.items(), key=lambda item: _order(item[0])))
+
+
+def _order(line: Line) -> tuple[int, str]:
+    return CAUSES.index(line[1]), line[0]
+
+
+_PHRASES = {"memory": "memory-bound", "compute": "compute", "movement": "data movement",
+            "overhead": "other"}
+
+
+def explain_time(prediction: Prediction) -> str:
+    """Say in one sentence where the time goes.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Its bill is where every figure comes from.
+
+    Returns
+    -------
+    str
+        "120 ms because 45 % memory-bound (L1 miss rate 12 %), 30 % compute (MAC utilisation
+        65 %), 15 % data movement, 10 % other": whole percentages that sum to 100.
+
+    Notes
+    -----
+    Percentages are the times of the four groups of causes. The miss rate is misses over lines
+    looked up in the data cache; without look-ups the largest memory cause is named instead. MAC
+    utilisation is the share of `mac` in the time of the compute causes.
+    """
+    shares = group_percentages(prediction)
+    parts = []
+    for group in sorted(shares, key=lambda group: (group == "overhead", -shares[group])):
+        if shares[group]:
+            detail = _detail(prediction, group)
+            parts.append(f"{shares[group]} % {_PHRASES[group]}"
+                         + (f" ({detail})" if detail else ""))
+    time = format_time(prediction.time_us)
+    return f"{time} because {', '.join(parts)}" if parts else f"{time}: nothing is on the bill"
+
+
+def group_percentages(prediction: Prediction) -> dict[str, int]:
+    """Share of the time of each group of causes, in whole percent summing to 100."""
+    times = [math.fsum(bill_time_us(prediction, prediction.bill, cause) for cause in causes)
+             for causes in CAUSE_GROUPS.values()]
+    return {group: int(share)
+            for group, share in zip(CAUSE_GROUPS, percentages(times), strict=True)}
+
+
+def miss_rate(prediction: Prediction) -> float | None:
+    """Misses per data-cache line looked up, of the whole run, 0 to 1; None without look-ups."""
+    accesses = sum(layer.accesses for layer in prediction.layers)
+    return sum(layer.misses for layer in prediction.layers) / accesses if accesses else None
+
+
+def mac_utilisation(prediction: Prediction) -> float | None:
+    """Share of the compute causes' time in which useful MACs issue; None without compute."""
+    compute = math.fsum(bill_time_us(prediction, prediction.bill, cause)
+                        for cause in CAUSE_GROUPS["compute"])
+    return bill_time_us(prediction, prediction.bill, "mac") / compute if compute else None
+
+
+def _detail(prediction: Prediction, group: str) -> str:
+    if group == "memory" and (rate := miss_rate(prediction)) is not None:
+        return f"{_cache_label(prediction)} miss rate {significant(100 * rate, 2)} %"
+    if group == "compute" and (share := mac_utilisation(prediction)) is not None:
+        return f"MAC utilisation {significant(100 * share, 2)} %"
+    times = {cause: bill_time_us(prediction, prediction.bill, cause)
+             for cause in CAUSE_GROUPS[group]}
+    largest = max(times, key=lambda cause: times[cause])
+    return "" if group == "movement" else f"mostly {largest}"
+
+
+def _cache_label(prediction: Prediction) -> str:
+    name = prediction.deployment.board.core.dcache or ""
+    return "L1" if name.lower().startswith("l1") else name

@@ -1,0 +1,288 @@
+"""Rows of a batch on an accelerator: lines of cost times learnt factors, summed, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hwmodels.counts import CAUSES, EVENTS
+from hwmodels.paths.timing import Floats
+from twin.pricing.accelerator.certainty import PARTS
+from twin.pricing.accelerator.columns import POWERED
+from twin.pricing.accelerator.energy import DEVIATIONS
+from twin.pricing.batch import Batch, LayerArrays
+from twin.pricing.offloaded import POWERED_PRICES, Ints, Lines, Offloaded
+from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
+
+BOARDS, ROWS = 1024, 2048
+"""Worked out at a time, so that a hundred thousand take no more memory than their answers."""
+
+MULTIPLIED = 1 << 18
+"""Multiplications of a product that OpenBLAS does on one core, where others may be busy."""
+
+FEW = 16
+"""Rows of one board below which they are worked out with those of other boards."""
+
+_HARDWARE = PARTS.index("hardware")
+_MEMORY = TIME_PRICES.index("memory")
+_POWERED_CAUSES = tuple(CAUSES.index(EVENTS[event].cause) for event in POWERED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """Rows of a batch that share a placement and a voltage scale.
+
+    Parameters
+    ----------
+    rows : ndarray of int, (n,)
+        Of the batch.
+    hertz : mapping of str to ndarray of float, (n,)
+        Clocks that are varied.
+    volts : ndarray of float, (n,), or None
+        Supply voltage, where it is.
+    time, power : ndarray of float, (n, prices), or None
+        Factors on stated prices; None: all one.
+    """
+
+    rows: Ints
+    hertz: dict[str, Floats]
+    volts: Floats | None
+    time: Floats | None
+    power: Floats | None
+
+
+def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool) -> None:
+    """Work out rows of a batch on an accelerator.
+
+    Parameters
+    ----------
+    batch : Batch
+        Whose arrays are written.
+    item : Offloaded
+        Their deployment.
+    asked : Asked
+        What they set.
+    unsure : bool
+        Whether intervals are wanted.
+    """
+    deployment = item.deployment
+    batch.ram_bytes[asked.rows] = deployment.ram_bytes
+    batch.flash_bytes[asked.rows] = deployment.flash_bytes
+    names = sorted(asked.hertz, key=lambda name: name != item.clock)  # neighbours run abreast
+    columns = [asked.hertz[name] for name in names]
+    columns += [] if asked.volts is None else [asked.volts]
+    if columns:
+        found, board = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    else:
+        found, board = np.zeros((1, 0)), np.zeros(len(asked.rows), np.int64)
+    order = np.argsort(board.ravel(), kind="stable")
+    board = board.ravel()[order]
+    for begin in range(0, len(found), BOARDS):
+        piece = found[begin:begin + BOARDS].T
+        lines = item.make_lines(dict(zip(names, piece, strict=False)),
+                                None if asked.volts is None else piece[-1])
+        sums = _Sums(item, lines, unsure=unsure, layers=batch.layers is not None)
+        first, last = np.searchsorted(board, [begin, begin + BOARDS])
+        for at in _cut(board[first:last]):
+            own = order[first + at]
+            sums.fill(batch, asked.rows[own], board[first + at] - begin,
+                      None if asked.time is None else asked.time[own],
+                      None if asked.power is None else asked.power[own])
+
+
+def _cut(board: Ints) -> list[Ints]:
+    """Rows, sorted by board, in pieces: of one board each where it has many."""
+    places, counts = np.arange(len(board)), np.bincount(board)
+    alone = counts[board] >= FEW
+    pieces = [places[~alone], *np.split(places[alone], np.flatnonzero(
+        np.diff(board[alone])) + 1)]
+    return [piece[begin:begin + ROWS] for piece in pieces
+            for begin in range(0, len(piece), ROWS)]
+
+
+class _Sums:
+    """Lines of some boards, ready to be multiplied by factors and added up."""
+
+    def __init__(self, item: Offloaded, lines: Lines, *, unsure: bool, layers: bool) -> None:
+        traits, self.lines = lines.traits, lines
+        self.layers = item.layers if layers else 1
+        layer = traits.layer if layers else np.zeros_like(traits.layer)
+        self.spread = item.offload.spread if unsure else None
+        self.host = lines.clocks.index(item.deployment.board.core.clock)
+        clocks = len(lines.clocks)
+        self.clocks = clocks
+        own = layers | (traits.part == _HARDWARE)  # only what is bounded by epoch is told apart
+        pairs, pair = np.unique(np.where(own, traits.epoch, 0) * len(PARTS) + traits.part,
+                                return_inverse=True)
+        self.epoch, self.part = np.divmod(pairs, len(PARTS))
+        self.time = np.concatenate([
+            _choose(traits.clock * self.layers + layer, clocks * self.layers),
+            _choose(traits.clock * len(CAUSES) + traits.cause, clocks * len(CAUSES)),
+            *([_choose(pair.ravel(), len(pairs))] if unsure else [])], axis=1)
+        by_layer = _choose(layer, self.layers)
+        self.energy = np.concatenate([
+            by_layer, _choose(traits.cause, len(CAUSES)),
+            *([by_layer * traits.unsure[:, None]] if unsure else [])], axis=1)
+        self.epochs = [np.array([number for number, step in enumerate(item.steps)
+                                 if layer in step.layers], int)
+                       for layer in range(self.layers if layers else 0)]
+        self.steps = len(item.steps)
+        both = traits.price * len(ENERGY_PRICES) + traits.power
+        self.powers, self.both = np.unique(both, return_inverse=True)
+
+    def fill(self, batch: Batch, at: Ints, board: Ints, time: Floats | None,
+             power: Floats | None) -> None:
+        """Write rows of a batch: the board of each, and its factors on time and power."""
+        lines, layers, clocks = self.lines, self.layers, self.clocks
+        factors = None
+        if time is not None and power is not None:
+            factors = (time[:, self.powers // len(ENERGY_PRICES)]
+                       * power[:, self.powers % len(ENERGY_PRICES)])
+        times = _multiply(lines.time_us, board, self.time, time, lines.traits.price)
+        passed, by_cause, parts = np.split(times, np.cumsum(
+            [clocks * layers, clocks * len(CAUSES)]), axis=1)
+        passed = passed.reshape(-1, clocks, layers)
+        by_cause = by_cause.reshape(-1, clocks, len(CAUSES))
+        whole, hertz = passed.sum(axis=2), lines.hertz[board]
+        batch.time_us[at] = whole.sum(axis=1)
+        main, which = _main_clock(whole, self.host), np.arange(len(at))
+        batch.cycles[at] = whole[which, main] * hertz[which, main] * 1e-6
+        batch.cause_us[at] = by_cause.sum(axis=1)
+        batch.cause_cycles[at] = by_cause[which, main] * (hertz[which, main] * 1e-6)[:, None]
+        pj = _multiply(lines.energy_pj, board, self.energy, factors, self.both.ravel())
+        energy, cause_pj, unsure = np.split(pj, [layers, layers + len(CAUSES)], axis=1)
+        for number, spent in enumerate(self._spend(passed, hertz, board, time, power)):
+            energy = energy + spent
+            cause_pj[:, _POWERED_CAUSES[number]] += spent.sum(axis=1)
+            if self.spread is not None:
+                unsure = unsure + spent * lines.powered_unsure[number]
+        batch.energy_uj[at], batch.cause_pj[at] = energy.sum(axis=1) * 1e-6, cause_pj
+        if batch.layers is not None:
+            batch.layers.time_us[at, :layers] = passed.sum(axis=1)
+            batch.layers.energy_uj[at, :layers] = energy * 1e-6
+        if self.spread is not None:
+            self._bound(batch, at, parts, energy, unsure)
+
+    def _spend(self, passed: Floats, hertz: Floats, board: Ints, time: Floats | None,
+               power: Floats | None) -> list[Floats]:
+        """Energy by layer of what is paid while time passes, in the order of `POWERED`."""
+        host_mhz, npu_mhz = hertz[:, self.host, None] * 1e-6, hertz[:, 0, None] * 1e-6
+        others = passed[:, 1:].sum(axis=1)
+        passed_us = passed[:, 0] + others
+        amounts = (passed[:, 0] * host_mhz, passed_us * host_mhz, passed_us * 1e3,
+                   others * npu_mhz)
+        found = []
+        for number, (amount, (price, waits)) in enumerate(zip(amounts, POWERED_PRICES,
+                                                              strict=True)):
+            each = self.lines.powered_pj[board, number]
+            if power is not None and time is not None:
+                each = each * power[:, price] * (time[:, _MEMORY] if waits else 1.0)
+            found.append(np.where(amount != 0, amount * each[:, None], 0.0))
+        return found
+
+    def _bound(self, batch: Batch, at: Ints, parts: Floats, energy_pj: Floats,
+               unsure: Floats) -> None:
+        """Write intervals: `twin.pricing.accelerator.certainty` says what they are."""
+        spread = self.spread
+        assert spread is not None
+        hardware = self.part == _HARDWARE
+        own = np.array([spread.epoch if one else spread.sd(PARTS[part])
+                        for one, part in zip(hardware.tolist(), self.part.tolist(), strict=True)])
+        total_us = _or_one(batch.time_us[at])[:, None]
+        shares = parts / total_us
+        variance = ((shares[:, hardware] * spread.epoch) ** 2).sum(axis=1) + spread.network ** 2
+        for part in np.unique(self.part[~hardware]).tolist():
+            share = shares[:, self.part == part].sum(axis=1)
+            variance += (share * spread.sd(PARTS[part])) ** 2
+        _write(batch, at, batch.time_us[at], energy_pj.sum(axis=1), np.sqrt(variance),
+               unsure.sum(axis=1), spread.reach)
+        if batch.layers is None:
+            return
+        epoch = _choose(self.epoch, self.steps)
+        of_epoch = parts @ epoch
+        alone = ((parts / _or_one(of_epoch)[:, self.epoch] * own) ** 2) @ epoch
+        alone = np.where(of_epoch != 0, np.sqrt(alone + spread.schedule ** 2), 0.0)
+        sd = np.stack([alone[:, own].max(axis=1) if len(own) else np.zeros(len(at))
+                       for own in self.epochs], axis=1)
+        _write(batch.layers, (at[:, None], np.arange(self.layers)),
+               batch.layers.time_us[at, :self.layers], energy_pj, sd, unsure, spread.reach)
+
+
+def _write(arrays: Batch | LayerArrays, at: Any, time_us: Floats, energy_pj: Floats,
+           sd: Floats, unsure_pj: Floats, reach: float) -> None:
+    """Write both intervals of times and energies; without energy there is none."""
+    arrays.time_low_us[at] = time_us * np.exp(-reach * sd)
+    arrays.time_high_us[at] = time_us * np.exp(reach * sd)
+    energy_pj = np.where(energy_pj != 0, energy_pj, np.nan)
+    prices = DEVIATIONS * np.sqrt(np.log1p((unsure_pj / energy_pj) ** 2))
+    width = np.hypot(reach * sd, prices)
+    arrays.energy_low_uj[at] = energy_pj * 1e-6 * np.exp(-width)
+    arrays.energy_high_uj[at] = energy_pj * 1e-6 * np.exp(width)
+
+
+def _multiply(values: Floats, board: Ints, columns: Floats, factors: Floats | None,
+              number: Ints) -> Floats:
+    """Add lines up by columns, times the factor of each; not known is a sum of what is not.
+
+    Parameters
+    ----------
+    values : ndarray of float, (boards, lines)
+        At stated prices.
+    board : ndarray of int, (rows,)
+        Of each row.
+    columns : ndarray of float, (lines, sums)
+        What is added up.
+    factors : ndarray of float, (rows, prices), or None
+        On stated prices.
+    number : ndarray of int, (lines,)
+        Price of each line.
+    """
+    lost = np.isnan(values)
+    if lost.any():
+        sums = _multiply(np.where(lost, 0.0, values), board, columns, factors, number)
+        sums[((lost.astype(np.float64) @ columns) != 0)[board]] = np.nan
+        return sums
+    filled = np.flatnonzero(columns.any(axis=0))
+    if len(filled) < columns.shape[1]:
+        sums = np.zeros((len(board), columns.shape[1]))
+        sums[:, filled] = _multiply(values, board, columns[:, filled], factors, number)
+        return sums
+    if factors is None:
+        first, of_row = np.unique(board, return_inverse=True)
+        alone: Floats = _add_up(values[first], columns)[of_row.ravel()]
+        return alone
+    chosen = _choose(number, factors.shape[1]).T
+    if (board == board[0]).all():
+        product: Floats = factors @ ((chosen * values[board[0]]) @ columns)
+        return product
+    return _add_up(values[board] * _add_up(factors, chosen), columns)
+
+
+def _add_up(values: Floats, columns: Floats) -> Floats:
+    """Return a product of matrices, in pieces for which BLAS wakes no other core to spin on."""
+    rows = max(MULTIPLIED // max(1, columns.size), 8)
+    sums = np.empty((len(values), columns.shape[1]))
+    for begin in range(0, len(values), rows):
+        np.matmul(values[begin:begin + rows], columns, out=sums[begin:begin + rows])
+    return sums
+
+
+def _choose(number: Ints, count: int) -> Floats:
+    """Return a matrix that adds lines up by their number."""
+    chosen = np.zeros((len(number), count))
+    chosen[np.arange(len(number)), number] = 1.0
+    return chosen
+
+
+def _or_one(values: Floats) -> Floats:
+    found: Floats = np.where(values != 0, values, 1.0)
+    return found
+
+
+def _main_clock(times_us: Floats, core: int) -> Ints:
+    """Return the clock most time of each row passes in; the core's where none is longer."""
+    longest = np.argmax(times_us, axis=1)
+    best = np.take_along_axis(times_us, longest[:, None], axis=1)[:, 0]
+    return np.where(best > times_us[:, core], longest, core)

@@ -1,0 +1,425 @@
+"""A prediction: the bill of every layer, and of the whole inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
+from hwmodels.quantities import list_first
+from hwmodels.simulator import add_background
+from twin.deployment.costs import (
+    Coverage,
+    EpochPrediction,
+    LayerCost,
+    convert_us,
+    measure_coverage,
+)
+from twin.deployment.deployment import Deployment
+from twin.deployment.memories import FLASH_ROLES
+from twin.deployment.placement import Placement, requantisation_bytes
+from twin.errors import UsageError
+from twin.network.graph import Layer
+from twin.network.operators import FUNCTION, is_alias, is_assumed, layer_macs, list_work
+from twin.pricing.certainty import Certainty
+from twin.pricing.host import price_on_core, runtime_prices
+from twin.pricing.structure import Call
+
+TEMPERATURES = ("warm", "cold")
+"""Warm: caches as the previous inference left them. Cold: caches empty."""
+
+_SHOWN = 12
+"""Layers a warning names one by one."""
+
+MOST_ON_HOST = 0.5
+"""Share of the time on an accelerator's host above which a warning says why (assumed)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPrediction:
+    """What one layer is predicted to cost.
+
+    Parameters
+    ----------
+    macs : int
+        Nominal multiply-accumulates of the model file (padding and dead channels counted).
+    bytes_moved : int
+        Bytes of inputs, weights and outputs at stored width, each once.
+    alias : bool
+        No data moves: the output is the input under another shape.
+    assumed : bool
+        No source or data stands behind this layer's cost.
+    kernels : tuple of str
+        Library functions called.
+    clock : str
+        Clock most of its time passes in.
+    cycles : float
+        Of that clock.
+    time_us : float
+        Across its clocks; warm or cold, as the prediction says.
+    energy_uj : float or None
+        At the rail; None is not known.
+    bill : Bill
+        Lines that sum to the above.
+    counts : Counts
+        Events behind the bill.
+    instructions : int
+        Instructions executed.
+    accesses, misses : int
+        Data-cache lines looked up and filled; 0 and 0 without a data cache.
+    live_bytes : int
+        Bytes of arena alive while it runs.
+    epochs : tuple of str
+        Names of the accelerator's epochs, and of software ones, it ran in.
+    clocks_hz : tuple of (str, float)
+        Frequencies of the clocks its bill counts; may be left out where it is one.
+    repeats : int
+        How often it runs in one inference, all of which is counted above.
+    families : tuple of str
+        Of the library functions, the key of a runtime's efficiencies.
+    called : bool
+        Whether it is a call of a program's function, not a layer of a network.
+    """
+
+    index: int
+    name: str
+    op: str
+    output_shape: tuple[int, ...]
+    macs: int
+    bytes_moved: int
+    alias: bool
+    assumed: bool
+    kernels: tuple[str, ...]
+    clock: str
+    cycles: float
+    time_us: float
+    energy_uj: float | None
+    bill: Bill
+    counts: Counts
+    instructions: int
+    accesses: int
+    misses: int
+    live_bytes: int
+    epochs: tuple[str, ...] = ()
+    clocks_hz: tuple[tuple[str, float], ...] = ()
+    repeats: int = 1
+    families: tuple[str, ...] = ()
+    called: bool = False
+
+    @property
+    def label(self) -> str:
+        """What a row of it is called: its operator, or the function that was called."""
+        return self.name if self.called else self.op
+
+    @property
+    def tick(self) -> str:
+        """Its label with its place, as axes bear it: "conv_2d  3", or as tables do "3 run_3"."""
+        return f"{self.index} {self.name}" if self.called else f"{self.op}  {self.index}"
+
+    @property
+    def arithmetic_intensity(self) -> float:
+        """MACs per byte moved."""
+        return self.macs / self.bytes_moved if self.bytes_moved else 0.0
+
+    @property
+    def miss_rate(self) -> float | None:
+        """Data-cache misses per line looked up; None where no cache was looked up."""
+        return self.misses / self.accesses if self.accesses else None
+
+    @property
+    def largest_cause(self) -> str:
+        """The cause with most time across its clocks, "" for an alias."""
+        times = self._times()
+        return max(self.bill.causes(), key=times.__getitem__, default="")
+
+    @property
+    def bound(self) -> str:
+        """Bottleneck: "memory" when memory causes cost more time than compute ones."""
+        own = self._times()
+        times = {group: sum(own.get(cause, 0.0) for cause in causes)
+                 for group, causes in CAUSE_GROUPS.items()}
+        if not any(times.values()):
+            return ""
+        return "memory" if times["memory"] > times["compute"] else "compute"
+
+    def _times(self) -> dict[str, float]:
+        """Return times of causes: in seconds, or in cycles of the one clock there is."""
+        hz, times = dict(self.clocks_hz), dict[str, float]()
+        for (clock, cause), cycles in self.bill.by_cause().items():
+            times[cause] = times.get(cause, 0.0) + cycles / hz.get(clock, 1.0)
+        return times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What an inference is predicted to cost; kind is always "predicted".
+
+    Parameters
+    ----------
+    temperature : str
+        "warm" or "cold".
+    layers : tuple of LayerPrediction
+        In execution order.
+    setup : Bill
+        Preparing the network once, before the first inference.
+    bill : Bill
+        Of one inference: the sum of the layers' bills.
+    clock : str
+        Clock most of the time passes in.
+    cycles : float
+        Of that clock; the bill has those of the others, which are never added to them.
+    time_us, energy_uj : float
+        Of one inference.
+    warnings : tuple of str
+        What a reader must know before using the figures.
+    epochs : tuple of EpochPrediction
+        Of a runtime that offloads, in order.
+    certainty : Certainty or None
+        Intervals and what stands behind them; None at stated prices.
+    voltage : str
+        Voltage scale a changed clock took, and what it saves; "" where it is the board's own.
+    """
+
+    deployment: Deployment
+    temperature: str
+    layers: tuple[LayerPrediction, ...]
+    setup: Bill
+    bill: Bill
+    clock: str
+    cycles: float
+    time_us: float
+    energy_uj: float | None
+    warnings: tuple[str, ...]
+    epochs: tuple[EpochPrediction, ...] = ()
+    kind: str = "predicted"
+    certainty: Certainty | None = None
+    voltage: str = ""
+
+    @property
+    def placement(self) -> Placement:
+        """The memory plan."""
+        return self.deployment.placement
+
+    @property
+    def ram_bytes(self) -> int:
+        """Peak RAM."""
+        return self.deployment.ram_bytes
+
+    @property
+    def ram_available_bytes(self) -> int:
+        """Size of the memories that hold the arena, and of the one of weights kept in RAM."""
+        return ram_room(self.deployment)
+
+    @property
+    def flash_bytes(self) -> int:
+        """Weights and code."""
+        return self.deployment.flash_bytes
+
+    @property
+    def flash_available_bytes(self) -> int:
+        """Size of the flash the image is kept in, even where weights are copied to RAM."""
+        return flash_room(self.deployment)
+
+    @property
+    def macs(self) -> int:
+        """Nominal multiply-accumulates of the model."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """What part of it an accelerator covers; None without one."""
+        if not self.epochs:
+            return None
+        return measure_coverage(self.epochs, self.bill, self.deployment.board)
+
+
+def ram_room(deployment: Deployment) -> int:
+    """Return the bytes of the memories that hold the arena, and weights kept in RAM."""
+    return sum(deployment.board.memory(name).size_bytes for name in deployment.ram_memories)
+
+
+def flash_room(deployment: Deployment) -> int:
+    """Return the bytes of the flash the image is kept in, even where weights are in RAM."""
+    board = deployment.board
+    weights = board.memory(deployment.weights)
+    if weights.role in FLASH_ROLES:
+        return weights.size_bytes + sum(board.memory(name).size_bytes
+                                        for name in deployment.weights_spill)
+    return max((memory.size_bytes for memory in board.memories if memory.role in FLASH_ROLES),
+               default=weights.size_bytes)
+
+
+def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
+    """Predict cycles, time and energy of one inference, and why.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`.
+    temperature : str
+        "warm" (after at least one inference) or "cold" (caches empty).
+
+    Returns
+    -------
+    Prediction
+        Pure: the same deployment gives the same prediction.
+
+    Notes
+    -----
+    bill = counts x prices, per kernel; a layer's bill is the sum of its kernels' and of the call
+    overhead of its runtime; the total is the sum of the layers'. Who prices them is the runtime's
+    target: with one that offloads, layers are what their epochs cost, and the host's caches start
+    empty in either temperature.
+    """
+    if temperature not in TEMPERATURES:
+        raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
+    prices = runtime_prices(deployment)
+    costs, epochs = deployment.target.price(deployment, prices, price_on_core,
+                                            cold=temperature == "cold")
+    layers = tuple(_predict_layers(deployment, costs))
+    bill = _merge_layers(layers)
+    cycles, hertz, core = (bill.clock_cycles(), deployment.board.hertz,
+                           deployment.board.core.clock)
+    clock = _main_clock(core, cycles, hertz)
+    energy_pj = bill.energy_pj()
+    return Prediction(
+        deployment=deployment, temperature=temperature, layers=layers,
+        setup=_setup_bill(deployment, prices), bill=bill, clock=clock,
+        cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz), epochs=epochs,
+        warnings=_warnings(deployment, layers, temperature),
+        energy_uj=None if energy_pj is None else energy_pj * 1e-6,
+    )
+
+
+def _merge_layers(layers: Sequence[LayerPrediction]) -> Bill:
+    """Add the bills of layers, those that are columns as columns."""
+    if not any(layer.epochs for layer in layers):
+        return merge_bills(layer.bill for layer in layers)
+    from hwmodels.columns import merge_columns
+
+    return merge_columns(layer.bill for layer in layers)
+
+
+def _main_clock(core: str, cycles: Mapping[str, float], hertz: Mapping[str, float]) -> str:
+    """Return the clock most time passes in; the core's where none passes."""
+    return max((core, *cycles), key=lambda clock: cycles.get(clock, 0.0) / hertz[clock])
+
+
+def _predict_layers(deployment: Deployment,
+                    costs: Sequence[LayerCost]) -> Iterator[LayerPrediction]:
+    graph, hertz, core = (deployment.graph, deployment.board.hertz, deployment.board.core.clock)
+    clocks_hz, live_bytes = tuple(hertz.items()), deployment.placement.live_bytes
+    for cost, layer, (macs, moved), live in zip(costs, graph.layers, list_work(graph), live_bytes,
+                                                strict=True):
+        cycles = cost.bill.clock_cycles()
+        clock = _main_clock(core, cycles, hertz)
+        energy_pj = cost.bill.energy_pj()
+        yield LayerPrediction(
+            index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
+            output_shape=graph.tensors[layer.outputs[0]].shape, macs=macs, bytes_moved=moved,
+            alias=is_alias(layer), kernels=cost.kernels, clock=clock,
+            assumed=cost.assumed or _is_assumed(deployment, layer, cost.kernels),
+            cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz),
+            energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
+            counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
+            misses=cost.misses, live_bytes=live, epochs=cost.epochs, clocks_hz=clocks_hz,
+            repeats=layer.repeats, families=cost.families, called=layer.op == FUNCTION)
+
+
+def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
+    """Price preparing the network once: operators, requantised channels, weights copied.
+
+    What a program does before its billed part is not known: nothing is priced.
+    """
+    if deployment.target.executes:
+        return Bill(())
+    graph = deployment.executed
+    channels = sum(requantisation_bytes(graph, layer) // 8 for layer in graph.layers)
+    amounts = {"setup": len(graph.layers), "setup channels": channels}
+    counts = Counts(tuple(
+        CountLine(event="kernel_dispatch", place=place, occurred=amount, exposed=amount)
+        for place, amount in amounts.items() if amount))
+    prepared = add_background(make_bill(counts, prices), deployment.board, prices)
+    copied = deployment.target.count_setup(deployment)
+    return merge_bills([prepared, make_bill(copied, prices)]) if copied.lines else prepared
+
+
+def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
+              temperature: str) -> tuple[str, ...]:
+    runtime = deployment.runtime
+    warnings = [*deployment.notes, *deployment.target.remarks(deployment, temperature)]
+    warnings += _describe_host(deployment.plan.reasons, layers)
+    if runtime.structure == "assumed":
+        warnings.append(f"structural assumption: {runtime.identity} is closed; "
+                        + deployment.target.borrowed)
+    if runtime.learnt is not None:
+        sources = runtime.learnt.sources
+        own = any(f" running {deployment.graph.name}," in source for source in sources)
+        warnings.append(f"structure read from {', '.join(sources)}: instructions and accesses "
+                        "simulated, counted by running ELF" + (
+                            "; this network is one of those learnt from" if own
+                            else "; shapes other than those seen are fitted"))
+    assumed = [str(layer.index) for layer in layers if layer.assumed]
+    if assumed:
+        warnings.append("assumed: no source or data stands behind the cost of layer"
+                        f"{'s' if len(assumed) > 1 else ''} {list_first(assumed, _SHOWN)}")
+    after = deployment.executed
+    if after is not deployment.graph:
+        live = sum(layer_macs(after, layer) for layer in after.layers)
+        nominal = sum(layer.macs for layer in layers)
+        if live < nominal:
+            warnings.append(f"dead channels dropped by {runtime.identity}: {live:,} of "
+                            f"{nominal:,} MACs are computed")
+    if deployment.transfers is not None:
+        from twin.deployment.transfers import describe_transfers
+
+        clock = deployment.board.core.clock
+        warnings.append(describe_transfers(
+            deployment.transfers, sum(layer.bill.cycles(clock, "dma_wait") for layer in layers),
+            sum(layer.bill.cycles(clock) for layer in layers)))
+    if any(layer.energy_uj is None for layer in layers):
+        warnings.append(f"energy is not known: {deployment.board.name} has no complete current "
+                        "figures")
+    elif deployment.board.power.idle_mw is not None:
+        warnings.append(say_above_idle(deployment.board.power.idle_mw))
+    return tuple(warnings)
+
+
+def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) -> list[str]:
+    """Say what keeps most of the time on an accelerator's host, where most is."""
+    kept = [(layer, reason) for layer, reason in zip(layers, reasons, strict=False) if reason]
+    host_us = sum(layer.time_us for layer, _ in kept)
+    total_us = sum(layer.time_us for layer in layers)
+    if host_us <= MOST_ON_HOST * total_us:
+        return []
+    longest, reason = max(kept, key=lambda pair: pair[0].time_us)
+    return [f"{host_us / total_us:.0%} of the time passes on the host, most in layer "
+            f"{longest.index} {longest.op}: {reason}"]
+
+
+def say_above_idle(idle_mw: float) -> str:
+    """Say what a predicted energy leaves out; views that add it say so instead."""
+    return ("energy is above idle: what an inference adds to the board, without the "
+            f"{idle_mw:,.0f} mW it draws idle")
+
+
+def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tuple[bool, ...]:
+    """Return which layers' costs are assumed, without pricing any: `LayerPrediction.assumed`.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        All of it on the core.
+    layers : sequence of sequence of Call
+        Kernels of each layer.
+    """
+    return tuple(any(kernel.assumed for kernel in kernels)
+                 or _is_assumed(deployment, layer, [kernel.name for kernel in kernels])
+                 for layer, kernels in zip(deployment.graph.layers, layers, strict=True))
+
+
+def _is_assumed(deployment: Deployment, layer: Layer, kernels: Sequence[str]) -> bool:
+    """Whether nothing stands behind a layer's cost, or 16-bit activations borrow int8 kernels."""
+    wide = deployment.graph.tensors[layer.outputs[0]].dtype == "int16"
+    return (layer.assumed or is_assumed(layer)
+            or (wide and any("_s8" in name for name in kernels)))

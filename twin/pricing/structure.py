@@ -1,0 +1,240 @@
+"""What of an inference no price changes: its kernels' names and traffic, kept by content.
+
+Looked for in memory, then in the user's cache on disk, else lowered and simulated. What is kept
+depends on the network, the library, where everything lies, the geometry of caches and memories and
+this code; and of an accelerator on all but its clocks and the latency of its pools. Clocks, waits,
+bandwidths and prices are left out, but where another master shares the bus or a cache stops
+allocating for streams.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.npu import Npu
+from hwmodels.errors import TwinError
+from hwmodels.extensions import find_entries, hash_package
+from hwmodels.kernel import Kernel
+from hwmodels.paths.exposure import Sheet
+from hwmodels.paths.sheet import lay_out
+from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
+from twin.deployment.deployment import Deployment
+from twin.network.operators import OPERATORS
+from twin.runtimes import Runtime
+
+MOST_IN_MEMORY = 256
+"""Structures; one of fifty kernels takes half a megabyte."""
+
+Groups = Callable[[], Sequence[tuple[Kernel, ...]]]
+"""Lowers: kernels of each layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A kernel as prices and reports see it; `hwmodels.kernel.Kernel` says what each part is."""
+
+    name: str
+    family: str
+    calls: int = 1
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Structure:
+    """Kernels that run one after another, and what they met.
+
+    Parameters
+    ----------
+    key : str
+        Hash of everything it depends on.
+    layers : tuple of tuple of Call
+        Kernels of each layer; of an alias none.
+    traffic : tuple of KernelTraffic
+        Of each kernel.
+    sheet : Sheet
+        The same in columns.
+    """
+
+    key: str
+    layers: tuple[tuple[Call, ...], ...]
+    traffic: tuple[KernelTraffic, ...]
+    sheet: Sheet
+
+
+_known: OrderedDict[str, Structure] = OrderedDict()
+_lock = threading.Lock()
+
+
+def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
+                   part: tuple[int, ...] = ()) -> Structure:
+    """Return what kernels of a deployment do, simulated only where it is not kept.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Placed network.
+    groups : callable
+        Returns the kernels of each layer; called where nothing is kept.
+    cold : bool
+        Caches start empty.
+    part : tuple of int
+        Positions of the layers, where they are some of the network's.
+    """
+    content = deployment.target.content(deployment)
+    key = structure_key(deployment, content, cold=cold, part=part)
+    with _lock:
+        if key in _known:
+            _known.move_to_end(key)
+            return _known[key]
+    layers, traffic = _load(key) or _count(key, deployment, groups(), cold=cold)
+    made = Structure(key=key, layers=layers, traffic=traffic,
+                     sheet=lay_out(traffic, deployment.board, deployment.code))
+    with _lock:
+        _known[key] = made
+        while len(_known) > MOST_IN_MEMORY:
+            _known.popitem(last=False)
+    return made
+
+
+def forget_structures() -> None:
+    """Drop what is kept in memory."""
+    with _lock:
+        _known.clear()
+
+
+Found = tuple[tuple[tuple[Call, ...], ...], tuple[KernelTraffic, ...]]
+
+
+def _load(key: str) -> Found | None:
+    """Return what is on disk; None where there is none, or what it is cannot be read."""
+    from twin.pricing import count_cache
+
+    document = count_cache.load(key)
+    if document is None:
+        return None
+    try:
+        return (tuple(tuple(Call(name=name, family=family, calls=calls, assumed=assumed)
+                            for name, family, calls, assumed in layer)
+                      for layer in document["layers"]),
+                tuple(from_plain(one) for one in document["traffic"]))
+    except (ValueError, KeyError, TypeError, TwinError):
+        return None
+
+
+def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], *,
+           cold: bool) -> Found:
+    """Simulate, and keep what is counted."""
+    from hwmodels.simulator import count_traffic
+    from twin.deployment.core import code_address
+    from twin.pricing import count_cache
+
+    layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
+                              assumed=kernel.assumed) for kernel in group) for group in groups)
+    traffic = count_traffic(
+        [kernel for group in groups for kernel in group], deployment.board,
+        code_address=code_address(deployment), code_memory=deployment.code, cold=cold,
+        loads=deployment.loads)
+    count_cache.save(key, {
+        "layers": [[[one.name, one.family, one.calls, one.assumed] for one in layer]
+                   for layer in layers],
+        "traffic": [to_plain(one) for one in traffic]})
+    return layers, traffic
+
+
+def structure_key(deployment: Deployment, content: str, *, cold: bool,
+                  part: tuple[int, ...] = ()) -> str:
+    """Return a hash of what kernels and their traffic depend on.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Placed network.
+    content : str
+        What its target says kernels depend on besides it.
+    cold, part
+        As for `find_structure`.
+    """
+    board = deployment.board
+    timed = (bool(deployment.loads)
+             or any(cache.streaming_lines and cache.enabled for cache in board.caches))
+    placed = tuple(getattr(deployment, name) for name in _DEPLOYMENT_FIELDS)
+    digest = hashlib.sha256()
+    for one in (deployment.graph.content_id, _library(deployment.runtime), placed,
+                _timed(board) if timed else read_geometry(board), content, cold, part,
+                _plan_facts(board) if deployment.target.offloads else None,
+                _foreign_code(deployment)):
+        digest.update(repr(one).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _foreign_code(deployment: Deployment) -> tuple[str, ...]:
+    """Return hashes of what other packages add to a deployment: operators, or its target."""
+    foreign = {find_entries("twin.operators")[layer.op].value for layer in deployment.graph.layers
+               if not OPERATORS.is_ours(layer.op)}
+    target = type(deployment.target).__module__
+    if not target.startswith("twin."):
+        foreign.add(target)
+    return tuple(map(hash_package, sorted(foreign)))
+
+
+def _library(runtime: Runtime) -> Runtime:
+    """Return a runtime without its prices."""
+    return replace(runtime, efficiency={}, dispatch_cycles=0.0, setup_cycles_per_op=0.0,
+                   setup_cycles_per_channel=0.0, facts=())
+
+
+def read_geometry(board: Board) -> tuple[object, ...]:
+    """Return what of a board is the same at every clock, wait and bandwidth."""
+    return (_describe_cores(board), tuple(_shape(cache) for cache in board.caches),
+            tuple(_place(memory) for memory in board.memories))
+
+
+def _describe_cores(board: Board) -> tuple[object, ...]:
+    """Return a board's cores, with what their files say where some are a user's."""
+    if not os.environ.get("TWIN_CORES"):
+        return board.cores
+    from hwmodels.core.file import load_core
+
+    return tuple((core, load_core(core.model)) for core in board.cores)
+
+
+def _timed(board: Board) -> tuple[object, ...]:
+    return (board.clocks, _describe_cores(board), board.caches, board.memories, board.buses,
+            board.dma, board.npu)
+
+
+def _plan_facts(board: Board) -> Npu | None:
+    """Return what an accelerator's schedule may follow of it: all but what its clocks change."""
+    npu = board.npu
+    return None if npu is None else replace(npu, frequency_hz=0.0, pools=tuple(
+        replace(pool, clock_ratio=0.0, read_latency_cycles=0.0, write_latency_cycles=0.0)
+        for pool in npu.pools))
+
+
+def _shape(cache: Cache) -> tuple[object, ...]:
+    return tuple(getattr(cache, name) for name in _CACHE_FIELDS)
+
+
+def _place(memory: Memory) -> tuple[object, ...]:
+    return tuple(getattr(memory, name) for name in _MEMORY_FIELDS)
+
+
+_DEPLOYMENT_FIELDS = tuple(one.name for one in dataclasses.fields(Deployment) if one.name not in (
+    "graph", "board", "runtime", "notes", "chosen", "own_scale", "scale_told", "original",
+    "rewritten"))
+
+_CACHE_FIELDS = tuple(one.name for one in dataclasses.fields(Cache)
+                      if one.name not in ("hit_cycles", "critical_word_first"))
+
+_MEMORY_FIELDS = tuple(one.name for one in dataclasses.fields(Memory) if one.name not in (
+    "bus", "clock", "latency_cycles", "wait_states", "prefetch", "bytes_per_cycle", "serial",
+    "sdram", "read_charge_pc"))
+"""All that is not timing, nor a note: a fact that is new is taken to change what is met."""

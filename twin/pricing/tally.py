@@ -1,0 +1,308 @@
+"""What a deployment costs by price: the arrays calibration fits, which know no layer.
+
+Time is split by who does the work: one price per operator family of the kernel library for what
+the core executes, one for calling kernels, one for waiting on memories. Energy is split by what
+draws it: activity, stalls, memories, clock tree, leakage.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+
+import hwmodels
+from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, left_untold
+from hwmodels.board.facts import Board
+from hwmodels.counts import Counts, Prices
+from hwmodels.files import read_regular, write_whole
+from hwmodels.isa import load_isa
+from hwmodels.paths.exposure import count_once
+from hwmodels.paths.timing import read_timing
+from twin.deployment.core import lower_network
+from twin.deployment.deployment import Deployment
+from twin.deployment.placement import layer_dtype
+from twin.errors import UsageError
+from twin.network.operators import is_assumed
+from twin.pricing.host import runtime_prices
+from twin.pricing.rates import CORE_EVENTS, family_of
+from twin.pricing.structure import find_structure
+from twin.runtimes.runtime import COPY, FAMILIES
+
+OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
+                "reduce", "quantize", COPY)
+"""Families with a price of their own; the rest share "other": too little time to tell apart."""
+
+TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory")
+"""Prices of time, each a factor on what the lowered kernels and the datasheet say."""
+
+ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
+"""Prices of energy, each a factor on what the datasheet's currents say."""
+
+EXTERNAL = "memory outside the chip"
+"""Waiting for it is told of like an operator: a row with much of one tells of the next."""
+
+STALL_EVENTS = ("pipeline_stall", "branch_refill")
+"""Core events in which nothing issues."""
+
+LARGEST_KEPT_BYTES = 1 << 20
+"""Of a tally: a few arrays of tens of numbers."""
+
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/host.py", "twin/pricing/structure.py",
+            "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
+            "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
+            "twin/pricing/tally.py")
+
+
+def name_operators(deployment: Deployment) -> tuple[str, ...]:
+    """Return which operator each layer is to a kernel library: its name, type and instructions.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose executed network is named.
+
+    Returns
+    -------
+    tuple of str
+        One per layer: "conv_2d int8 dsp"; other types and other instructions run other code.
+    """
+    graph = deployment.executed
+    code = load_isa(deployment.board.core.isa).extensions[0]
+    return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
+
+
+def price_of_family(family: str) -> str:
+    """Return the time price an operator family is charged under."""
+    return family if family in OWN_FAMILIES else "other"
+
+
+FAMILIES_OF = {price: tuple(family for family in FAMILIES if price_of_family(family) == price)
+               for price in (*OWN_FAMILIES, "other")}
+"""Operator families behind each price of executed work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tally:
+    """Costs of one warm inference at stated prices.
+
+    Parameters
+    ----------
+    cycles : numpy.ndarray
+        Shape (layers, time prices), cycles of the core's clock.
+    energy_pj : numpy.ndarray
+        Shape (layers, time prices, 3): activity, stall and memory at the rail, by the time price
+        whose work draws it; NaN where not known.
+    clock_tree_pj, leakage_pj : float
+        Per cycle of the core's clock; NaN where not known.
+    operators : tuple of str
+        Of each layer, by `name_operators`.
+    external : numpy.ndarray
+        Shape (layers,): cycles waiting for memory outside the chip, part of "memory".
+    borrowed : numpy.ndarray
+        Shape (layers,), bool: whose loops are assumed, or another library's.
+    """
+
+    cycles: np.ndarray
+    energy_pj: np.ndarray
+    clock_tree_pj: float
+    leakage_pj: float
+    operators: tuple[str, ...]
+    external: np.ndarray
+    borrowed: np.ndarray
+
+    def share_work(self, log: np.ndarray) -> dict[str, float]:
+        """Return which share of the time each operator takes, and waiting outside the chip.
+
+        Parameters
+        ----------
+        log : numpy.ndarray
+            Shape (time prices,): log factors work is done with.
+        """
+        factors = np.exp(log)
+        external = self.external * factors[TIME_PRICES.index("memory")]
+        spent = self.cycles @ factors
+        total, found = spent.sum(), {EXTERNAL: float(external.sum())}
+        for operator, cycles in zip(self.operators, spent - external, strict=True):
+            found[operator] = found.get(operator, 0.0) + float(cycles)
+        return {name: cycles / total for name, cycles in found.items() if cycles > 0}
+
+    def untold_sd(self, log: np.ndarray, told: Mapping[str, float]) -> float:
+        """Return what to add to the deviation of log time for operators rows leave untold.
+
+        Parameters
+        ----------
+        log : numpy.ndarray
+            Shape (time prices,): log factors work is done with.
+        told : mapping of str to float
+            What rows tell of each operator: `calibration.fitting.intervals.left_untold`.
+        """
+        closed = {name for name, borrowed in zip(self.operators, self.borrowed, strict=True)
+                  if borrowed} | {EXTERNAL}
+        return sum(share * left_untold(told.get(name, 0.0),
+                                       BORROWED_SD if name in closed else OPERATOR_SD)
+                   for name, share in self.share_work(log).items())
+
+    def energy_terms(self, log: np.ndarray, cycles: float | None = None) -> np.ndarray:
+        """Return what draws energy, in picojoules of the whole inference.
+
+        Parameters
+        ----------
+        log : numpy.ndarray
+            Shape (time prices,): log factors work is done with.
+        cycles : float, optional
+            Measured; what draws while work is done is scaled to it.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (energy prices,).
+        """
+        factors = np.exp(log)
+        predicted = float((self.cycles @ factors).sum())
+        total = predicted if cycles is None else cycles
+        working = np.einsum("lkt,k->t", self.energy_pj, factors) * (total / predicted)
+        return np.array([*working, total * self.clock_tree_pj, total * self.leakage_pj])
+
+
+def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
+    """Count a deployment's warm inference by price.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        On a core; runtimes that offload are refused.
+    cache : Path, optional
+        Folder of counts kept by content: model, board, runtime, placement and this code.
+
+    Returns
+    -------
+    Tally
+        Sums over layers equal the cycles and joules of `predict` at stated prices.
+
+    Raises
+    ------
+    UsageError
+        For a runtime that offloads.
+    """
+    if deployment.target.offloads:
+        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: prices are learnt "
+                         "of cores only")
+    path = None if cache is None else cache / f"{content_key(deployment)}.npz"
+    kept = None if path is None else _read_kept(path)
+    if kept is not None:
+        return kept
+    tally = _count(deployment)
+    if path is not None:
+        content = io.BytesIO()
+        np.savez(content, cycles=tally.cycles, energy_pj=tally.energy_pj,
+                 background=np.array([tally.clock_tree_pj, tally.leakage_pj]),
+                 operators=np.array(tally.operators, dtype=str), external=tally.external,
+                 borrowed=tally.borrowed)
+        with contextlib.suppress(OSError):  # a full disk makes it slower, not fail
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content.getvalue())
+    return tally
+
+
+def _read_kept(path: Path) -> Tally | None:
+    """Return a kept tally; None where there is none, or a damaged one."""
+    import zipfile
+
+    try:
+        with np.load(io.BytesIO(read_regular(path, LARGEST_KEPT_BYTES))) as stored:
+            cycles, energy_pj = stored["cycles"], stored["energy_pj"]
+            clock_tree_pj, leakage_pj = map(float, stored["background"])
+            operators = tuple(map(str, stored["operators"]))
+            external, borrowed = stored["external"], stored["borrowed"]
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
+        return None
+    return Tally(cycles=cycles, energy_pj=energy_pj, clock_tree_pj=clock_tree_pj,
+                 leakage_pj=leakage_pj, operators=operators, external=external, borrowed=borrowed)
+
+
+def content_key(deployment: Deployment) -> str:
+    """Return a hash of everything a tally depends on."""
+    parts = (deployment.graph.sha256, repr(deployment.board), repr(deployment.runtime),
+             deployment.weights_named, deployment.arena_named, deployment.code, code_hash())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def code_hash() -> str:
+    """Return a hash of the source files that decide what is counted."""
+    root = Path(__file__).parents[2]
+    assert root == Path(str(hwmodels.__file__)).parents[1]
+    digest = hashlib.sha256()
+    for name in _SOURCES:
+        where = root / name
+        files = [where] if where.is_file() else sorted(
+            path for path in where.rglob("*") if path.suffix in (".py", ".yaml")
+            and "boards" not in path.parts)
+        for path in files:
+            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _count(deployment: Deployment) -> Tally:
+    prices = runtime_prices(deployment)
+    structure = find_structure(deployment, partial(lower_network, deployment), cold=False)
+    groups, sheet = structure.layers, structure.sheet
+    counted = iter(count_once(sheet, read_timing(deployment.board, sheet.places)))
+    cycles = np.zeros((len(groups), len(TIME_PRICES)))
+    energy = np.zeros((len(groups), len(TIME_PRICES), 3))
+    external, outside = np.zeros(len(groups)), list_external(deployment.board)
+    call = TIME_PRICES.index("call")
+    slot = prices.price("kernel_dispatch", "")
+    for layer, group in enumerate(groups):
+        for kernel in group:
+            counts = next(counted)
+            _add(counts, kernel.family, prices, deployment.runtime.efficiency,
+                 cycles[layer], energy[layer])
+            external[layer] += sum(line.exposed * prices.price(line.event, line.place).cycles
+                                   for line in counts.lines if line.place in outside)
+        calls = max(len(group), int(deployment.runtime.dispatches_aliases))
+        cycles[layer, call] += calls * slot.cycles
+        energy[layer, call, 0] += calls * _known(slot.pj)
+    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+    return Tally(cycles=cycles, energy_pj=energy, external=external,
+                 operators=name_operators(deployment),
+                 borrowed=np.array([
+                     deployment.runtime.structure == "assumed" or is_assumed(layer)
+                     or any(kernel.assumed for kernel in group)
+                     for layer, group in zip(deployment.executed.layers, groups, strict=True)]),
+                 clock_tree_pj=_known(prices.price("clock_tree", "").pj),
+                 leakage_pj=_known(prices.price("leakage", "").pj) * 1e9 / hertz)
+
+
+def list_external(board: Board) -> frozenset[str]:
+    """Return the memories of a board that are outside the chip."""
+    return frozenset(memory.name for memory in board.memories
+                     if memory.role in ("external_ram", "external_flash"))
+
+
+def _add(counts: Counts, family: str, prices: Prices, efficiency: Mapping[str, float],
+         cycles: np.ndarray, energy: np.ndarray) -> None:
+    """Add a kernel's events: the core's under its family or copying, the rest under memory."""
+    memory = TIME_PRICES.index("memory")
+    for line in counts.lines:
+        cost = prices.price(line.event, line.place)
+        on_core = line.event in CORE_EVENTS
+        charged = family_of(family, line.place)
+        column, scale = ((TIME_PRICES.index(price_of_family(charged)),
+                          efficiency.get(charged, 1.0)) if on_core else (memory, 1.0))
+        term = ENERGY_PRICES.index(
+            "memory" if not on_core else "stall" if line.event in STALL_EVENTS else "activity")
+        cycles[column] += line.exposed * cost.cycles * scale
+        energy[column, term] += line.occurred * _known(cost.pj) * scale
+
+
+def _known(pj: float | None) -> float:
+    return float("nan") if pj is None else pj
