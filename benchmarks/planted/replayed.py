@@ -31,7 +31,7 @@ from twin.image.compile.verification import random_input
 from twin.learning.overlays import stated_sds
 from twin.learning.own import OWN_NOISE
 from twin.network.graph import Graph
-from twin.pricing.tally import TIME_PRICES, price_of_family
+from twin.pricing.factors import TIME_PRICES, price_of_family
 
 CORE = "cortex-m4"
 MISS_CYCLES, WRITE_BACK_CYCLES, CALL_CYCLES = 20.0, 10.0, 300.0

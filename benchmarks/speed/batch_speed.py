@@ -28,10 +28,10 @@ from twin.pricing.batch import Batch  # noqa: E402
 from twin.pricing.batched import set_factors  # noqa: E402
 from twin.pricing.calibrated import predict_calibrated  # noqa: E402
 from twin.pricing.calibration import choose_calibration  # noqa: E402
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES  # noqa: E402
 from twin.pricing.prediction import Prediction  # noqa: E402
 from twin.pricing.repricing import apply_factors  # noqa: E402
 from twin.pricing.structure import forget_structures  # noqa: E402
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES  # noqa: E402
 
 ROWS, COMPARED = 100_000, 12
 NETWORK, BOARD, RUNTIME = "vww", "nucleo_h7a3zi_q", "x-cube-ai@8"

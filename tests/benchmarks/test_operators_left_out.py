@@ -15,7 +15,8 @@ from benchmarks.accuracy.operators import (
 from calibration.datasets import published_rows
 from calibration.fitting.cell import Cell
 from twin.learning.observations import Observation
-from twin.pricing.tally import TIME_PRICES, Tally
+from twin.learning.tally import Tally
+from twin.pricing.factors import TIME_PRICES
 
 CONV, POOL = TIME_PRICES.index("conv"), TIME_PRICES.index("pool")
 

@@ -15,8 +15,8 @@ from hwmodels.board.file import list_boards
 from twin.errors import PlacementError, RuntimeRefusedError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.repricing import apply_factors
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "another-accelerator"
 NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")

@@ -14,7 +14,8 @@ from calibration.fitting.prior import Spread, known_prior, pool_prior
 from calibration.fitting.spread import fit_pooled, learn_noise
 from twin.deployment.deployment import deploy
 from twin.learning.overlays import stated_sds
-from twin.pricing.tally import TIME_PRICES, make_tally
+from twin.learning.tally import make_tally
+from twin.pricing.factors import TIME_PRICES
 
 BOARDS = 40
 TOLD = 0.5

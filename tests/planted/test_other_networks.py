@@ -18,10 +18,10 @@ from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
 from twin.learning.observations import Observation
 from twin.learning.own import learn_own
+from twin.learning.tally import Tally, make_tally
 from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.factors import waits_on_memory
 from twin.pricing.prediction import predict
-from twin.pricing.repricing import waits_on_memory
-from twin.pricing.tally import Tally, make_tally
 
 BOARD, RUNTIME, HERTZ = "nucleo_l4r5zi", "tflm-cmsis-nn@2026", 120e6
 OTHERS = ("ic", "vww", "ad")

@@ -26,7 +26,7 @@ from twin.attribution.diagnosis.error_model import OTHER_PRICE_SD, PRICE_SD, Err
 from twin.attribution.diagnosis.likelihood import kernel_errors
 from twin.attribution.difference import Account, Row
 from twin.pricing.calibration import Calibration
-from twin.pricing.tally import OWN_FAMILIES
+from twin.pricing.factors import OWN_FAMILIES
 
 KERNELS = "none of these prices"
 """What is left: kernels that do other work, or something no cause counts."""

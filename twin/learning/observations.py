@@ -25,9 +25,10 @@ from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
 from twin.learning.lower_bound import find_impossible
 from twin.learning.published import build_published, deploy_row
+from twin.learning.tally import Tally, make_tally
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.stated import describe_open, settle_runtime, without_tools
 

@@ -40,7 +40,7 @@ from twin.learning.overlays import (
     tell_operators,
 )
 from twin.pricing.calibration import Calibration, shipped_calibration, stranger_prices
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 
 OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
 """Before the rows of one's own board; a hundred cycles of entering and leaving a layer, uncounted,

@@ -26,18 +26,20 @@ from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty
 from twin.pricing.distance import between_sd, far_sd, find_extrapolation
-from twin.pricing.prediction import Prediction
-from twin.pricing.rates import CORE_EVENTS, family_of
-from twin.pricing.replacement import ReplacementRange
-from twin.pricing.repricing import power_of, waits_on_memory
-from twin.pricing.tally import (
+from twin.pricing.factors import (
+    CORE_EVENTS,
     ENERGY_PRICES,
     EXTERNAL,
     TIME_PRICES,
+    family_of,
     list_external,
     name_operators,
+    power_of,
     price_of_family,
+    waits_on_memory,
 )
+from twin.pricing.prediction import Prediction
+from twin.pricing.replacement import ReplacementRange
 
 NOTABLE_SHARE = 0.1
 """A price that could not be told is worth naming from this share of the time on."""

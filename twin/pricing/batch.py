@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError, did_you_mean
 from twin.errors import UsageError
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.prediction import Prediction
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 Floats = NDArray[np.float64]
 

@@ -39,12 +39,12 @@ from twin.pricing.calibration import (
     choose_powers,
 )
 from twin.pricing.configurations import Group, gather_rows, list_groups
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.itemised import itemise
 from twin.pricing.prediction import TEMPERATURES
 from twin.pricing.repricing import apply_factors
 from twin.pricing.rows import doubt, fill_rows
 from twin.pricing.spans import Span, list_spans
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 ERRORS = ("raise", "keep")
 """What becomes of a configuration that cannot be: the first is raised, or all are kept as rows."""

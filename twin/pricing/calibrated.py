@@ -21,10 +21,10 @@ from twin.pricing.calibration import (
     choose_powers,
 )
 from twin.pricing.distance import note_missing
+from twin.pricing.factors import ENERGY_PRICES
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.replacement import replacement_range
 from twin.pricing.repricing import apply_calibration, apply_factors
-from twin.pricing.tally import ENERGY_PRICES
 
 
 def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",

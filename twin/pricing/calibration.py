@@ -11,10 +11,7 @@ from calibration.fitting.overlay import Entry, Overlay, find_entry, read_overlay
 from hwmodels.board.facts import Board
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.pricing.tally import (
-    ENERGY_PRICES,
-    TIME_PRICES,
-)
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.runtimes.choice import computes_float
 
 AUTO, NONE = "auto", "none"

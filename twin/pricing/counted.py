@@ -30,7 +30,7 @@ from calibration.fitting.student import student_quantile
 from hwmodels.board.facts import Core
 from hwmodels.isa import load_isa
 from twin.deployment.placement import layer_dtype
-from twin.pricing.tally import OWN_FAMILIES, TIME_PRICES
+from twin.pricing.factors import OWN_FAMILIES, TIME_PRICES
 from twin.runtimes.library import find_operators
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from twin.network.rewrites.width import DIVISOR, Block, list_blocks
 from twin.pricing.batch import LEARNT
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibration import AUTO, choose_calibration, choose_powers
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.itemised import POWERS, Itemised, itemise
 from twin.pricing.replacement import is_itemised
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 NUDGE = 1e-3
 """By which a price is moved to both sides where a bill is more than counts times prices."""

@@ -29,8 +29,8 @@ from twin.pricing.assurance import bound_energies
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty
 from twin.pricing.counted import core_band
+from twin.pricing.factors import waits_on_memory
 from twin.pricing.prediction import Prediction
-from twin.pricing.repricing import waits_on_memory
 
 POWER_SD = 0.3
 """Of the logarithm of stated powers, as overlays take them before any data; assumed."""

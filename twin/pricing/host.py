@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import lru_cache
 
 from hwmodels.board.facts import Board
-from hwmodels.counts import (
-    COPYING,
-    CountLine,
-    Counts,
-    Price,
-    Prices,
-    make_bill,
-    merge_bills,
-    merge_counts,
-)
+from hwmodels.counts import Bill, Counts, Price, Prices, make_bill, merge_bills, merge_counts
 from hwmodels.file_cache import Same
-from hwmodels.paths.exposure import count_once
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
-from twin.pricing.rates import CORE_EVENTS
+from twin.pricing.lines import bill_layers, count_layers, price_lines
 from twin.pricing.structure import Call, Groups, find_structure
 from twin.runtimes import Runtime
-from twin.runtimes.runtime import COPY
 
 
 def runtime_prices(deployment: Deployment) -> Prices:
@@ -76,52 +64,28 @@ def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, col
         One per layer: its kernels and the calls of the runtime.
     """
     structure, board = find_structure(deployment, groups, cold=cold, part=part), deployment.board
-    sheet = structure.sheet
-    counts = iter(count_once(sheet, read_timing(board, sheet.places)))
-    traffic = iter(structure.traffic)
-    scaled = {family: _scale_work(prices, deployment.runtime, family) for family in {
-        kernel.family for group in structure.layers for kernel in group}}
-    costs = tuple(_price_layer(deployment.runtime, group, [next(counts) for _ in group],
-                               [next(traffic) for _ in group], prices, scaled)
-                  for group in structure.layers)
-    if deployment.transfers is None:
-        return costs
-    from twin.deployment.transfers import count_transfers
+    runtime, transfers = deployment.runtime, deployment.transfers
+    priced = price_lines(structure, runtime, prices, read_timing(board, structure.sheet.places))
+    counts, traffic = count_layers(structure, priced), iter(structure.traffic)
+    bills = [Bill(lines) for lines in bill_layers(counts, priced, prices)]
+    if transfers is not None:
+        from twin.deployment.transfers import count_transfers
 
-    clock = board.core.clock
-    added = count_transfers(deployment.transfers, [cost.bill.cycles(clock) for cost in costs])
-    return tuple(replace(cost, bill=merge_bills([cost.bill, make_bill(more, prices)]),
-                         counts=merge_counts([cost.counts, more]))
-                 for cost, more in zip(costs, added, strict=True))
+        clock = board.core.clock
+        added = count_transfers(transfers, [bill.cycles(clock) for bill in bills])
+        counts = tuple(merge_counts(both) for both in zip(counts, added, strict=True))
+        bills = [merge_bills([bill, make_bill(more, prices)])
+                 for bill, more in zip(bills, added, strict=True)]
+    return tuple(_cost_layer(kernels, bill, own, [next(traffic) for _ in kernels])
+                 for kernels, bill, own in zip(structure.layers, bills, counts, strict=True))
 
 
-def _price_layer(runtime: Runtime, kernels: Sequence[Call], counts: Sequence[Counts],
-                 traffic: Sequence[KernelTraffic], prices: Prices,
-                 scaled: Mapping[str, Prices]) -> LayerCost:
-    bills = [make_bill(own, scaled[kernel.family])
-             for kernel, own in zip(kernels, counts, strict=True)]
-    calls = _count_calls(max(sum(kernel.calls for kernel in kernels),
-                             int(runtime.dispatches_aliases)))
+def _cost_layer(kernels: Sequence[Call], bill: Bill, counts: Counts,
+                traffic: Sequence[KernelTraffic]) -> LayerCost:
     return LayerCost(
-        bill=merge_bills([*bills, make_bill(calls, prices)]),
-        counts=merge_counts([*counts, calls]),
-        kernels=tuple(kernel.name for kernel in kernels),
+        bill=bill, counts=counts, kernels=tuple(kernel.name for kernel in kernels),
         families=tuple(kernel.family for kernel in kernels),
         instructions=sum(one.instructions for one in traffic),
         accesses=sum(one.accesses for one in traffic),
         misses=sum(one.misses for one in traffic),
         assumed=any(kernel.assumed for kernel in kernels))
-
-
-def _scale_work(prices: Prices, runtime: Runtime, family: str) -> Prices:
-    """Return prices with the efficiencies of a kernel's family, and of copying, on core events."""
-    copying = Prices({(event, COPYING): prices.price(event, COPYING) for event in CORE_EVENTS})
-    work = prices.scaled(CORE_EVENTS, runtime.efficiency.get(family, 1.0))
-    return Prices({**work.table, **copying.scaled(
-        CORE_EVENTS, runtime.efficiency.get(COPY, 1.0)).table})
-
-
-def _count_calls(calls: int) -> Counts:
-    if not calls:
-        return Counts()
-    return Counts((CountLine(event="kernel_dispatch", occurred=calls, exposed=calls),))

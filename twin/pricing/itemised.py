@@ -11,29 +11,29 @@ far as layers do not hide it, which depends on the factors: it is held as copies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 
 import numpy as np
 
-from hwmodels.counts import CAUSES, EVENTS, ISSUE_EVENTS, Prices
-from hwmodels.paths.exposure import expose_once
-from hwmodels.paths.timing import Floats, Places, read_timing
+from hwmodels.counts import CAUSES, EVENTS, Prices
+from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.deployment.transfers import Transfers
-from twin.pricing.host import runtime_prices
-from twin.pricing.rates import count_calls, list_lines, rate_lines
-from twin.pricing.replacement import list_open, list_rivals
-from twin.pricing.structure import Groups, Structure, find_structure
-from twin.pricing.tally import (
+from twin.pricing.factors import (
     ENERGY_PRICES,
-    STALL_EVENTS,
     TIME_PRICES,
     list_external,
+    power_of,
     price_of_family,
+    time_price,
 )
+from twin.pricing.host import runtime_prices
+from twin.pricing.lines import Lines, price_lines
+from twin.pricing.replacement import price_rivals
+from twin.pricing.structure import Groups, Structure, find_structure
 
 POWERS = 3
 """Energy prices of work: activity, stall, memory; the others are of being powered."""
@@ -41,7 +41,6 @@ POWERS = 3
 STRUCTURES_KEPT = 256
 """Whose lines' columns are kept, beside the structures in memory."""
 
-_CALL, _MEMORY = TIME_PRICES.index("call"), TIME_PRICES.index("memory")
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
 
 
@@ -129,39 +128,30 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
     """
     ends = [runtime_prices(one) for one in (deployment, top) if one is not None]
     prices, lower = ends[0], cache(partial(lower_network, deployment))
-    structure = find_structure(deployment, lower, cold=cold)
-    layers, causes, columns = len(structure.layers), len(CAUSES), _columns(structure)
-    read = cache(partial(read_timing, deployment.board))
-    occurred, exposed = expose_once(structure.sheet, read(structure.sheet.places))
-    by_layer, price, work = list_lines(structure).layers, columns.price, columns.work
-    cycles = exposed * rate_lines(structure, prices, deployment.runtime.efficiency)[0]
-    calls = np.array(count_calls(structure, deployment.runtime), dtype=np.float64)
+    runtime, structure = deployment.runtime, find_structure(deployment, lower, cold=cold)
+    timing = read_timing(deployment.board, structure.sheet.places)
+    priced = [price_lines(structure, runtime, own, timing) for own in ends]
+    lines, cycles = priced[0].lines, priced[0].cycles
+    columns = _columns(lines)
+    layers, causes = len(structure.layers), len(CAUSES)
     energy_pj = np.zeros((layers, len(TIME_PRICES), len(ends) * POWERS))
     cause_cycles = np.zeros((len(TIME_PRICES), causes))
     cause_pj = np.zeros((len(TIME_PRICES), len(ends) * POWERS, causes))
-    np.add.at(cause_cycles, (price, columns.cause), cycles)
-    for end, own in enumerate(ends):
-        pj_rate = rate_lines(structure, own, deployment.runtime.efficiency)[1]
-        energy = np.where(occurred != 0, occurred * pj_rate, 0.0)
-        power, call_pj = end * POWERS + columns.power, np.where(
-            calls != 0, calls * _pj(own, "kernel_dispatch"), 0.0)
-        np.add.at(energy_pj, (by_layer, price, power), energy)
-        np.add.at(cause_pj, (price, power, columns.cause), energy)
-        energy_pj[:, _CALL, end * POWERS] += call_pj
-        cause_pj[_CALL, end * POWERS, _CAUSE["kernel_dispatch"]] += call_pj.sum()
+    np.add.at(cause_cycles, (columns.price, columns.cause), cycles)
+    for end, own in enumerate(priced):
+        energy, power = own.energy_pj, end * POWERS + columns.power
+        np.add.at(energy_pj, (lines.layers, columns.price, power), energy)
+        np.add.at(cause_pj, (columns.price, power, columns.cause), energy)
     parts = np.zeros((2, layers, len(TIME_PRICES)))
-    np.add.at(parts, (np.where(work, 0, 1), by_layer, price), cycles)
-    call_cycles = calls * prices.price("kernel_dispatch", "").cycles
-    parts[1, :, _CALL] += call_cycles
-    cause_cycles[_CALL, _CAUSE["kernel_dispatch"]] += call_cycles.sum()
+    np.add.at(parts, (np.where(columns.work, 0, 1), lines.layers, columns.price), cycles)
     external, outside = np.zeros(layers), columns.outside(deployment)
-    np.add.at(external, by_layer[outside], cycles[outside])
+    np.add.at(external, lines.layers[outside], cycles[outside])
     return Itemised(
         work=parts[0], rest=parts[1], evenly=_share_evenly(structure), external=external,
         energy_pj=energy_pj, cause_cycles=cause_cycles, cause_pj=cause_pj,
         clock_tree_pj=np.array([_pj(one, "clock_tree") for one in ends]),
         leakage_pj=np.array([_pj(one, "leakage") for one in ends]),
-        rivals=_itemise_rivals(deployment, prices, lower, read) if unsure else np.ones(
+        rivals=_itemise_rivals(deployment, prices, lower) if unsure else np.ones(
             (1, layers, len(TIME_PRICES))),
         brought=_itemise_transfers(deployment, ends))
 
@@ -187,28 +177,25 @@ class _Columns:
     power: np.ndarray
     cause: np.ndarray
     work: np.ndarray
+    number: np.ndarray
     places: Sequence[str]
 
     def outside(self, deployment: Deployment) -> np.ndarray:
         """Return which lines are of memories outside the chip."""
         names = list_external(deployment.board)
-        return np.array([place in names for place in self.places], dtype=bool)
+        return np.isin(self.number, [key for key, place in enumerate(self.places)
+                                     if place in names])
 
 
 @lru_cache(maxsize=STRUCTURES_KEPT)
-def _columns(structure: Structure) -> _Columns:
-    lines = list_lines(structure)
-    price = [TIME_PRICES.index(price_of_family(family)) if family else
-             _CALL if event == "kernel_dispatch" else _MEMORY for event, _, family in lines.keys]
-    power = [1 if event in STALL_EVENTS else
-             0 if event in ISSUE_EVENTS or event == "kernel_dispatch" else 2
-             for event, _, _ in lines.keys]
-    cause = [_CAUSE[event] for event, _, _ in lines.keys]
-    work = [bool(family) and place == "" for _, place, family in lines.keys]
-    return _Columns(
-        price=np.array(price, int)[lines.number], power=np.array(power, int)[lines.number],
-        cause=np.array(cause, int)[lines.number], work=np.array(work, bool)[lines.number],
-        places=[place for _, _, place, _ in structure.sheet.lines])
+def _columns(lines: Lines) -> _Columns:
+    price, power, cause = (np.array(found, int)[lines.number] for found in (
+        [time_price(event, family) for event, _, family in lines.keys],
+        [ENERGY_PRICES.index(power_of(event)) for event, _, _ in lines.keys],
+        [_CAUSE[event] for event, _, _ in lines.keys]))
+    work = np.array([bool(family) and place == "" for _, place, family in lines.keys], bool)
+    return _Columns(price=price, power=power, cause=cause, work=work[lines.number],
+                    number=lines.number, places=[place for _, place, _ in lines.keys])
 
 
 @lru_cache(maxsize=STRUCTURES_KEPT)
@@ -220,20 +207,14 @@ def _share_evenly(structure: Structure) -> Floats:
     return shares
 
 
-def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups,
-                    read: Callable[[Places], Floats]) -> Floats:
+def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups) -> Floats:
     """Cycles by layer and price under every policy; prices and timing are the same."""
-    open_caches = list_open(deployment.board)
-    rivals = [one for _, one in list_rivals(deployment, open_caches)] if open_caches else []
-    rows = np.zeros((max(1, len(rivals)), len(deployment.graph.layers), len(TIME_PRICES)))
-    for row, rival in zip(rows, rivals, strict=False):
-        structure = find_structure(rival, lower, cold=False)
-        rates, _ = rate_lines(structure, prices, deployment.runtime.efficiency)
-        np.add.at(row, (list_lines(structure).layers, _columns(structure).price),
-                  expose_once(structure.sheet, read(structure.sheet.places))[1] * rates)
-        row[:, _CALL] += np.array(count_calls(structure, deployment.runtime)) * prices.price(
-            "kernel_dispatch", "").cycles
-    return rows if rivals else np.ones_like(rows)
+    found = price_rivals(deployment, prices, lower)
+    rows = np.zeros((max(1, len(found)), len(deployment.graph.layers), len(TIME_PRICES)))
+    for row, (_, priced) in zip(rows, found, strict=False):
+        lines = priced.lines
+        np.add.at(row, (lines.layers, _columns(lines).price), priced.cycles)
+    return rows if found else np.ones_like(rows)
 
 
 def _pj(prices: Prices, event: str, place: str = "") -> float:

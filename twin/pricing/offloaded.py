@@ -24,7 +24,6 @@ from hwmodels.board.file import spread_clocks, spread_supply
 from hwmodels.counts import CAUSES, EVENTS, EXACT, Prices
 from hwmodels.npu import Epoch, Npu
 from hwmodels.npu.run import count_many
-from hwmodels.paths.exposure import expose
 from hwmodels.paths.timing import Floats, read_timing, stack_columns
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
@@ -39,11 +38,15 @@ from twin.pricing.accelerator.offload import (
     list_moved,
     pick_layers,
 )
+from twin.pricing.factors import (
+    ENERGY_PRICES,
+    power_of,
+    time_price,
+    waits_on_memory,
+)
 from twin.pricing.host import runtime_prices
-from twin.pricing.rates import CORE_EVENTS, count_calls, list_lines, rate_lines
-from twin.pricing.repricing import power_of, waits_on_memory
+from twin.pricing.lines import price_lines, spend
 from twin.pricing.structure import Structure, find_structure
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES, price_of_family
 from twin.runtimes.offload import Offload
 
 Ints = np.ndarray
@@ -52,10 +55,7 @@ POWERED_PRICES = tuple((ENERGY_PRICES.index(power_of(event)), waits_on_memory(ev
                        for event in POWERED)
 """Energy price of what is paid while time passes, and whether the time price of memories is."""
 
-_ON_CORE, _CALL, _MEMORY = (
-    frozenset(CORE_EVENTS), TIME_PRICES.index("call"), TIME_PRICES.index("memory"))
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
-_DISPATCH = "kernel_dispatch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -207,7 +207,7 @@ class Offloaded:
                         epoch=whose[line], layer=layer)
                   for line, layer in zip(at.tolist(), layers, strict=True)]
         cycles, pj = _rate(lines, prices)
-        return occurred * np.where(shown[at], cycles, 0.0), _spend(occurred, pj)
+        return occurred * np.where(shown[at], cycles, 0.0), spend(occurred, pj)
 
     def _share(self, whose: Sequence[int]) -> tuple[Ints, Floats, np.ndarray, list[int]]:
         """Line, share, whether it takes what rounding leaves, and layer, of each part of lines."""
@@ -226,23 +226,15 @@ class Offloaded:
     def _price_host(self, lines: list[_Line], board: Board,
                     prices: Prices) -> Iterator[tuple[Floats, Floats]]:
         """Price the host's kernels, and calling them."""
-        runtime = self.deployment.runtime
         for structure, layers, epochs in self.groups:
-            listed = list_lines(structure)
-            occurred, exposed = expose(structure.sheet, np.atleast_2d(
+            priced = price_lines(structure, self.deployment.runtime, prices, np.atleast_2d(
                 read_timing(board, structure.sheet.places)))
-            rates = rate_lines(structure, prices, runtime.efficiency)
+            listed = priced.lines
             for number, layer in zip(listed.number.tolist(), listed.layers.tolist(), strict=True):
                 event, place, family = listed.keys[number]
                 lines.append(_Line(event=event, place=place, family=family,
                                    epoch=int(epochs[layer]), layer=int(layers[layer])))
-            yield exposed * rates[0], _spend(occurred, rates[1])
-            calls = np.array(count_calls(structure, runtime), np.float64)
-            added = [_Line(event=_DISPATCH, place="", family="", epoch=epoch, layer=layer)
-                     for epoch, layer in zip(epochs.tolist(), layers.tolist(), strict=True)]
-            cycles, pj = _rate(added, prices)
-            lines += added
-            yield calls * cycles, _spend(calls, pj)
+            yield priced.cycles, priced.energy_pj
 
     def _describe(self, lines: Sequence[_Line], clocks: Sequence[int],
                   named: Sequence[str]) -> Traits:
@@ -256,7 +248,7 @@ class Offloaded:
         return Traits(
             layer=_ints(line.layer for line in lines), epoch=_ints(line.epoch for line in lines),
             clock=_ints(clocks), cause=_ints(_CAUSE[line.event] for line in lines),
-            part=_ints(part), price=_ints(_price(line) for line in lines),
+            part=_ints(part), price=_ints(time_price(line.event, line.family) for line in lines),
             power=_ints(ENERGY_PRICES.index(power_of(line.event)) for line in lines),
             unsure=np.array([unsure[line.event, line.place] for line in lines]))
 
@@ -267,13 +259,6 @@ class Offloaded:
 def _epoch_of(step: Step) -> Epoch:
     assert step.epoch is not None, "all steps but aliases are epochs"
     return step.epoch
-
-
-def _price(line: _Line) -> int:
-    """Return the price of time a line is charged under."""
-    if line.event in _ON_CORE:
-        return TIME_PRICES.index(price_of_family(line.family))
-    return _MEMORY if waits_on_memory(line.event) else _CALL
 
 
 def _rate(lines: Sequence[_Line], prices: Prices) -> tuple[Floats, Floats]:
@@ -295,12 +280,6 @@ def _divide(amounts: Floats, at: Ints, share: Floats, heir: np.ndarray) -> Float
     given = np.add.reduceat(parts, np.flatnonzero(np.diff(at, prepend=-1)), axis=1)
     divided: Floats = np.where(heir, whole - given[:, at], parts)
     return divided
-
-
-def _spend(occurred: Floats, pj: Floats) -> Floats:
-    """Energy of what occurred; of what did not none, known or not."""
-    spent: Floats = occurred * pj
-    return np.where(occurred != 0, spent, 0.0) if np.isnan(pj).any() else spent
 
 
 def _known(pj: float | None) -> float:

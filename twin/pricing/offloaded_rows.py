@@ -13,8 +13,8 @@ from twin.pricing.accelerator.certainty import PARTS
 from twin.pricing.accelerator.columns import POWERED
 from twin.pricing.accelerator.energy import DEVIATIONS
 from twin.pricing.batch import Batch, LayerArrays
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.offloaded import POWERED_PRICES, Ints, Lines, Offloaded
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 BOARDS, ROWS = 1024, 2048
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""

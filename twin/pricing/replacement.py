@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -9,14 +10,15 @@ from functools import cache, partial
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.policies import POLICIES
+from hwmodels.counts import Prices
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.ways import data_caches
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.pricing.host import runtime_prices
+from twin.pricing.lines import PricedLines, price_lines
 from twin.pricing.prediction import predict
-from twin.pricing.rates import time_us
-from twin.pricing.structure import find_structure
+from twin.pricing.structure import Groups, find_structure
 
 CANDIDATES = tuple(name for name, policy in POLICIES.items() if policy.candidate)
 """Replacement policies an undocumented cache may have."""
@@ -71,11 +73,15 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
         stated = "/".join(dict.fromkeys(
             cache.replacement for cache in data_caches(deployment.board)))
         return ReplacementRange(caches=(), time_us=(
-            (stated or "none", _time_all((deployment,))[0]),))
-    rivals = list_rivals(deployment, caches)
-    return ReplacementRange(caches=tuple(cache.name for cache in caches), time_us=tuple(
-        zip([policy for policy, _ in rivals], _time_all([one for _, one in rivals]),
-            strict=True)))
+            (stated or "none", predict(deployment).time_us),))
+    core = deployment.board.clock(deployment.board.core.clock)
+    times_us = [(policy, math.fsum(priced.cycles) / core.frequency_hz * 1e6)
+                for policy, priced in price_rivals(
+                    deployment, runtime_prices(deployment),
+                    cache(partial(lower_network, deployment)))] if is_itemised(deployment) else [
+        (policy, predict(one).time_us) for policy, one in list_rivals(deployment, caches)]
+    return ReplacementRange(caches=tuple(cache.name for cache in caches),
+                            time_us=tuple(times_us))
 
 
 def list_open(board: Board) -> tuple[Cache, ...]:
@@ -98,16 +104,26 @@ def list_rivals(deployment: Deployment, caches: Sequence[Cache],
         and all(POLICIES[policy].takes(cache.ways) for cache in caches)))
 
 
-def _time_all(rivals: Sequence[Deployment]) -> list[float]:
-    """Time deployments that differ in policies alone; their prices are those of the first."""
-    if not is_itemised(rivals[0]):
-        return [predict(one).time_us for one in rivals]
-    first, board = rivals[0], rivals[0].board
-    prices, read = runtime_prices(first), cache(partial(read_timing, board))
-    hertz, lower = board.clock(board.core.clock).frequency_hz, cache(partial(lower_network, first))
-    structures = [find_structure(one, lower, cold=False) for one in rivals]
-    return [time_us(one, read(one.sheet.places), prices, first.runtime, hertz)
-            for one in structures]
+def price_rivals(deployment: Deployment, prices: Prices,
+                 lower: Groups) -> list[tuple[str, PricedLines]]:
+    """Return the lines of a warm inference under each policy open caches may have, if any is open.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        All of it on the core; the assumed policy is the first.
+    prices : Prices
+        Of the board, the same under each.
+    lower : callable
+        Returns the kernels of each layer.
+    """
+    caches, board = list_open(deployment.board), deployment.board
+    found = []
+    for policy, rival in list_rivals(deployment, caches) if caches else ():
+        structure = find_structure(rival, lower, cold=False)
+        found.append((policy, price_lines(structure, deployment.runtime, prices,
+                                          read_timing(board, structure.sheet.places))))
+    return found
 
 
 def is_itemised(deployment: Deployment) -> bool:

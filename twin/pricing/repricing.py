@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from hwmodels.board.facts import Board, EventPrice
-from hwmodels.counts import ISSUE_EVENTS
 from hwmodels.file_cache import Same
 from hwmodels.prices import derive_prices
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration
-from twin.pricing.rates import CORE_EVENTS
-from twin.pricing.tally import (
+from twin.pricing.factors import (
     ENERGY_PRICES,
     FAMILIES_OF,
-    STALL_EVENTS,
     TIME_PRICES,
+    power_of,
+    waits_on_memory,
 )
 from twin.runtimes import Runtime
 
@@ -87,19 +86,3 @@ def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:
             event=event, place=place, cycles=price.cycles * scale, clock=price.clock,
             pj=None if price.pj is None else price.pj * scale * powers[power_of(event)]))
     return dataclasses.replace(board, prices=tuple(stated))
-
-
-@cache
-def waits_on_memory(event: str) -> bool:
-    """Whether an event is charged under the time price of memories."""
-    return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage")
-
-
-@cache
-def power_of(event: str) -> str:
-    """Return the energy price an event is charged under."""
-    if event in ("clock_tree", "leakage"):
-        return event
-    if event in STALL_EVENTS:
-        return "stall"
-    return "activity" if event in (*ISSUE_EVENTS, "kernel_dispatch") else "memory"

@@ -28,10 +28,10 @@ from twin.pricing.assurance import doubt_operators
 from twin.pricing.batch import Batch, LayerArrays
 from twin.pricing.calibration import Calibration
 from twin.pricing.distance import between_sd, far_sd
+from twin.pricing.factors import ENERGY_PRICES, EXTERNAL, TIME_PRICES
 from twin.pricing.itemised import POWERS, Itemised
 from twin.pricing.prediction import list_assumed
 from twin.pricing.structure import find_structure
-from twin.pricing.tally import ENERGY_PRICES, EXTERNAL, TIME_PRICES
 
 ROWS = 4096
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""

@@ -20,10 +20,10 @@ from twin.pricing.batch import Batch, empty_batch, fill_row
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
 from twin.pricing.configurations import are_own, sign_board
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.itemised import Itemised, itemise
 from twin.pricing.replacement import is_itemised
 from twin.pricing.rows import Doubt, doubt, fill_rows
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 MOST_TIMINGS = 128
 """Of one slide; the oldest goes."""

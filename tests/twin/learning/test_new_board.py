@@ -16,9 +16,9 @@ from twin.deployment.deployment import deploy
 from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.factors import TIME_PRICES
 from twin.pricing.prediction import predict
 from twin.pricing.repricing import apply_factors
-from twin.pricing.tally import TIME_PRICES
 
 FULL = ("--core", "cortex-m4", "--clock", "96MHz", "--flash", "1MiB", "--sram", "256KiB")
 

@@ -30,9 +30,9 @@ from twin.learning.portability.stated import state_memories
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.factors import TIME_PRICES
 from twin.pricing.prediction import predict
 from twin.pricing.repricing import apply_calibration
-from twin.pricing.tally import TIME_PRICES
 from twin.reports.documents import load_schema
 
 TFLM = "tflm-cmsis-nn@2023"

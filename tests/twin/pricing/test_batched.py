@@ -10,7 +10,7 @@ import twin
 from twin.errors import UsageError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.tally import TIME_PRICES
+from twin.pricing.factors import TIME_PRICES
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,15 @@ from twin.errors import UsageError
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
 from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import learn_own
+from twin.learning.tally import make_tally
 from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration, stranger_prices
 from twin.pricing.certainty import probability_faster
+from twin.pricing.factors import TIME_PRICES
 from twin.pricing.prediction import predict
 from twin.pricing.replacement import replacement_range
 from twin.pricing.repricing import apply_calibration
-from twin.pricing.tally import TIME_PRICES, make_tally
 from twin.runtimes import load_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"

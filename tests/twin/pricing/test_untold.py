@@ -12,10 +12,11 @@ from calibration.fitting.prices import Evidence
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from twin.deployment.deployment import deploy
+from twin.learning.tally import make_tally
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.tally import EXTERNAL, make_tally
+from twin.pricing.factors import EXTERNAL
 
 BOARD = "stm32h747i_disco"
 RUNTIMES = ("x-cube-ai@10.0.0", "x-cube-ai@9.0.0")

@@ -20,10 +20,10 @@ from twin.learning.portability.rows import expected_rows
 from twin.pricing.assurance import assure, price_cycles, widen, widen_interval
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty
+from twin.pricing.factors import TIME_PRICES
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.replacement import replacement_range
 from twin.pricing.repricing import apply_calibration
-from twin.pricing.tally import TIME_PRICES
 
 NETWORKS = ("ad", "kws", "ic", "vww")
 """Networks anyone can run under a library, as further candidates."""

@@ -36,10 +36,10 @@ from twin.pricing.assurance import assure, price_cycles, widen
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw
+from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.replacement import replacement_range
 from twin.pricing.repricing import apply_calibration
-from twin.pricing.tally import ENERGY_PRICES, TIME_PRICES
 
 SEEN_SHARE = 0.02
 """An operator family with less of the time than this may be one nobody measured."""

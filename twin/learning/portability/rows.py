@@ -14,9 +14,9 @@ from calibration.microbench.probe_rows import ProbeRow
 from hwmodels.board.facts import Board
 from twin.learning.portability.stated import state_memories, straight_cycles, waits_for_code
 from twin.pricing.assurance import price_cycles
+from twin.pricing.factors import TIME_PRICES
 from twin.pricing.prediction import Prediction
 from twin.pricing.roofs import peak_macs_per_cycle
-from twin.pricing.tally import TIME_PRICES
 
 COMPUTE = ("conv", "pointwise", "depthwise", "fully_connected")
 """Prices of work that is mostly multiply-accumulates."""

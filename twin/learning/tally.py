@@ -1,9 +1,4 @@
-"""What a deployment costs by price: the arrays calibration fits, which know no layer.
-
-Time is split by who does the work: one price per operator family of the kernel library for what
-the core executes, one for calling kernels, one for waiting on memories. Energy is split by what
-draws it: activity, stalls, memories, clock tree, leakage.
-"""
+"""What a deployment costs by price (`twin.pricing.factors`): the arrays calibration fits."""
 
 from __future__ import annotations
 
@@ -20,73 +15,23 @@ import numpy as np
 
 import hwmodels
 from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, left_untold
-from hwmodels.board.facts import Board
-from hwmodels.counts import Counts, Prices
 from hwmodels.files import read_regular, write_whole
-from hwmodels.isa import load_isa
-from hwmodels.paths.exposure import count_once
-from hwmodels.paths.timing import read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.deployment.placement import layer_dtype
 from twin.errors import UsageError
 from twin.network.operators import is_assumed
-from twin.pricing.host import runtime_prices
-from twin.pricing.rates import CORE_EVENTS, family_of
+from twin.pricing.factors import EXTERNAL, TIME_PRICES, name_operators
+from twin.pricing.itemised import itemise
 from twin.pricing.structure import find_structure
-from twin.runtimes.runtime import COPY, FAMILIES
-
-OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
-                "reduce", "quantize", COPY)
-"""Families with a price of their own; the rest share "other": too little time to tell apart."""
-
-TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory")
-"""Prices of time, each a factor on what the lowered kernels and the datasheet say."""
-
-ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
-"""Prices of energy, each a factor on what the datasheet's currents say."""
-
-EXTERNAL = "memory outside the chip"
-"""Waiting for it is told of like an operator: a row with much of one tells of the next."""
-
-STALL_EVENTS = ("pipeline_stall", "branch_refill")
-"""Core events in which nothing issues."""
 
 LARGEST_KEPT_BYTES = 1 << 20
 """Of a tally: a few arrays of tens of numbers."""
 
-_SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/host.py", "twin/pricing/structure.py",
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/factors.py", "twin/pricing/host.py",
+            "twin/pricing/itemised.py", "twin/pricing/lines.py", "twin/pricing/structure.py",
             "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
             "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
-            "twin/pricing/tally.py")
-
-
-def name_operators(deployment: Deployment) -> tuple[str, ...]:
-    """Return which operator each layer is to a kernel library: its name, type and instructions.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        Whose executed network is named.
-
-    Returns
-    -------
-    tuple of str
-        One per layer: "conv_2d int8 dsp"; other types and other instructions run other code.
-    """
-    graph = deployment.executed
-    code = load_isa(deployment.board.core.isa).extensions[0]
-    return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
-
-
-def price_of_family(family: str) -> str:
-    """Return the time price an operator family is charged under."""
-    return family if family in OWN_FAMILIES else "other"
-
-
-FAMILIES_OF = {price: tuple(family for family in FAMILIES if price_of_family(family) == price)
-               for price in (*OWN_FAMILIES, "other")}
-"""Operator families behind each price of executed work."""
+            "twin/learning/tally.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -252,57 +197,15 @@ def code_hash() -> str:
 
 
 def _count(deployment: Deployment) -> Tally:
-    prices = runtime_prices(deployment)
+    item, board = itemise(deployment, cold=False, unsure=False), deployment.board
     structure = find_structure(deployment, partial(lower_network, deployment), cold=False)
-    groups, sheet = structure.layers, structure.sheet
-    counted = iter(count_once(sheet, read_timing(deployment.board, sheet.places)))
-    cycles = np.zeros((len(groups), len(TIME_PRICES)))
-    energy = np.zeros((len(groups), len(TIME_PRICES), 3))
-    external, outside = np.zeros(len(groups)), list_external(deployment.board)
-    call = TIME_PRICES.index("call")
-    slot = prices.price("kernel_dispatch", "")
-    for layer, group in enumerate(groups):
-        for kernel in group:
-            counts = next(counted)
-            _add(counts, kernel.family, prices, deployment.runtime.efficiency,
-                 cycles[layer], energy[layer])
-            external[layer] += sum(line.exposed * prices.price(line.event, line.place).cycles
-                                   for line in counts.lines if line.place in outside)
-        calls = max(len(group), int(deployment.runtime.dispatches_aliases))
-        cycles[layer, call] += calls * slot.cycles
-        energy[layer, call, 0] += calls * _known(slot.pj)
-    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
-    return Tally(cycles=cycles, energy_pj=energy, external=external,
+    hertz = board.clock(board.core.clock).frequency_hz
+    return Tally(cycles=item.work + item.rest, energy_pj=item.energy_pj, external=item.external,
                  operators=name_operators(deployment),
                  borrowed=np.array([
                      deployment.runtime.structure == "assumed" or is_assumed(layer)
                      or any(kernel.assumed for kernel in group)
-                     for layer, group in zip(deployment.executed.layers, groups, strict=True)]),
-                 clock_tree_pj=_known(prices.price("clock_tree", "").pj),
-                 leakage_pj=_known(prices.price("leakage", "").pj) * 1e9 / hertz)
-
-
-def list_external(board: Board) -> frozenset[str]:
-    """Return the memories of a board that are outside the chip."""
-    return frozenset(memory.name for memory in board.memories
-                     if memory.role in ("external_ram", "external_flash"))
-
-
-def _add(counts: Counts, family: str, prices: Prices, efficiency: Mapping[str, float],
-         cycles: np.ndarray, energy: np.ndarray) -> None:
-    """Add a kernel's events: the core's under its family or copying, the rest under memory."""
-    memory = TIME_PRICES.index("memory")
-    for line in counts.lines:
-        cost = prices.price(line.event, line.place)
-        on_core = line.event in CORE_EVENTS
-        charged = family_of(family, line.place)
-        column, scale = ((TIME_PRICES.index(price_of_family(charged)),
-                          efficiency.get(charged, 1.0)) if on_core else (memory, 1.0))
-        term = ENERGY_PRICES.index(
-            "memory" if not on_core else "stall" if line.event in STALL_EVENTS else "activity")
-        cycles[column] += line.exposed * cost.cycles * scale
-        energy[column, term] += line.occurred * _known(cost.pj) * scale
-
-
-def _known(pj: float | None) -> float:
-    return float("nan") if pj is None else pj
+                     for layer, group in zip(deployment.executed.layers, structure.layers,
+                                             strict=True)]),
+                 clock_tree_pj=float(item.clock_tree_pj[0]),
+                 leakage_pj=float(item.leakage_pj[0]) * 1e9 / hertz)

@@ -1,0 +1,221 @@
+"""Lines of a structure times prices: events x prices, for one configuration or many at once.
+
+A line is one event at one place for one operand of one kernel, or the calls of a layer. With o how
+often it occurred, x what stretched the run, e the efficiency of the kernel's family and c and p the
+prices of time and energy,
+
+    cycles = x c e      energy = o p e
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.counts import BillLine, CountLine, Counts, Prices, order_of
+from hwmodels.paths.exposure import expose, expose_once
+from hwmodels.paths.timing import Floats, stack_columns
+from twin.pricing.factors import CORE_EVENTS, family_of
+from twin.pricing.structure import Structure
+from twin.runtimes import Runtime
+
+Ints = NDArray[np.int64]
+Event = tuple[int, str, str, str]
+"""Layer, event, place and operand of a line of a layer's bill."""
+
+KEPT = 256
+"""Structures whose lines are kept in order, and timings whose counts are."""
+
+_ON_CORE = frozenset(CORE_EVENTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lines:
+    """Lines of a structure as prices see them: the same at every timing.
+
+    Parameters
+    ----------
+    keys : tuple of (str, str, str)
+        Event, place and family each price is looked up by; "" for what no efficiency scales.
+    number, layers : ndarray of int, (lines,)
+        Key and layer of each line.
+    calls : ndarray of float, (layers,)
+        How often each layer calls a kernel: the last lines.
+    events : tuple of Event
+        Lines of bills: those of kernels of one layer are added up.
+    order, starts : ndarray of int, (lines,), (events,)
+        Lines as they are added up, and where the lines of each event begin in that order.
+    whole : tuple of bool
+        Events that occur in whole numbers.
+    """
+
+    keys: tuple[tuple[str, str, str], ...]
+    number: Ints
+    layers: Ints
+    calls: Floats
+    events: tuple[Event, ...]
+    order: Ints
+    starts: Ints
+    whole: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PricedLines:
+    """Lines times prices; of one configuration, or of many with a row for each.
+
+    Parameters
+    ----------
+    lines : Lines
+        Of the structure.
+    occurred, exposed : ndarray of float, (lines,) or (n, lines)
+        All of an event, and what stretched the run.
+    cycles : ndarray of float, (lines,) or (n, lines)
+        Of the core's clock.
+    pj : ndarray of float, (lines,) or (n, lines)
+        Price of one that occurred; NaN is not known.
+    """
+
+    lines: Lines
+    occurred: Floats
+    exposed: Floats
+    cycles: Floats
+    pj: Floats
+
+    @property
+    def energy_pj(self) -> Floats:
+        """Energy of each line; of what did not occur none, known or not."""
+        return spend(self.occurred, self.pj)
+
+
+def spend(occurred: Floats, pj: Floats) -> Floats:
+    """Return the energy of what occurred; of what did not none, known or not."""
+    spent: Floats = occurred * pj
+    return np.where(occurred != 0, spent, 0.0) if np.isnan(pj).any() else spent
+
+
+def price_lines(structure: Structure, runtime: Runtime, prices: Prices,
+                timing: Floats) -> PricedLines:
+    """Return the lines of a structure times prices.
+
+    Parameters
+    ----------
+    structure : Structure
+        Whose lines are priced.
+    runtime : Runtime
+        For its efficiencies, 1 where absent, and its calls.
+    prices : Prices
+        From `twin.pricing.host.runtime_prices`; of many boards each price may be an array.
+    timing : ndarray of float, (width,) or (n, width)
+        Of `hwmodels.paths.timing.read_timing`.
+    """
+    lines = list_lines(structure, runtime.dispatches_aliases)
+    occurred, exposed = (expose_once if timing.ndim == 1 else expose)(structure.sheet, timing)
+    calls = np.broadcast_to(lines.calls, (*occurred.shape[:-1], len(lines.calls)))
+    occurred, exposed = (np.concatenate([own, calls], axis=-1) for own in (occurred, exposed))
+    cycles, energies = [], []
+    for event, place, family in lines.keys:
+        price, factor = prices.price(event, place), runtime.efficiency.get(family, 1.0)
+        cycles.append(price.cycles * factor)
+        energies.append(np.nan if price.pj is None else price.pj * factor)
+    return PricedLines(lines=lines, occurred=occurred, exposed=exposed,
+                       cycles=exposed * stack_columns(cycles)[..., lines.number],
+                       pj=stack_columns(energies)[..., lines.number])
+
+
+@lru_cache(maxsize=KEPT)
+def list_lines(structure: Structure, calls_aliases: bool) -> Lines:
+    """Return the lines of a structure; a layer without kernels may be called, too."""
+    calls = tuple([max(sum(kernel.calls for kernel in layer), int(calls_aliases))
+                   for layer in structure.layers])
+    return _order_lines(structure.sheet.lines, structure.sheet.whole, tuple([
+        (layer, kernel.family) for layer, kernels in enumerate(structure.layers)
+        for kernel in kernels]), calls)
+
+
+@lru_cache(maxsize=KEPT // 4)
+def _order_lines(listed: tuple[Event, ...], whole: tuple[bool, ...],
+                 kernels: tuple[tuple[int, str], ...], calls: tuple[int, ...]) -> Lines:
+    """Return lines of kernels of layers and families: the same under most cache policies."""
+    numbers: dict[tuple[str, str, str], int] = {}
+    number, events = [], []
+    for kernel, event, place, operand in listed:
+        layer, family = kernels[kernel]
+        key = (event, place, family_of(family, place) if event in _ON_CORE else "")
+        number.append(numbers.setdefault(key, len(numbers)))
+        events.append((layer, event, place, operand))
+    for layer in range(len(calls)):
+        number.append(numbers.setdefault(("kernel_dispatch", "", ""), len(numbers)))
+        events.append((layer, "kernel_dispatch", "", ""))
+    order = sorted(range(len(events)), key=lambda line: (events[line][0],
+                                                         *order_of(*events[line][1:])))
+    starts = [at for at, line in enumerate(order)
+              if not at or events[line] != events[order[at - 1]]]
+    ended, all_whole = [*starts[1:], len(order)], (*whole, *(True for _ in calls))
+    return Lines(
+        keys=tuple(numbers), number=np.array(number, np.int64),
+        layers=np.array([event[0] for event in events], np.int64),
+        calls=np.array(calls, np.float64), events=tuple(events[order[at]] for at in starts),
+        order=np.array(order, np.int64), starts=np.array(starts, np.int64),
+        whole=tuple(all(all_whole[line] for line in order[begin:end])
+                    for begin, end in zip(starts, ended, strict=True)))
+
+
+def count_layers(structure: Structure, priced: PricedLines) -> tuple[Counts, ...]:
+    """Return the counts of each layer, of one configuration."""
+    return _count_layers(structure, priced.lines, priced.occurred.tobytes(),
+                         priced.exposed.tobytes())
+
+
+@lru_cache(maxsize=KEPT // 4)
+def _count_layers(structure: Structure, lines: Lines, occurred: bytes,
+                  exposed: bytes) -> tuple[Counts, ...]:
+    amounts, shown = (np.frombuffer(column, np.float64) for column in (occurred, exposed))
+    stands = np.append(structure.sheet.kept, np.zeros(len(lines.calls), np.bool_)) | (amounts != 0)
+    found: list[list[CountLine]] = [[] for _ in structure.layers]
+    for (layer, event, place, operand), one, own, whole, stand in zip(
+            lines.events, _add(lines, amounts), _add(lines, shown), lines.whole,
+            _add(lines, stands), strict=True):
+        if stand:
+            found[layer].append(CountLine(event=event, place=place, operand=operand,
+                                          occurred=int(one) if whole else one, exposed=own))
+    return tuple(Counts(tuple(own)) for own in found)
+
+
+def bill_layers(counts: tuple[Counts, ...], priced: PricedLines,
+                prices: Prices) -> list[tuple[BillLine, ...]]:
+    """Return the lines of each layer's bill, of one configuration.
+
+    Parameters
+    ----------
+    counts : tuple of Counts
+        From `count_layers`.
+    priced : PricedLines
+        Of the same lines.
+    prices : Prices
+        Of which clock each event is.
+    """
+    lines = priced.lines
+    costs = dict(zip(lines.events, zip(_add(lines, priced.cycles), _add(
+        lines, priced.occurred * priced.pj), strict=True), strict=True))
+    found = []
+    for layer, own in enumerate(counts):
+        made = []
+        for line in own.lines:
+            cycles, energy_pj = costs[layer, line.event, line.place, line.operand]
+            made.append(BillLine(
+                event=line.event, place=line.place, operand=line.operand,
+                clock=prices.price(line.event, line.place).clock, occurred=line.occurred,
+                exposed=line.exposed, cycles=cycles,
+                energy_pj=None if energy_pj != energy_pj else energy_pj))
+        found.append(tuple(made))
+    return found
+
+
+def _add(lines: Lines, values: np.ndarray) -> list[float]:
+    """Add up lines by event."""
+    if not len(lines.starts):
+        return []
+    return list(np.add.reduceat(values[lines.order], lines.starts).tolist())
