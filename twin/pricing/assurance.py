@@ -1,10 +1,21 @@
-"""How sure a prediction at learnt prices is: covariance of prices through shares of its bill."""
+"""How sure predictions at learnt prices are: covariance of prices through shares of bills.
+
+With s_k the share of price k in a total, C their covariance, w the shares of its layers and
+u = `left_untold` of their operators, the standard deviation of the logarithm is
+
+    sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
+
+with d = `far_sd`, of a network or a clock beyond those measured. It is never less than networks
+were found to lie apart, unless this one is among the rows: `between_sd`. A layer is a network of
+one, to which `LAYER_SD` is added under the root. Energy has the deviation of the time and that of
+the power besides. All of it is worked out for many configurations at once, a row each.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,33 +24,38 @@ from calibration.fitting.intervals import (
     BORROWED_SD,
     LAYER_SD,
     OPERATOR_SD,
+    TYPICAL,
     Band,
     Interval,
     bound,
     concentrate,
-    join_bands,
     left_untold,
 )
 from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
+from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty
 from twin.pricing.distance import between_sd, far_sd, find_extrapolation
 from twin.pricing.factors import (
-    CORE_EVENTS,
     ENERGY_PRICES,
     EXTERNAL,
     TIME_PRICES,
-    family_of,
-    list_external,
     name_operators,
     power_of,
-    price_of_family,
-    waits_on_memory,
+)
+from twin.pricing.itemised import (
+    Itemised,
+    Work,
+    count_rivals,
+    draw_layer,
+    draw_total,
+    itemise,
+    multiply,
+    split_layer,
 )
 from twin.pricing.prediction import Prediction
-from twin.pricing.replacement import ReplacementRange
 
 NOTABLE_SHARE = 0.1
 """A price that could not be told is worth naming from this share of the time on."""
@@ -51,15 +67,186 @@ LARGE_SHARE = 0.25
 """From this share on, a price that could not be told makes the prediction an extrapolation."""
 
 
-def widen(certainty: Certainty, policies: ReplacementRange) -> Certainty:
-    """Return wider intervals of the whole time: by what an unknown replacement policy may do."""
-    return dataclasses.replace(certainty, time_us=widen_interval(certainty.time_us, policies))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Doubt:
+    """What intervals of one deployment, and of others of its structure, come from.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        Learnt prices.
+    untold : ndarray of float, (layers,)
+        How far each layer's operator is left open by rows.
+    beyond : float
+        How far waiting outside the chip is.
+    layer_sd : float
+        Of a layer beside its operator.
+    least_time, least_power : float
+        The least a total is known to: `between_sd`.
+    """
+
+    calibration: Calibration
+    untold: Floats
+    beyond: float
+    layer_sd: float
+    least_time: float
+    least_power: float
 
 
-def widen_interval(interval: Interval, policies: ReplacementRange) -> Interval:
-    """Return an interval wider by what an unknown replacement policy may do."""
-    return dataclasses.replace(interval, low=interval.low * policies.low,
-                               high=interval.high * policies.high)
+def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> Doubt:
+    """Return what intervals of a deployment come from.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        At the calibration's prices or any others.
+    calibration : Calibration
+        Whose rows tell of operators; an operator whose instructions were counted needs none.
+    item : Itemised
+        Of the deployment, or of another of its structure.
+    """
+    told, closed = calibration.operators, deployment.runtime.structure == "assumed"
+    untold = np.array([
+        left_untold(told.get(name, 0.0), BORROWED_SD if closed or unknown else OPERATOR_SD)
+        for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
+    if calibration.counted:
+        from twin.pricing.counted import list_counted
+
+        untold[list_counted(deployment, item.assumed)] = 0.0
+    return Doubt(
+        calibration=calibration, untold=untold,
+        beyond=left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD),
+        layer_sd=LAYER_SD[deployment.runtime.structure],
+        least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
+        least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Deviations:
+    """Standard deviations of logarithms of times, and what they are made of.
+
+    Parameters
+    ----------
+    weights, untold : ndarray of float, (rows, layers)
+        Shares of the time, and what rows leave open of each layer.
+    away : ndarray of float, (rows,)
+        For how far a network or a clock lies beyond those measured.
+    spread : ndarray of float, (rows,)
+        How concentrated in few layers the time is: `concentrate`.
+    priced, missing : ndarray of float, (rows,)
+        Of the total: by prices, network and row; by what no row tells of.
+    total : ndarray of float, (rows,)
+        Of the total.
+    """
+
+    weights: Floats
+    untold: Floats
+    away: Floats
+    spread: Floats
+    priced: Floats
+    missing: Floats
+    total: Floats
+
+
+def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
+    """Return how sure total times are.
+
+    Parameters
+    ----------
+    item : Itemised
+        Costs at stated prices.
+    doubted : Doubt
+        What is not known.
+    work : Work
+        Rows of it.
+    """
+    calibration, totals = doubted.calibration, work.totals
+    weights = totals / totals.sum(axis=1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outside = work.waits if item.brought is not None and item.brought.outside else 0.0
+        waiting = np.where(totals != 0, (work.memory * item.external + outside) / totals, 0.0)
+    untold = (1 - waiting) * doubted.untold + waiting * doubted.beyond
+    away = far_sd(totals.sum(axis=1), work.hertz, calibration.entry.support,
+                  measured=calibration.entry.board is not None)
+    spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
+    priced = deviation(calibration.time, calibration.entry.time, work.shares, spread)
+    missing = (weights * untold).sum(axis=1) + away
+    return Deviations(weights=weights, untold=untold, away=away, spread=spread, priced=priced,
+                      missing=missing, total=np.maximum(priced + missing, doubted.least_time))
+
+
+def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations) -> Floats:
+    """Return how sure the times of layers are, shape (rows, layers): each is a network of one."""
+    calibration, totals = doubted.calibration, work.totals
+    alone = np.full(len(totals), concentrate(np.ones(1)))
+    sds = np.zeros_like(totals)
+    for layer, own in enumerate(totals.T):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            priced = deviation(calibration.time, calibration.entry.time,
+                               split_layer(item, work, layer) / own[:, None], alone)
+            sds[:, layer] = np.where(own != 0, np.hypot(
+                priced, doubted.layer_sd) + found.untold[:, layer] + found.away, 0.0)
+    return sds
+
+
+def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats) -> Floats:
+    """Return the standard deviation of the logarithm of totals, a row each.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        With the covariance C of the logarithms of prices.
+    learnt : Learnt
+        With the deviations of errors by network and by row.
+    shares : ndarray of float, (rows, prices)
+        s: shares of the totals by price.
+    spread : ndarray of float, (rows,)
+        w: how concentrated in few layers the time is; multiplies the network's deviation.
+
+    Returns
+    -------
+    ndarray of float, (rows,)
+        sqrt(s C s' + (w sd_network)^2 + sd_row^2).
+    """
+    priced = ((shares @ estimate.covariance) * shares).sum(axis=-1)
+    found: Floats = np.sqrt(priced + (learnt.network_sd * spread)**2 + learnt.row_sd**2)
+    return found
+
+
+def bound_energies(calibration: Calibration, terms: Floats, time_sd: Floats, time_band: Band,
+                   spread: Floats, *, factors: Floats, least: float = 0.0,
+                   ) -> tuple[Floats, Floats]:
+    """Return ends of intervals of energies in microjoules; NaN where there is none.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        Whose powers they are at.
+    terms : ndarray of float, (rows, energy prices)
+        Picojoules by what draws them.
+    time_sd : ndarray of float, (rows,)
+        Deviations of the times.
+    time_band : Band
+        What those are of.
+    spread : ndarray of float, (rows,)
+        As for `deviation`.
+    factors : ndarray of float, (rows or 1, energy prices)
+        On stated prices: on a board nobody measured intervals reach what its file states.
+    least : float
+        The least the power is known to.
+    """
+    learnt, estimate = calibration.entry.energy, calibration.energy
+    if learnt is None or estimate is None:
+        return (unknown := np.full(len(terms), np.nan)), unknown
+    whole, band = terms.sum(axis=-1), learnt.band.band()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sd = np.maximum(deviation(estimate, learnt, terms / whole[..., None], spread), least)
+    low = whole * 1e-6 * np.exp(-np.hypot(time_band.down * time_sd, band.down * sd))
+    high = whole * 1e-6 * np.exp(np.hypot(time_band.up * time_sd, band.up * sd))
+    if not calibration.entry.powers_are_own:
+        stated = (terms / factors).sum(axis=-1) * 1e-6
+        low, high = np.minimum(low, stated), np.maximum(high, stated)
+    return low, high
 
 
 def assure(prediction: Prediction, calibration: Calibration, temperature: str) -> Certainty:
@@ -76,52 +263,94 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
 
     Notes
     -----
-    With s_k the share of price k in a total, C their covariance, w the shares of its layers and
-    u = `left_untold` of their operators, the standard deviation of the logarithm is
-
-        sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
-
-    with d = `far_sd`, of a network or a clock beyond those measured. It is never less than
-    networks were found to lie apart, unless this one is among the rows: `between_sd`.
-
-    A layer is a network of one, to which `LAYER_SD` is added under the root.
+    Equations are those of the module, of one row. Where a replacement policy is not known, the
+    interval of the whole time spans every candidate.
     """
-    entry, time, cycles = calibration.entry, calibration.time, price_cycles(prediction)
-    totals = cycles.sum(axis=1)
-    shares, weights = cycles.sum(axis=0) / totals.sum(), totals / totals.sum()
-    untold = _untold(prediction, calibration, totals)
-    board = prediction.deployment.board
-    away = far_sd(prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
-                  measured=entry.board is not None)
-    missing = float(weights @ untold) + away
-    priced = _sd(time, shares, entry.time, concentrate(totals))
-    band = _name_kind(entry.time.band.band(), priced + missing, missing)
-    deployed, one = prediction.deployment, concentrate(np.ones(1))
-    network, layer_sd = deployed.graph.architecture_id, LAYER_SD[deployed.runtime.structure]
-    missing += max(0.0, between_sd(network, entry, time=True) - (priced + missing))
-    sds = [priced + missing]
-    sds += [math.hypot(_sd(time, line / total, entry.time, one), layer_sd) + more + away
-            if total else 0.0
-            for line, total, more in zip(cycles, totals, untold, strict=True)]
-    energies = _energy_intervals(prediction, calibration, sds, [
-        concentrate(totals), *(one for _ in totals)], entry.time.band.band())
-    unclear = {name: share for name, share in zip(TIME_PRICES, shares, strict=True)
+    entry, deployed = calibration.entry, prediction.deployment
+    item = itemise(deployed, cold=temperature == "cold", unsure=True)
+    doubted = doubt(deployed, calibration, item)
+    work = multiply(item, hertz=np.array([deployed.board.clock(
+        deployed.board.core.clock).frequency_hz]), time=np.ones((1, len(TIME_PRICES))),
+        power=np.ones((1, len(ENERGY_PRICES))))
+    found = deviate(item, doubted, work)
+    sds, sd = deviate_layers(item, doubted, work, found)[0], float(found.total[0])
+    priced, missing = float(found.priced[0]), float(found.missing[0])
+    band, rivals = entry.time.band.band(), count_rivals(item, work)[0]
+    if missing >= (priced + missing) / 2:
+        band = dataclasses.replace(band, basis="model-based")
+    whole = bound(prediction.time_us, sd, band)
+    terms = np.vstack([draw_total(item, work),
+                       *(draw_layer(item, work, layer) for layer in range(len(sds)))])
+    energies = bound_terms(calibration, terms, np.array([sd, *sds]), band, float(found.spread[0]),
+                           least=doubted.least_power)
+    unclear = {name: share for name, share in zip(TIME_PRICES, work.shares[0], strict=True)
                if share >= NOTABLE_SHARE and name in entry.time.unidentified}
     return Certainty(
-        calibration=calibration.description, time_us=bound(prediction.time_us, sds[0], band),
-        energy_uj=energies[0], basis=band.basis, errors=band.count,
+        calibration=calibration.description, energy_uj=energies[0], basis=band.basis,
+        time_us=dataclasses.replace(whole, low=whole.low * float(rivals.min() / rivals[0]),
+                                    high=whole.high * float(rivals.max() / rivals[0])),
+        errors=band.count,
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
-                     for layer, sd, energy in zip(prediction.layers, sds[1:], energies[1:],
+                     for layer, sd, energy in zip(prediction.layers, sds.tolist(), energies[1:],
                                                   strict=True)),
         extrapolating=(*find_extrapolation(prediction, entry, temperature),
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
                          for name, share in unclear.items() if share >= LARGE_SHARE),
-                       *_name_untold(prediction, weights, untold)),
+                       *_name_untold(prediction, found.weights[0] * found.untold[0])),
         unidentified=tuple(unclear), doubtful=_name_doubtful(entry.time),
-        draw=Draw(source=_name_source(calibration), covariance=time.covariance, time=shares,
-                  row_sd=entry.time.row_sd, untold_sd=missing, network=network,
-                  network_sd=entry.time.network_sd * concentrate(totals)))
+        draw=Draw(source=_name_source(calibration), covariance=calibration.time.covariance,
+                  time=work.shares[0], row_sd=entry.time.row_sd, untold_sd=sd - priced,
+                  network=deployed.graph.architecture_id,
+                  network_sd=entry.time.network_sd * float(found.spread[0])))
+
+
+def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band: Band,
+                spread: float, *, least: float = 0.0) -> list[Interval | None]:
+    """Return intervals of the energies of an inference and of its layers; None without one.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        Whose powers they are at.
+    terms : ndarray of float, (1 + layers, energy prices)
+        Picojoules of the whole and of each layer; NaN is not known.
+    time_sds : ndarray of float, (1 + layers,)
+        Deviations of the logarithms of their times.
+    band : Band
+        What those are of.
+    spread : float
+        How concentrated in few layers the whole time is.
+    least : float
+        The least the power of the whole is known to.
+    """
+    alone = concentrate(np.ones(1))
+    factors = np.ones(1) if calibration.energy is None else calibration.energy.factors
+    parts = [bound_energies(calibration, own, sd, band, np.full(len(own), one), factors=factors,
+                            least=at_least)
+             for own, sd, one, at_least in ((terms[:1], time_sds[:1], spread, least),
+                                            (terms[1:], time_sds[1:], alone, 0.0))]
+    known = ~np.isnan(terms[0]).any()
+    return [Interval(low=low, high=high, level=band.level) if known and low == low else None
+            for lows, highs in parts
+            for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
+
+
+def power_terms(bill: Bill) -> np.ndarray:
+    """Return picojoules by energy price, shape (energy prices,); NaN is not known."""
+    terms = dict.fromkeys(ENERGY_PRICES, 0.0)
+    for line in bill.lines:
+        terms[power_of(line.event)] += np.nan if line.energy_pj is None else line.energy_pj
+    return np.array(list(terms.values()))
+
+
+def price_cycles(prediction: Prediction) -> np.ndarray:
+    """Return cycles by layer and time price, shape (layers, time prices), of a prediction."""
+    item = itemise(prediction.deployment, cold=prediction.temperature == "cold", unsure=False)
+    work = multiply(item, hertz=np.ones(1), time=np.ones((1, len(TIME_PRICES))),
+                    power=np.ones((1, len(ENERGY_PRICES))))
+    return np.array([split_layer(item, work, layer)[0]
+                     for layer in range(len(prediction.layers))])
 
 
 def _name_source(calibration: Calibration) -> tuple[str, str, str, str]:
@@ -136,144 +365,14 @@ def _name_doubtful(time: Learnt) -> tuple[str, ...]:
     return tuple(name for name in TIME_PRICES if name in found)
 
 
-def _sd(estimate: Estimate, shares: np.ndarray, learnt: Learnt, concentration: float) -> float:
-    """Return the deviation of a logarithm by its prices, the network and the row."""
-    return math.sqrt(float(shares @ estimate.covariance @ shares)
-                     + (learnt.network_sd * concentration)**2 + learnt.row_sd**2)
-
-
-def _untold(prediction: Prediction, calibration: Calibration, totals: np.ndarray) -> np.ndarray:
-    """Return how far each layer's cost is left open by rows of the library, shape (layers,)."""
-    found, outside = [], list_external(prediction.deployment.board)
-    beyond = left_untold(calibration.operators.get(EXTERNAL, 0.0), BORROWED_SD)
-    doubts = doubt_operators(prediction.deployment, [layer.assumed for layer in prediction.layers],
-                             calibration)
-    for layer, left, total in zip(prediction.layers, doubts, totals, strict=True):
-        waiting = sum(line.cycles for line in layer.bill.lines if line.place in outside)
-        part = waiting / total if total else 0.0
-        found.append((1 - part) * left + part * beyond)
-    return np.array(found)
-
-
-def doubt_operators(deployment: Deployment, assumed: Sequence[bool],
-                    calibration: Calibration) -> np.ndarray:
-    """Return how far rows leave what each layer's operator costs beside others, shape (layers,).
-
-    Parameters
-    ----------
-    deployment : Deployment
-        At the calibration's prices or any others.
-    assumed : sequence of bool
-        Which layers' costs nothing stands behind.
-    calibration : Calibration
-        Whose rows tell of operators; an operator whose instructions were counted needs none.
-    """
-    told, closed = calibration.operators, deployment.runtime.structure == "assumed"
-    found = np.array([
-        left_untold(told.get(name, 0.0), BORROWED_SD if closed or unknown else OPERATOR_SD)
-        for unknown, name in zip(assumed, name_operators(deployment), strict=True)])
-    if calibration.counted:
-        from twin.pricing.counted import list_counted
-
-        found[list_counted(deployment, assumed)] = 0.0
-    return found
-
-
-def _name_untold(prediction: Prediction, weights: np.ndarray, untold: np.ndarray) -> list[str]:
+def _name_untold(prediction: Prediction, untold: Floats) -> list[str]:
     """Say which operators widen an interval, if they do so much."""
     added: dict[str, float] = {}
-    for layer, weight, more in zip(prediction.layers, weights, untold, strict=True):
-        added[layer.op] = added.get(layer.op, 0.0) + float(weight * more)
+    for layer, more in zip(prediction.layers, untold.tolist(), strict=True):
+        added[layer.op] = added.get(layer.op, 0.0) + more
     total = sum(added.values())
     names = [name for name, more in sorted(added.items(), key=lambda item: -item[1])
              if more >= total / 10]
     return [] if total < NOTABLE_UNTOLD else [
         f"the interval is wider by {math.expm1(total):.0%} each way for what no row of this "
         f"library tells of: {', '.join(names)}"]
-
-
-def _name_kind(band: Band, sd: float, missing: float) -> Band:
-    """Return a band that is called after what most of it rests on."""
-    return band if missing < sd / 2 else dataclasses.replace(band, basis="model-based")
-
-
-def price_cycles(prediction: Prediction) -> np.ndarray:
-    """Return cycles by layer and time price, shape (layers, time prices)."""
-    memory, call = TIME_PRICES.index("memory"), TIME_PRICES.index("call")
-    rows = []
-    for layer in prediction.layers:
-        row = [0.0] * len(TIME_PRICES)
-        for line in layer.bill.lines:
-            if waits_on_memory(line.event):
-                row[memory] += line.cycles
-            elif line.event == "kernel_dispatch":
-                row[call] += line.cycles
-            elif line.event in CORE_EVENTS:
-                # kernels of one layer that belong to several families share its work evenly
-                for family in layer.families:
-                    price = TIME_PRICES.index(price_of_family(family_of(family, line.place)))
-                    row[price] += line.cycles / len(layer.families)
-        rows.append(row)
-    return np.array(rows).reshape(len(rows), len(TIME_PRICES))
-
-
-def bound_energies(prediction: Prediction, powers: Calibration, time_sds: list[float],
-                   time_band: Band) -> list[Interval | None]:
-    """Return bounds of the energy of the total and of each layer, of a program.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        At the powers of `powers`.
-    powers : Calibration
-        Whose covariance is propagated.
-    time_sds : list of float
-        Deviations of the logarithm of time, of the total and of each layer.
-    time_band : Band
-        What those are of.
-    """
-    one = concentrate(np.ones(1))
-    totals = np.array([layer.time_us for layer in prediction.layers])
-    return _energy_intervals(prediction, powers, time_sds,
-                             [concentrate(totals), *(one for _ in totals)], time_band)
-
-
-def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds: list[float],
-                      concentrations: list[float], time_band: Band) -> list[Interval | None]:
-    """Bounds of the total and of each layer: those of the time, and of the power besides.
-
-    On a board nobody measured they reach what the currents its file states give.
-    """
-    learnt, estimate = calibration.entry.energy, calibration.energy
-    if learnt is None or estimate is None or prediction.energy_uj is None:
-        return [None] * (1 + len(prediction.layers))
-    power_band = learnt.band.band()
-    intervals: list[Interval | None] = []
-    factors = None if calibration.entry.powers_are_own else estimate.factors
-    parts: list[tuple[Bill, float | None]] = [(prediction.bill, prediction.energy_uj)]
-    parts += [(layer.bill, layer.energy_uj) for layer in prediction.layers]
-    least = between_sd(prediction.deployment.graph.architecture_id, calibration.entry, time=False)
-    leasts = [least, *(0.0 for _ in prediction.layers)]
-    for (bill, energy_uj), time_sd, concentration, least in zip(
-            parts, time_sds, concentrations, leasts, strict=True):
-        terms = power_terms(bill)
-        if not energy_uj or not terms.sum():
-            intervals.append(None)
-            continue
-        sd = max(_sd(estimate, terms / terms.sum(), learnt, concentration), least)
-        interval = bound(energy_uj, math.hypot(time_sd, sd),
-                         join_bands(time_band, time_sd, power_band, sd))
-        if factors is not None:
-            stated_uj = float((terms / factors).sum()) * 1e-6
-            interval = dataclasses.replace(interval, low=min(interval.low, stated_uj),
-                                           high=max(interval.high, stated_uj))
-        intervals.append(interval)
-    return intervals
-
-
-def power_terms(bill: Bill) -> np.ndarray:
-    """Return picojoules by energy price, shape (energy prices,); what is not known is left out."""
-    terms = dict.fromkeys(ENERGY_PRICES, 0.0)
-    for line in bill.lines:
-        terms[power_of(line.event)] += line.energy_pj or 0.0
-    return np.array(list(terms.values()))

@@ -20,6 +20,7 @@ from calibration.fitting.intervals import LEVEL
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
+from twin.pricing.assurance import doubt
 from twin.pricing.batch import (
     Batch,
     Failure,
@@ -43,7 +44,7 @@ from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.itemised import itemise
 from twin.pricing.prediction import TEMPERATURES
 from twin.pricing.repricing import apply_factors
-from twin.pricing.rows import doubt, fill_rows
+from twin.pricing.rows import fill_rows
 from twin.pricing.spans import Span, list_spans
 
 ERRORS = ("raise", "keep")
@@ -127,7 +128,7 @@ class _Maker:
         doubted, cold = None, self.temperature == "cold"
         item = itemise(deployment, cold=cold, unsure=chosen is not None, top=group.top)
         if chosen is not None:
-            doubted = doubt(deployment, chosen, cold=cold)
+            doubted = doubt(deployment, chosen, item)
             self.level = chosen.entry.time.band.level
         fill_rows(
             self.batch, rows, item, doubted, hertz=group.hertz, toward=group.toward,

@@ -12,7 +12,7 @@ import dataclasses
 
 from hwmodels.quantities import format_energy
 from twin.deployment.deployment import Deployment
-from twin.pricing.assurance import assure, power_terms, widen
+from twin.pricing.assurance import assure, power_terms
 from twin.pricing.calibration import (
     AUTO,
     NONE,
@@ -23,7 +23,6 @@ from twin.pricing.calibration import (
 from twin.pricing.distance import note_missing
 from twin.pricing.factors import ENERGY_PRICES
 from twin.pricing.prediction import Prediction, predict
-from twin.pricing.replacement import replacement_range
 from twin.pricing.repricing import apply_calibration, apply_factors
 
 
@@ -98,7 +97,7 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     """Predict at learnt prices, with intervals."""
     applied = apply_calibration(deployment, chosen)
     raw = predict(applied, temperature=temperature)
-    certainty = widen(assure(raw, chosen, temperature), replacement_range(applied))
+    certainty = assure(raw, chosen, temperature)
     warnings = [f"calibrated: {chosen.description}"]
     if chosen.power_basis and raw.energy_uj is not None:
         warnings.append("energy is not calibrated: no measured energy stands behind it; powers "

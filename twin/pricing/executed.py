@@ -22,13 +22,15 @@ from calibration.fitting.intervals import (
     Band,
     Interval,
     bound,
+    concentrate,
 )
 from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
-from twin.pricing.assurance import bound_energies
+from twin.pricing.assurance import bound_terms, power_terms
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty
 from twin.pricing.counted import core_band
+from twin.pricing.distance import between_sd
 from twin.pricing.factors import waits_on_memory
 from twin.pricing.prediction import Prediction
 
@@ -74,7 +76,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None) ->
     energies = ([_bound_energy(whole, one, band) for whole, one in zip(
         [prediction.energy_uj, *(layer.energy_uj for layer in prediction.layers)], [sd, *sds],
         strict=True)] if powers is None else
-        bound_energies(prediction, powers, [sd, *sds], band))
+        _bound_powers(prediction, powers, np.array([sd, *sds]), band))
     return Certainty(
         calibration="instructions as "
         + _name_reading(prediction) + ", at stated prices"
@@ -90,6 +92,16 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None) ->
                   covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
                   untold_sd=missing,
                   network=prediction.deployment.graph.architecture_id))
+
+
+def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,
+                  band: Band) -> list[Interval | None]:
+    """Return intervals of the whole energy and of layers' at learnt powers."""
+    terms = np.array([power_terms(bill) for bill in (
+        prediction.bill, *(layer.bill for layer in prediction.layers))])
+    times_us = np.array([layer.time_us for layer in prediction.layers])
+    return bound_terms(powers, terms, sds, band, concentrate(times_us), least=between_sd(
+        prediction.deployment.graph.architecture_id, powers.entry, time=False))
 
 
 def _name_reading(prediction: Prediction) -> str:

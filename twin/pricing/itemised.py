@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from hwmodels.counts import CAUSES, EVENTS, Prices
 from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.deployment.transfers import Transfers
 from twin.pricing.factors import (
     ENERGY_PRICES,
     TIME_PRICES,
@@ -32,8 +32,12 @@ from twin.pricing.factors import (
 )
 from twin.pricing.host import runtime_prices
 from twin.pricing.lines import Lines, price_lines
+from twin.pricing.prediction import list_assumed
 from twin.pricing.replacement import price_rivals
 from twin.pricing.structure import Groups, Structure, find_structure
+
+if TYPE_CHECKING:
+    from twin.deployment.transfers import Transfers
 
 POWERS = 3
 """Energy prices of work: activity, stall, memory; the others are of being powered."""
@@ -41,6 +45,7 @@ POWERS = 3
 STRUCTURES_KEPT = 256
 """Whose lines' columns are kept, beside the structures in memory."""
 
+_MEMORY, _MOVING = TIME_PRICES.index("memory"), ENERGY_PRICES.index("memory")
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
 
 
@@ -69,6 +74,8 @@ class Itemised:
         Per cycle, and per nanosecond; NaN is not known.
     rivals : ndarray of float, (policies, layers, time prices)
         Cycles, warm, under each policy a cache may have, the assumed one first.
+    assumed : tuple of bool
+        Layers nothing stands behind the costs of.
     brought : Brought or None
         Weights that come by DMA.
     """
@@ -83,6 +90,7 @@ class Itemised:
     clock_tree_pj: Floats
     leakage_pj: Floats
     rivals: Floats
+    assumed: tuple[bool, ...]
     brought: Brought | None = None
 
 
@@ -109,6 +117,12 @@ class Brought:
     wait_pj: Floats
     moved_pj: Floats
     outside: bool
+
+    def wait(self, cycles: Floats) -> Floats:
+        """Return cycles layers wait whose own cycles are these, shape (rows, layers)."""
+        from twin.deployment.transfers import expect_waits
+
+        return expect_waits(self.transfers, cycles)
 
 
 def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
@@ -153,6 +167,7 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
         leakage_pj=np.array([_pj(one, "leakage") for one in ends]),
         rivals=_itemise_rivals(deployment, prices, lower) if unsure else np.ones(
             (1, layers, len(TIME_PRICES))),
+        assumed=list_assumed(deployment, structure.layers),
         brought=_itemise_transfers(deployment, ends))
 
 
@@ -215,6 +230,120 @@ def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups) -> Fl
         lines = priced.lines
         np.add.at(row, (lines.layers, _columns(lines).price), priced.cycles)
     return rows if found else np.ones_like(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """Cycles and energy of rows at their factors.
+
+    Parameters
+    ----------
+    time : ndarray of float, (rows, time prices)
+        Factors.
+    totals : ndarray of float, (rows, layers)
+        Cycles.
+    waits : ndarray of float, (rows, layers)
+        Cycles of them that wait for DMA.
+    moving_pj : ndarray of float, (rows, layers)
+        Energy of what DMA does.
+    drawn : ndarray of float, (rows, ends x powers)
+        Factors on energies of work, those of each supply voltage.
+    shares : ndarray of float, (rows, time prices)
+        Of the whole.
+    background : ndarray of float, (rows, 2)
+        Picojoules a cycle takes: clock tree, leakage.
+    hertz : ndarray of float, (rows,)
+        Clock of the core.
+    """
+
+    time: Floats
+    totals: Floats
+    waits: Floats
+    moving_pj: Floats
+    drawn: Floats
+    shares: Floats
+    background: Floats
+    hertz: Floats
+
+    @property
+    def memory(self) -> Floats:
+        """Factor on waiting for memories, shape (rows, 1)."""
+        return self.time[:, [_MEMORY]]
+
+
+def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats,
+             mixed: Floats | None = None) -> Work:
+    """Return cycles of rows and what multiplies energies.
+
+    Parameters
+    ----------
+    item : Itemised
+        Costs at stated prices.
+    hertz : ndarray of float, (rows,)
+        Clock of the core.
+    time, power : ndarray of float, (rows, prices)
+        Factors on stated prices.
+    mixed : ndarray of float, (rows, ends), optional
+        Shares of each supply voltage energies are held at; by default there is one.
+    """
+    mixed = np.ones((len(hertz), 1)) if mixed is None else mixed
+    own, shares = time @ (item.work + item.rest).T, (
+        time * item.rest.sum(axis=0) + (time @ item.work.T) @ item.evenly)
+    waits, moving = np.zeros_like(own), np.zeros_like(own)
+    if item.brought is not None:
+        waited, memory = item.brought.wait(own), time[:, [_MEMORY]]
+        waits = waited * item.brought.wait_cycles * memory
+        moving = power[:, [_MOVING]] * memory * (
+            waited * (mixed @ item.brought.wait_pj)[:, None] + mixed @ item.brought.moved_pj)
+    totals = own + waits
+    shares[:, _MEMORY] += waits.sum(axis=1)
+    return Work(
+        time=time, totals=totals, waits=waits, moving_pj=moving, hertz=hertz,
+        drawn=(mixed[:, :, None] * power[:, None, :POWERS]).reshape(len(time), -1),
+        background=np.column_stack([
+            power[:, POWERS] * (mixed @ item.clock_tree_pj),
+            power[:, POWERS + 1] * (mixed @ item.leakage_pj) * 1e9 / hertz]),
+        shares=shares / totals.sum(axis=1)[:, None])
+
+
+def split_layer(item: Itemised, work: Work, layer: int) -> Floats:
+    """Return cycles of a layer by time price, its kernels sharing what it executes evenly."""
+    cycles: Floats = work.time * item.rest[layer] + (
+        work.time @ item.work[layer])[:, None] * item.evenly[layer]
+    cycles[:, _MEMORY] += work.waits[:, layer]
+    return cycles
+
+
+def draw_total(item: Itemised, work: Work) -> Floats:
+    """Return picojoules of an inference by energy price, shape (rows, energy prices)."""
+    return _draw(item.energy_pj.sum(axis=0), work, work.moving_pj.sum(axis=1),
+                 work.totals.sum(axis=1))
+
+
+def draw_layer(item: Itemised, work: Work, layer: int) -> Floats:
+    """Return picojoules of a layer by energy price, shape (rows, energy prices)."""
+    return _draw(item.energy_pj[layer], work, work.moving_pj[:, layer], work.totals[:, layer])
+
+
+def _draw(energy_pj: Floats, work: Work, moving_pj: Floats, cycles: Floats) -> Floats:
+    ends = [(work.time @ energy_pj[:, one]) * work.drawn[:, one]
+            for one in range(energy_pj.shape[1])]
+    powers = [sum(ends[one::POWERS], np.zeros(len(cycles))) for one in range(POWERS)]
+    powers[_MOVING] += moving_pj
+    return np.column_stack([*powers, np.where(
+        cycles[:, None] != 0, cycles[:, None] * work.background, 0.0)])
+
+
+def count_rivals(item: Itemised, work: Work) -> Floats:
+    """Return cycles of rows under each policy a cache may have, shape (rows, policies)."""
+    if item.brought is None:
+        return work.time @ item.rivals.sum(axis=1).T
+    found = []
+    for rival in item.rivals:
+        own = work.time @ rival.T
+        waits = item.brought.wait(own) * item.brought.wait_cycles
+        found.append((own + waits * work.memory).sum(axis=1))
+    return np.stack(found, axis=1)
 
 
 def _pj(prices: Prices, event: str, place: str = "") -> float:

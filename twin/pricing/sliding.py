@@ -16,6 +16,7 @@ import numpy as np
 from hwmodels.board.facts import Board
 from hwmodels.board.file import spread_clock
 from twin.deployment.deployment import Deployment, boards_of
+from twin.pricing.assurance import Doubt, doubt
 from twin.pricing.batch import Batch, empty_batch, fill_row
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
@@ -23,7 +24,7 @@ from twin.pricing.configurations import are_own, sign_board
 from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.itemised import Itemised, itemise
 from twin.pricing.replacement import is_itemised
-from twin.pricing.rows import Doubt, doubt, fill_rows
+from twin.pricing.rows import fill_rows
 
 MOST_TIMINGS = 128
 """Of one slide; the oldest goes."""
@@ -40,6 +41,7 @@ class _Timing:
     board: Board
     item: Itemised
     calibration: Calibration | None
+    doubted: Doubt | None
     powers: Calibration | None
 
 
@@ -125,7 +127,7 @@ class Slide:
         core_hz = np.array([clocks_hz[timing.board.core.clock]])
         time = _factors(TIME_PRICES, None if chosen is None else chosen.time)
         power = _factors(ENERGY_PRICES, None if timing.powers is None else timing.powers.energy)
-        for one, doubted in ((batch, None), (whole, self._doubt(chosen))):
+        for one, doubted in ((batch, None), (whole, timing.doubted)):
             fill_rows(one, np.array([0]), timing.item, doubted, hertz=core_hz, time=time,
                       power=power)
         whole.ram_bytes[0], whole.flash_bytes[0] = self._sizes
@@ -153,10 +155,12 @@ class Slide:
                 return one, spread
         deployment = self.base.repriced(board, self.base.runtime)  # placing reads no clock
         chosen = choose_calibration(deployment, self.calibration)
+        item = itemise(deployment, cold=self.temperature == "cold", unsure=chosen is not None)
         timing = _Timing(
             low_hz=low_hz, high_hz=high_hz, sign=sign, ratios=ratios, board=board,
             calibration=chosen, powers=chosen or choose_powers(deployment, self.calibration),
-            item=itemise(deployment, cold=self.temperature == "cold", unsure=chosen is not None))
+            item=item,
+            doubted=None if chosen is None else doubt(deployment, chosen, item))
         self._timings = [*self._timings[-MOST_TIMINGS + 1:], timing]
         return timing, spread
 
@@ -181,17 +185,6 @@ class Slide:
     def _spread(self, board: Board, hertz: float) -> Mapping[str, float]:
         return {name: float(values[0]) for name, values in
                 spread_clock(board, self.clock, np.array([hertz])).items()}
-
-    def _doubt(self, chosen: Calibration | None) -> Doubt | None:
-        """Return what intervals come from: the same at every clock but for the prices."""
-        return None if chosen is None else dataclasses.replace(
-            self._base_doubt, calibration=chosen)
-
-    @cached_property
-    def _base_doubt(self) -> Doubt:
-        chosen = choose_calibration(self.base, self.calibration)
-        assert chosen is not None  # It depends on board and library, not on the clock.
-        return doubt(self.base, chosen, cold=self.temperature == "cold")
 
 
 def _list_clocks(board: Board) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from calibration.fitting.intervals import Interval
 from calibration.fitting.prior import Prior, Spread, pool_prior
@@ -17,12 +17,12 @@ from twin.errors import UsageError
 from twin.learning.overlays import stated_sds
 from twin.learning.portability.probes import find_rooms, list_benchmarks
 from twin.learning.portability.rows import expected_rows
-from twin.pricing.assurance import assure, price_cycles, widen, widen_interval
+from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty
 from twin.pricing.factors import TIME_PRICES
 from twin.pricing.prediction import Prediction, predict
-from twin.pricing.replacement import replacement_range
+from twin.pricing.replacement import ReplacementRange, replacement_range
 from twin.pricing.repricing import apply_calibration
 
 NETWORKS = ("ad", "kws", "ic", "vww")
@@ -137,13 +137,12 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     runs = _network_rows(prediction.deployment, calibration)
 
     def judge(chosen: Iterable[ProbeRow]) -> Expected:
-        expected = _judge(tuple(chosen), prediction, certainty, calibration)
-        return replace(expected, time_us=widen_interval(expected.time_us, policies))
+        return _judge(tuple(chosen), prediction, certainty, calibration, policies)
 
     pairs = [judge(pair) for pair in itertools.combinations(rows.values(), 2)]
     single = sorted((judge([row]) for row in rows.values()), key=_order)
     return Ranking(
-        prediction=prediction, certainty=widen(certainty, policies), single=tuple(single),
+        prediction=prediction, certainty=certainty, single=tuple(single),
         best=min(pairs, key=_order) if pairs else single[0],
         runs=tuple(sorted((judge([row]) for row in runs.values()), key=_order)),
         silent=tuple(name for name in names if name not in rows))
@@ -154,7 +153,7 @@ def _order(one: Expected) -> tuple[float, tuple[str, ...]]:
 
 
 def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certainty,
-           calibration: Calibration) -> Expected:
+           calibration: Calibration, policies: ReplacementRange) -> Expected:
     draw = certainty.draw
     belief = believe(calibration)
     before, after = belief.now, expect(belief, rows)
@@ -162,11 +161,12 @@ def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certaint
     then, now = (math.sqrt(one.sd(draw.time)**2 + fixed) + draw.untold_sd
                  for one in (after, before))
     ratio = then / now
-    time_us, bounds = prediction.time_us, certainty.time_us
+    bounds = certainty.time_us
+    lowest, highest = prediction.time_us * policies.low, prediction.time_us * policies.high
     return Expected(
         names=tuple(row.name for row in rows), narrowing=1 - ratio,
-        time_us=Interval(low=time_us * (bounds.low / time_us)**ratio, level=bounds.level,
-                         high=time_us * (bounds.high / time_us)**ratio))
+        time_us=Interval(low=lowest * (bounds.low / lowest)**ratio, level=bounds.level,
+                         high=highest * (bounds.high / highest)**ratio))
 
 
 def _network_rows(deployment: Deployment, calibration: Calibration) -> Mapping[str, ProbeRow]:

@@ -32,13 +32,12 @@ from twin.learning.observations import (
 )
 from twin.learning.overlays import learn, make_entry, tell_operators
 from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
-from twin.pricing.assurance import assure, price_cycles, widen
+from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw
 from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.prediction import Prediction, predict
-from twin.pricing.replacement import replacement_range
 from twin.pricing.repricing import apply_calibration
 
 SEEN_SHARE = 0.02
@@ -220,7 +219,7 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     calibration = shipped or _calibrate(deployment, observations)
     applied = apply_calibration(deployment, calibration)
     raw = predict(applied)
-    certainty = widen(assure(raw, calibration, "warm"), replacement_range(applied))
+    certainty = assure(raw, calibration, "warm")
     cell = _cell_of(deployment, observations)
     strange = () if shipped else _strangeness(cell, observations, runtime)
     certainty = replace(certainty, extrapolating=tuple(dict.fromkeys(
