@@ -162,22 +162,12 @@ def expose_once(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
     return _expose_kept(sheet, timing.tobytes())
 
 
-def count_once(sheet: Sheet, timing: Floats) -> tuple[Counts, ...]:
-    """Return `to_counts` of `expose_once`, made the first time it is asked."""
-    return _count_kept(sheet, timing.tobytes())
-
-
 @lru_cache(maxsize=TIMINGS_KEPT)
 def _expose_kept(sheet: Sheet, timing: bytes) -> tuple[Floats, Floats]:
     occurred, exposed = expose(sheet, np.frombuffer(timing, np.float64)[None])
     occurred.setflags(write=False)
     exposed.setflags(write=False)
     return occurred[0], exposed[0]
-
-
-@lru_cache(maxsize=TIMINGS_KEPT)
-def _count_kept(sheet: Sheet, timing: bytes) -> tuple[Counts, ...]:
-    return to_counts(sheet, *_expose_kept(sheet, timing))
 
 
 def _merge(sheet: Sheet, parts: Floats) -> Floats:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_batches import check_row
+from plain_pricing import bound_plainly, price_plainly
 
 import twin
 from hwmodels.board.file import list_boards
@@ -16,7 +17,8 @@ from twin.errors import PlacementError, RuntimeRefusedError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
-from twin.pricing.repricing import apply_factors
+from twin.pricing.prediction import predict
+from twin.pricing.repricing import apply_calibration, apply_factors
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "another-accelerator"
 NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")
@@ -107,6 +109,40 @@ def test_every_row_is_its_prediction(case) -> None:
             continue
         check_row(batch, row, made)
     assert not refused
+
+@pytest.mark.parametrize("case", range(20))
+def test_a_prediction_is_what_is_priced_plainly(case) -> None:
+    """Counts equal, costs and intervals to 1e-12: kernel by kernel, and all of them as arrays."""
+    rng = random.Random(1000 + case)
+    deployment = deploy_any(rng)
+    temperature = rng.choice(("warm", "cold"))
+    time, power = ({price: rng.uniform(0.3, 3) for price in rng.sample(prices, 3)}
+                   for prices in (TIME_PRICES, ENERGY_PRICES))
+    varied = apply_factors(deployment, time, power)
+    made = predict(varied, temperature=temperature)
+    plain = price_plainly(varied, cold=temperature == "cold")
+    for layer, (counts, bill) in zip(made.layers, plain, strict=True):
+        assert layer.counts == counts
+        for line, wanted in zip(layer.bill.lines, bill.lines, strict=True):
+            assert (line.event, line.place, line.operand, line.occurred, line.exposed) == (
+                wanted.event, wanted.place, wanted.operand, pytest.approx(
+                    wanted.occurred, rel=1e-12), wanted.exposed)
+            assert line.cycles == pytest.approx(wanted.cycles, rel=1e-12)
+            assert line.energy_pj == (None if wanted.energy_pj is None else pytest.approx(
+                wanted.energy_pj, rel=1e-12))
+    chosen = choose_calibration(deployment)
+    if chosen is None:
+        return
+    learnt = predict_calibrated(deployment, temperature=temperature)
+    times, energies = bound_plainly(dataclasses.replace(
+        learnt, deployment=apply_calibration(deployment, chosen)), chosen)
+    for found, time_us, energy_uj in zip([learnt.certainty, *learnt.certainty.layers], times,
+                                         energies, strict=True):
+        assert (found.time_us.low, found.time_us.high) == pytest.approx(time_us, rel=1e-12)
+        assert (found.energy_uj is None) == (energy_uj is None)
+        if energy_uj is not None:
+            assert (found.energy_uj.low, found.energy_uj.high) == pytest.approx(
+                energy_uj, rel=1e-12)
 
 
 @pytest.mark.parametrize("network", ["ic", "sww"])

@@ -11,7 +11,7 @@ import pytest
 
 import hwmodels.simulator
 import twin
-from hwmodels.paths.exposure import count_once, expose, expose_once, to_counts
+from hwmodels.paths.exposure import expose, expose_once
 from hwmodels.paths.timing import read_timing
 from twin.deployment.core import lower_network
 from twin.pricing import count_cache
@@ -171,4 +171,3 @@ def test_exposure_kept_by_timing_is_exposure_worked_out():
         occurred, exposed = expose(sheet, timing[None])
         for once, made in zip(expose_once(sheet, timing), (occurred[0], exposed[0]), strict=True):
             assert (once == made).all() and not once.flags.writeable
-        assert count_once(sheet, timing) == to_counts(sheet, occurred[0], exposed[0])

@@ -1,0 +1,172 @@
+"""Pricing in its readable form: kernel by kernel, line by line, one prediction at a time.
+
+    bill of a kernel = counts x prices      of a layer = its kernels' and its calls'
+
+The oracle of `twin.pricing`, which does the same for arrays of configurations.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from calibration.fitting.intervals import BORROWED_SD, LAYER_SD, OPERATOR_SD, TYPICAL, left_untold
+from hwmodels.counts import (
+    COPYING,
+    CountLine,
+    Counts,
+    Prices,
+    make_bill,
+    merge_bills,
+    merge_counts,
+)
+from hwmodels.paths.exposure import expose, to_counts
+from hwmodels.paths.timing import read_timing
+from hwmodels.simulator import add_background
+from twin.deployment.core import lower_network
+from twin.deployment.transfers import count_transfers
+from twin.pricing.counted import list_counted
+from twin.pricing.distance import between_sd, far_sd
+from twin.pricing.factors import (
+    CORE_EVENTS,
+    ENERGY_PRICES,
+    EXTERNAL,
+    TIME_PRICES,
+    family_of,
+    list_external,
+    name_operators,
+    power_of,
+    price_of_family,
+    waits_on_memory,
+)
+from twin.pricing.host import runtime_prices
+from twin.pricing.replacement import replacement_range
+from twin.pricing.structure import find_structure
+from twin.runtimes.runtime import COPY
+
+
+def price_plainly(deployment, *, cold):
+    """Return counts and bill of each layer on the core."""
+    structure = find_structure(deployment, partial(lower_network, deployment), cold=cold)
+    sheet, board, runtime = structure.sheet, deployment.board, deployment.runtime
+    prices = runtime_prices(deployment)
+    occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
+    counted = iter(to_counts(sheet, occurred[0], exposed[0]))
+    layers = []
+    for kernels in structure.layers:
+        own = [(kernel, next(counted)) for kernel in kernels]
+        calls = max(sum(kernel.calls for kernel in kernels), int(runtime.dispatches_aliases))
+        called = Counts((CountLine(event="kernel_dispatch", occurred=calls, exposed=calls),)
+                        if calls else ())
+        bills = [make_bill(counts, scale_work(prices, runtime, kernel.family))
+                 for kernel, counts in own]
+        layers.append((merge_counts([*(counts for _, counts in own), called]),
+                       merge_bills([*bills, make_bill(called, prices)])))
+    if deployment.transfers is not None:
+        added = count_transfers(deployment.transfers,
+                                [bill.cycles(board.core.clock) for _, bill in layers])
+        layers = [(merge_counts([counts, more]), merge_bills([bill, make_bill(more, prices)]))
+                  for (counts, bill), more in zip(layers, added, strict=True)]
+    return [(counts, add_background(bill, board, prices)) for counts, bill in layers]
+
+
+def scale_work(prices, runtime, family):
+    """Prices with the efficiencies of a kernel's family, and of copying, on core events."""
+    copying = Prices({(event, COPYING): prices.price(event, COPYING) for event in CORE_EVENTS})
+    work = prices.scaled(CORE_EVENTS, runtime.efficiency.get(family, 1.0))
+    return Prices({**work.table, **copying.scaled(
+        CORE_EVENTS, runtime.efficiency.get(COPY, 1.0)).table})
+
+
+def split_cycles(layer):
+    """Cycles of a layer by time price; its kernels share what they execute evenly."""
+    row = dict.fromkeys(TIME_PRICES, 0.0)
+    for line in layer.bill.lines:
+        if waits_on_memory(line.event):
+            row["memory"] += line.cycles
+        elif line.event == "kernel_dispatch":
+            row["call"] += line.cycles
+        elif line.event in CORE_EVENTS:
+            for family in layer.families:
+                row[price_of_family(family_of(family, line.place))] += (
+                    line.cycles / len(layer.families))
+    return np.array(list(row.values()))
+
+
+def spread(covariance, shares, learnt, weights):
+    """Deviation of a logarithm by its prices, the network and the row."""
+    concentration = (weights**2).sum() / TYPICAL
+    return math.sqrt(shares @ covariance @ shares + learnt.network_sd**2 * concentration
+                     + learnt.row_sd**2)
+
+
+def leave_open(prediction, calibration):
+    """How far rows of the library leave each layer's cost open."""
+    deployment, told = prediction.deployment, calibration.operators
+    outside = list_external(deployment.board)
+    assumed = [layer.assumed for layer in prediction.layers]
+    counted = (list_counted(deployment, assumed) if calibration.counted
+               else [False for _ in assumed])
+    found = []
+    for layer, name, known in zip(prediction.layers, name_operators(deployment), counted,
+                                  strict=True):
+        closed = layer.assumed or deployment.runtime.structure == "assumed"
+        own = 0.0 if known else left_untold(told.get(name, 0.0),
+                                            BORROWED_SD if closed else OPERATOR_SD)
+        total = sum(line.cycles for line in layer.bill.lines)
+        part = sum(line.cycles for line in layer.bill.lines
+                   if line.place in outside) / total if total else 0.0
+        found.append((1 - part) * own + part * left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD))
+    return np.array(found)
+
+
+def bound_plainly(prediction, calibration):
+    """Return (low, high) of time and of energy, of the whole and of each layer; None without.
+
+    Of a prediction of a deployment the calibration was applied to.
+    """
+    entry, deployment = calibration.entry, prediction.deployment
+    board, band = deployment.board, entry.time.band.band()
+    network = deployment.graph.architecture_id
+    cycles = np.array([split_cycles(layer) for layer in prediction.layers])
+    totals = cycles.sum(axis=1)
+    weights, one = totals / totals.sum(), np.ones(1)
+    open_sd = leave_open(prediction, calibration)
+    away = far_sd(prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
+                  measured=entry.board is not None)
+    sds = [max(between_sd(network, entry, time=True),
+               spread(calibration.time.covariance, cycles.sum(axis=0) / totals.sum(), entry.time,
+                      weights) + weights @ open_sd + away)]
+    sds += [math.hypot(spread(calibration.time.covariance, own / total, entry.time, one),
+                       LAYER_SD[deployment.runtime.structure]) + more + away if total else 0.0
+            for own, total, more in zip(cycles, totals, open_sd, strict=True)]
+    policies = replacement_range(deployment)
+    times, energies = [], []
+    for place, (part, sd) in enumerate(zip([prediction, *prediction.layers], sds, strict=True)):
+        widest = (1.0, 1.0) if place else (policies.low, policies.high)
+        times.append((part.time_us * math.exp(-band.down * sd) * widest[0],
+                      part.time_us * math.exp(band.up * sd) * widest[1]))
+        least = 0.0 if place else between_sd(network, entry, time=False)
+        energies.append(bound_energy(part, calibration, sd, one if place else weights, least))
+    return times, energies
+
+
+def bound_energy(part, calibration, time_sd, weights, least):
+    """Ends of an energy: those of the time, and of the power besides."""
+    learnt, estimate = calibration.entry.energy, calibration.energy
+    if learnt is None or estimate is None or not part.energy_uj:
+        return None
+    terms = dict.fromkeys(ENERGY_PRICES, 0.0)
+    for line in part.bill.lines:
+        terms[power_of(line.event)] += line.energy_pj
+    drawn = np.array(list(terms.values()))
+    sd = max(spread(estimate.covariance, drawn / drawn.sum(), learnt, weights), least)
+    time, power = calibration.entry.time.band, learnt.band
+    ends = (part.energy_uj * math.exp(-math.hypot(time.down * time_sd, power.down * sd)),
+            part.energy_uj * math.exp(math.hypot(time.up * time_sd, power.up * sd)))
+    if calibration.entry.powers_are_own:
+        return ends
+    stated = float((drawn / estimate.factors).sum()) * 1e-6
+    return min(ends[0], stated), max(ends[1], stated)
