@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_batches import check_row
-from plain_pricing import bound_plainly, price_plainly
+from plain_pricing import bound_offloaded_plainly, bound_plainly, price_plainly
 
 import twin
 from hwmodels.board.file import list_boards
@@ -134,15 +134,28 @@ def test_a_prediction_is_what_is_priced_plainly(case) -> None:
     if chosen is None:
         return
     learnt = predict_calibrated(deployment, temperature=temperature)
-    times, energies = bound_plainly(dataclasses.replace(
-        learnt, deployment=apply_calibration(deployment, chosen)), chosen)
-    for found, time_us, energy_uj in zip([learnt.certainty, *learnt.certainty.layers], times,
-                                         energies, strict=True):
+    check_bounds(learnt.certainty, *bound_plainly(dataclasses.replace(
+        learnt, deployment=apply_calibration(deployment, chosen)), chosen))
+
+
+def check_bounds(certainty, times, energies) -> None:
+    """Demand the intervals of an inference and of its layers."""
+    for found, time_us, energy_uj in zip([certainty, *certainty.layers], times, energies,
+                                         strict=True):
         assert (found.time_us.low, found.time_us.high) == pytest.approx(time_us, rel=1e-12)
         assert (found.energy_uj is None) == (energy_uj is None)
         if energy_uj is not None:
             assert (found.energy_uj.low, found.energy_uj.high) == pytest.approx(
                 energy_uj, rel=1e-12)
+
+
+@pytest.mark.parametrize(("network", "changes"), [
+    ("ic", {}), ("vww", {"npu.epoch_controller": "true"}),
+    ("kws", {"offload.host": "fully_connected"}), ("sww", {"clocks.npu.frequency_hz": 7.3e8})])
+def test_intervals_of_an_accelerator_are_those_bounded_plainly(network, changes) -> None:
+    made = predict_calibrated(twin.deploy(network, "stm32n6570_dk", runtime="neural-art").replace(
+        changes))
+    check_bounds(made.certainty, *bound_offloaded_plainly(made))
 
 
 @pytest.mark.parametrize("network", ["ic", "sww"])

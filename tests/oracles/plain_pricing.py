@@ -27,6 +27,8 @@ from hwmodels.paths.timing import read_timing
 from hwmodels.simulator import add_background
 from twin.deployment.core import lower_network
 from twin.deployment.transfers import count_transfers
+from twin.pricing.accelerator.certainty import PARTS, split_time
+from twin.pricing.accelerator.energy import path_of
 from twin.pricing.counted import list_counted
 from twin.pricing.distance import between_sd, far_sd
 from twin.pricing.factors import (
@@ -170,3 +172,36 @@ def bound_energy(part, calibration, time_sd, weights, least):
         return ends
     stated = float((drawn / estimate.factors).sum()) * 1e-6
     return min(ends[0], stated), max(ends[1], stated)
+
+
+def bound_offloaded_plainly(prediction):
+    """Return `bound_plainly` of a prediction of an accelerator."""
+    board, graph = prediction.deployment.board, prediction.deployment.executed
+    told = prediction.deployment.runtime.offload.spread
+    unsure = {fact.path: fact.rel_sd or 0.0 for fact in board.facts}
+    whole, alone = dict.fromkeys(PARTS, 0.0), {}
+    variance = told.network**2
+    for epoch in prediction.epochs:
+        parts = dict(zip(PARTS, split_time(epoch, board, told, all(
+            graph.layers[i].op in told.host_known for i in epoch.step.layers)), strict=True))
+        total = sum(parts.values())
+        variance += (parts["hardware"] / prediction.time_us * told.epoch)**2
+        alone[epoch.name] = math.hypot(
+            told.schedule, parts["hardware"] / total * told.epoch,
+            *(time / total * told.sd(name) for name, time in parts.items())) if total else 0.0
+        whole = {name: whole[name] + time for name, time in parts.items()}
+    variance += sum((time / prediction.time_us * told.sd(name))**2 for name, time in whole.items())
+    sds = [math.sqrt(variance), *(max((alone[name] for name in layer.epochs), default=0.0)
+                                  for layer in prediction.layers)]
+    times, energies = [], []
+    for part, sd in zip([prediction, *prediction.layers], sds, strict=True):
+        times.append((part.time_us * math.exp(-told.reach * sd),
+                      part.time_us * math.exp(told.reach * sd)))
+        if not part.energy_uj:
+            energies.append(None)
+            continue
+        relative = sum(line.energy_pj * unsure.get(path_of(line.event, line.place, board), 0.0)
+                       for line in part.bill.lines) / (part.energy_uj * 1e6)
+        width = math.hypot(told.reach * sd, 1.645 * math.sqrt(math.log1p(relative**2)))
+        energies.append((part.energy_uj * math.exp(-width), part.energy_uj * math.exp(width)))
+    return times, energies

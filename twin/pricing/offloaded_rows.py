@@ -9,9 +9,13 @@ import numpy as np
 
 from hwmodels.counts import CAUSES, EVENTS
 from hwmodels.paths.timing import Floats
-from twin.pricing.accelerator.certainty import PARTS
+from twin.pricing.accelerator.certainty import (
+    PARTS,
+    bound_energies,
+    deviate,
+    deviate_epochs,
+)
 from twin.pricing.accelerator.columns import POWERED
-from twin.pricing.accelerator.energy import DEVIATIONS
 from twin.pricing.batch import Batch, LayerArrays
 from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.offloaded import POWERED_PRICES, Ints, Lines, Offloaded
@@ -187,39 +191,26 @@ class _Sums:
         """Write intervals: `twin.pricing.accelerator.certainty` says what they are."""
         spread = self.spread
         assert spread is not None
-        hardware = self.part == _HARDWARE
-        own = np.array([spread.epoch if one else spread.sd(PARTS[part])
-                        for one, part in zip(hardware.tolist(), self.part.tolist(), strict=True)])
-        total_us = _or_one(batch.time_us[at])[:, None]
-        shares = parts / total_us
-        variance = ((shares[:, hardware] * spread.epoch) ** 2).sum(axis=1) + spread.network ** 2
-        for part in np.unique(self.part[~hardware]).tolist():
-            share = shares[:, self.part == part].sum(axis=1)
-            variance += (share * spread.sd(PARTS[part])) ** 2
-        _write(batch, at, batch.time_us[at], energy_pj.sum(axis=1), np.sqrt(variance),
-               unsure.sum(axis=1), spread.reach)
+        time_us, reach = batch.time_us[at], spread.reach
+        sd = deviate(parts, self.part, time_us, spread)
+        _write(batch, at, time_us, sd, reach, bound_energies(
+            energy_pj.sum(axis=1), unsure.sum(axis=1), sd, reach))
         if batch.layers is None:
             return
-        epoch = _choose(self.epoch, self.steps)
-        of_epoch = parts @ epoch
-        alone = ((parts / _or_one(of_epoch)[:, self.epoch] * own) ** 2) @ epoch
-        alone = np.where(of_epoch != 0, np.sqrt(alone + spread.schedule ** 2), 0.0)
+        alone = deviate_epochs(parts, self.epoch, self.part, self.steps, spread)
         sd = np.stack([alone[:, own].max(axis=1) if len(own) else np.zeros(len(at))
                        for own in self.epochs], axis=1)
         _write(batch.layers, (at[:, None], np.arange(self.layers)),
-               batch.layers.time_us[at, :self.layers], energy_pj, sd, unsure, spread.reach)
+               batch.layers.time_us[at, :self.layers], sd, reach,
+               bound_energies(energy_pj, unsure, sd, reach))
 
 
-def _write(arrays: Batch | LayerArrays, at: Any, time_us: Floats, energy_pj: Floats,
-           sd: Floats, unsure_pj: Floats, reach: float) -> None:
-    """Write both intervals of times and energies; without energy there is none."""
+def _write(arrays: Batch | LayerArrays, at: Any, time_us: Floats, sd: Floats, reach: float,
+           energies: tuple[Floats, Floats]) -> None:
+    """Write both intervals of times and energies."""
     arrays.time_low_us[at] = time_us * np.exp(-reach * sd)
     arrays.time_high_us[at] = time_us * np.exp(reach * sd)
-    energy_pj = np.where(energy_pj != 0, energy_pj, np.nan)
-    prices = DEVIATIONS * np.sqrt(np.log1p((unsure_pj / energy_pj) ** 2))
-    width = np.hypot(reach * sd, prices)
-    arrays.energy_low_uj[at] = energy_pj * 1e-6 * np.exp(-width)
-    arrays.energy_high_uj[at] = energy_pj * 1e-6 * np.exp(width)
+    arrays.energy_low_uj[at], arrays.energy_high_uj[at] = energies
 
 
 def _multiply(values: Floats, board: Ints, columns: Floats, factors: Floats | None,
@@ -274,11 +265,6 @@ def _choose(number: Ints, count: int) -> Floats:
     chosen = np.zeros((len(number), count))
     chosen[np.arange(len(number)), number] = 1.0
     return chosen
-
-
-def _or_one(values: Floats) -> Floats:
-    found: Floats = np.where(values != 0, values, 1.0)
-    return found
 
 
 def _main_clock(times_us: Floats, core: int) -> Ints:

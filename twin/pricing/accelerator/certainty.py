@@ -8,18 +8,16 @@ compiler cutting the network otherwise. Deviations are the runtime's (`offload.s
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-
 import numpy as np
 
 from calibration.fitting.intervals import LEVEL, Band, Interval, bound
 from hwmodels.board.facts import Board
+from hwmodels.columns import Floats, Ints
 from hwmodels.counts import Bill, BillLine
 from hwmodels.npu import Epoch, Npu
 from twin.deployment.costs import HAND_OVER_EVENTS, EpochPrediction, Step, bill_us
 from twin.network.graph import Graph
-from twin.pricing.accelerator.energy import DEVIATIONS, energy_sd
+from twin.pricing.accelerator.energy import DEVIATIONS, sum_energy
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty
 from twin.pricing.prediction import Prediction
 from twin.runtimes.offload import Spread
@@ -58,31 +56,98 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     spread = offload.spread
     band = Band(down=spread.reach, up=spread.reach, level=LEVEL, basis="model-based",
                 count=spread.families)
-    graph = deployment.executed
-    parts = [split_time(epoch, board, spread, knows_host(epoch.step, graph, spread))
-             for epoch in prediction.epochs]
-    total_us = prediction.time_us or 1.0
-    shares = {name: math.fsum(part[name] for part in parts) / total_us for name in PARTS}
-    own = math.hypot(*(part["hardware"] / total_us * spread.epoch for part in parts), 0.0)
-    sd = math.hypot(spread.network, own,
-                    *(shares[name] * spread.sd(name) for name in PARTS))
-    alone = [epoch_sd(part, spread) for part in parts]
-    energy = _bound_energy(prediction.energy_uj, prediction.bill, sd, board, band)
+    epochs, total_us = prediction.epochs, prediction.time_us
+    parts = np.array([split_time(epoch, board, spread, knows_host(
+        epoch.step, deployment.executed, spread)) for epoch in epochs]).reshape(1, -1)
+    epoch, part = np.divmod(np.arange(parts.shape[1]), len(PARTS))
+    sd = deviate(parts, part, np.array([total_us]), spread)
+    alone = deviate_epochs(parts, epoch, part, len(epochs), spread)[0]
+    shares = parts.reshape(-1, len(PARTS)).sum(axis=0) / (total_us or 1.0)
+    by_name = dict(zip([one.name for one in epochs], alone.tolist(), strict=True))
+    sds = [max((by_name[name] for name in layer.epochs), default=0.0)
+           for layer in prediction.layers]
+    energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in (
+        prediction.bill, *(layer.bill for layer in prediction.layers))]).T
+    bounds = [_interval(*ends) for ends in zip(*bound_energies(
+        energy_pj, unsure_pj, np.array([*sd, *sds]), spread.reach), strict=True)]
+    own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.epoch
     return Certainty(
         calibration=f"spread of {offload.family} networks and profiled epochs, "
                     f"{spread.families} families",
-        time_us=bound(prediction.time_us, sd, band), energy_uj=energy, basis=band.basis,
+        time_us=bound(total_us, float(sd[0]), band), energy_uj=bounds[0], basis=band.basis,
         errors=band.count,
-        layers=tuple(_bound_layers(prediction, alone, band)),
-        epochs=tuple(bound(epoch.time_us, one, band)
-                     for epoch, one in zip(prediction.epochs, alone, strict=True)),
-        extrapolating=tuple(reason.format(shares[name]) for name, reason in _REASONS.items()
-                            if shares[name] >= NOTABLE),
+        layers=tuple(LayerCertainty(time_us=bound(layer.time_us, one, band), energy_uj=energy)
+                     for layer, one, energy in zip(prediction.layers, sds, bounds[1:],
+                                                   strict=True)),
+        epochs=tuple(bound(one.time_us, own_sd, band)
+                     for one, own_sd in zip(epochs, alone.tolist(), strict=True)),
+        extrapolating=tuple(reason.format(shares[PARTS.index(name)])
+                            for name, reason in _REASONS.items()
+                            if shares[PARTS.index(name)] >= NOTABLE),
         unidentified=(),
         draw=Draw(source=("accelerator", board.name, deployment.runtime.identity),
                   covariance=np.diag([spread.sd(name) ** 2 for name in PARTS]),
-                  time=np.array([shares[name] for name in PARTS]), row_sd=own,
+                  time=shares, row_sd=float(np.linalg.norm(own)) / (total_us or 1.0),
                   network_sd=spread.network, network=deployment.graph.architecture_id))
+
+
+def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Floats:
+    """Return how sure total times are, shape (rows,).
+
+    Parameters
+    ----------
+    parts : ndarray of float, (rows, pairs)
+        Microseconds of each part of each epoch.
+    part : ndarray of int, (pairs,)
+        Of `PARTS`.
+    time_us : ndarray of float, (rows,)
+        The totals.
+    spread : Spread
+        Of the runtime.
+    """
+    shares, hardware = parts / _or_one(time_us)[:, None], part == PARTS.index("hardware")
+    variance = ((shares[:, hardware] * spread.epoch) ** 2).sum(axis=1) + spread.network ** 2
+    for one in np.unique(part[~hardware]).tolist():
+        variance += (shares[:, part == one].sum(axis=1) * spread.sd(PARTS[one])) ** 2
+    found: Floats = np.sqrt(variance)
+    return found
+
+
+def deviate_epochs(parts: Floats, epoch: Ints, part: Ints, count: int, spread: Spread) -> Floats:
+    """Return how sure the times of epochs are, shape (rows, count); pairs are of epochs."""
+    own = np.array([spread.epoch if name == "hardware" else spread.sd(name) for name in PARTS])
+    of_epoch = (epoch[:, None] == np.arange(count)).astype(np.float64)
+    totals = parts @ of_epoch
+    shares = parts / _or_one(totals)[:, epoch] * own[part]
+    variance = (shares ** 2) @ of_epoch
+    return np.where(totals != 0, np.sqrt(variance + spread.schedule ** 2), 0.0)
+
+
+def bound_energies(energy_pj: Floats, unsure_pj: Floats, sd: Floats,
+                   reach: float) -> tuple[Floats, Floats]:
+    """Return ends of energies in microjoules, NaN where there is none: times', and prices' besides.
+
+    Parameters
+    ----------
+    energy_pj, unsure_pj : ndarray of float, (...)
+        Energies, and each line of them times the relative deviation of its price, added up.
+    sd : ndarray of float, (...)
+        Of the logarithms of the times.
+    reach : float
+        Deviations of a time its interval reaches; prices' are normal.
+    """
+    energy_pj = np.where(energy_pj != 0, energy_pj, np.nan)
+    width = np.hypot(reach * sd, DEVIATIONS * np.sqrt(np.log1p((unsure_pj / energy_pj) ** 2)))
+    return energy_pj * 1e-6 * np.exp(-width), energy_pj * 1e-6 * np.exp(width)
+
+
+def _or_one(values: Floats) -> Floats:
+    found: Floats = np.where(values != 0, values, 1.0)
+    return found
+
+
+def _interval(low: float, high: float) -> Interval | None:
+    return Interval(low=float(low), high=float(high), level=LEVEL) if low == low else None
 
 
 def knows_host(step: Step, graph: Graph, spread: Spread) -> bool:
@@ -90,8 +155,7 @@ def knows_host(step: Step, graph: Graph, spread: Spread) -> bool:
     return all(graph.layers[i].op in spread.host_known for i in step.layers)
 
 
-def split_time(epoch: EpochPrediction, board: Board, spread: Spread,
-               known: bool = True) -> Mapping[str, float]:
+def split_time(epoch: EpochPrediction, board: Board, spread: Spread, known: bool) -> list[float]:
     """Return the microseconds of an epoch by part.
 
     Parameters
@@ -113,16 +177,7 @@ def split_time(epoch: EpochPrediction, board: Board, spread: Spread,
         if line.cycles:
             lines[name_part(line.event, line.place, line.clock, npu, seen=seen,
                             known=known)].append(line)
-    return {name: bill_us(Bill(tuple(own)), board) for name, own in lines.items()}
-
-
-def epoch_sd(part: Mapping[str, float], spread: Spread) -> float:
-    """Return the deviation of the logarithm of one epoch's time, from its time by part."""
-    whole = math.fsum(part.values())
-    if not whole:
-        return 0.0
-    return math.hypot(spread.schedule, part["hardware"] / whole * spread.epoch,
-                      *(part[name] / whole * spread.sd(name) for name in PARTS))
+    return [bill_us(Bill(tuple(own)), board) for own in lines.values()]
 
 
 def was_profiled(epoch: Epoch, npu: Npu, spread: Spread) -> bool:
@@ -153,26 +208,3 @@ def name_part(event: str, place: str, clock: str, npu: Npu, *, seen: bool, known
     if event == "npu_external_wait" and any(one.name == pool and one.shared for one in npu.pools):
         return "outside"
     return "hardware" if seen else "unseen"
-
-
-def _bound_layers(prediction: Prediction, alone: Sequence[float],
-                  band: Band) -> Iterator[LayerCertainty]:
-    """Yield intervals of layers: a layer in several epochs is as unsure as the least sure."""
-    board = prediction.deployment.board
-    by_name = {epoch.name: sd for epoch, sd in zip(prediction.epochs, alone, strict=True)}
-    for layer in prediction.layers:
-        sd = max((by_name[name] for name in layer.epochs), default=0.0)
-        yield LayerCertainty(
-            time_us=bound(layer.time_us, sd, band),
-            energy_uj=_bound_energy(layer.energy_uj, layer.bill, sd, board, band))
-
-
-def _bound_energy(energy_uj: float | None, bill: Bill, time_sd: float, board: Board,
-                  band: Band) -> Interval | None:
-    """Bounds of an energy: time by its band, prices by the normal deviates of the board file's."""
-    if not energy_uj:
-        return None
-    prices = DEVIATIONS * energy_sd(bill.lines, board)
-    return Interval(low=energy_uj * math.exp(-math.hypot(band.down * time_sd, prices)),
-                    high=energy_uj * math.exp(math.hypot(band.up * time_sd, prices)),
-                    level=band.level)

@@ -9,11 +9,11 @@ which makes an interval as wide as it can be.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
-from hwmodels.counts import Bill, BillLine
+from hwmodels.counts import Bill
 
 LEVEL = 0.9
 DEVIATIONS = 1.645
@@ -48,30 +48,27 @@ def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | No
     lines = [line for line in bill.lines if line.event in _PATHS]
     if any(line.energy_pj is None for line in lines):
         return None
-    total_uj = math.fsum(line.energy_pj or 0.0 for line in lines) * 1e-6
-    return (total_uj, _bound(total_uj, energy_sd(lines, board))) if total_uj else None
+    total_pj, unsure_pj = sum_energy(Bill(tuple(lines)), board)
+    if not total_pj:
+        return None
+    sd = math.sqrt(math.log1p((unsure_pj / total_pj)**2))
+    return total_pj * 1e-6, _bound(total_pj * 1e-6, sd)
 
 
-def energy_sd(lines: Iterable[BillLine], board: Board) -> float:
-    """Return the standard deviation of the logarithm of a bill's energy, host included.
+def sum_energy(bill: Bill, board: Board) -> tuple[float, float]:
+    """Return the picojoules of a bill, and of each line times its price's deviation; NaN unknown.
 
     Parameters
     ----------
-    lines : iterable of BillLine
-        With known energies.
+    bill : Bill
+        Of anything, host included.
     board : Board
         Whose file says how sure its prices are.
     """
-    parts: dict[str, float] = {}
-    for line in lines:
-        path = path_of(line.event, line.place, board)
-        parts[path] = parts.get(path, 0.0) + (line.energy_pj or 0.0)
-    total = math.fsum(parts.values())
-    if not total:
-        return 0.0
     unsure = read_deviations(board)
-    relative = math.fsum(part * unsure.get(path, 0.0) for path, part in parts.items()) / total
-    return math.sqrt(math.log1p(relative**2))
+    drawn = [(math.nan if line.energy_pj is None else line.energy_pj, unsure.get(
+        path_of(line.event, line.place, board), 0.0)) for line in bill.lines]
+    return math.fsum(one for one, _ in drawn), math.fsum(one * sd for one, sd in drawn)
 
 
 def read_deviations(board: Board) -> Mapping[str, float]:
