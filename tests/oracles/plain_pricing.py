@@ -7,6 +7,7 @@ The oracle of `twin.pricing`, which does the same for arrays of configurations.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from functools import partial
 
@@ -15,6 +16,9 @@ import numpy as np
 from calibration.fitting.intervals import BORROWED_SD, LAYER_SD, OPERATOR_SD, TYPICAL, left_untold
 from hwmodels.counts import (
     COPYING,
+    EXACT,
+    Bill,
+    BillLine,
     CountLine,
     Counts,
     Prices,
@@ -26,6 +30,7 @@ from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.simulator import add_background
 from twin.deployment.core import lower_network
+from twin.deployment.costs import bill_us
 from twin.deployment.transfers import count_transfers
 from twin.pricing.accelerator.certainty import PARTS, split_time
 from twin.pricing.accelerator.energy import path_of
@@ -205,3 +210,36 @@ def bound_offloaded_plainly(prediction):
         width = math.hypot(told.reach * sd, 1.645 * math.sqrt(math.log1p(relative**2)))
         energies.append((part.energy_uj * math.exp(-width), part.energy_uj * math.exp(width)))
     return times, energies
+
+
+def split_plainly(counts, shares):
+    """Part counts by shares, in 64ths; the largest share takes what rounding leaves."""
+    heir = shares.index(max(shares))
+
+    def part(amount):
+        parts = [math.floor(amount * share * EXACT) / EXACT for share in shares]
+        parts[heir] = amount - (sum(parts) - parts[heir])
+        return parts
+
+    parts = [[] for _ in shares]
+    for line in counts.lines:
+        for own, occurred, exposed in zip(parts, part(line.occurred), part(line.exposed),
+                                          strict=True):
+            if occurred or exposed or len(shares) == 1:
+                own.append(dataclasses.replace(line, occurred=occurred, exposed=exposed))
+    return [Counts(tuple(own)) for own in parts]
+
+
+def add_time_plainly(bill, board, prices):
+    """Add what being powered costs while a bill's time passes: host, its waiting, the idle NPU."""
+    npu, host, cycles = board.npu, board.core.clock, bill.clock_cycles()
+    passed_us, host_hz = bill_us(bill, board), board.hertz[host]
+    npu_us = cycles.get(npu.clock, 0.0) / npu.frequency_hz * 1e6
+    quantities = (("sleep", host, npu_us * 1e-6 * host_hz),
+                  ("clock_tree", host, passed_us * 1e-6 * host_hz),
+                  ("leakage", host, passed_us * 1e3),
+                  ("npu_idle", npu.clock, (passed_us - npu_us) * 1e-6 * npu.frequency_hz))
+    return Bill((*bill.lines, *(
+        BillLine(event=event, place="", operand="", clock=clock, occurred=quantity, exposed=0.0,
+                 cycles=0.0, energy_pj=quantity * prices.price(event, "").pj)
+        for event, clock, quantity in quantities if quantity)))

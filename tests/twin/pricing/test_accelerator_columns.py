@@ -1,6 +1,7 @@
 """Epochs priced all at once equal epochs priced one by one."""
 
 import pytest
+from plain_pricing import add_time_plainly, split_plainly
 
 import twin
 from hwmodels.counts import Counts, make_bill, merge_bills
@@ -20,9 +21,9 @@ def test_parts_are_those_of_epochs_priced_alone(network, changes) -> None:
     alone: dict[int, list] = {}
     for epoch in epochs:
         plain = Counts(tuple(epoch.run.counts.lines))
-        for position, counts in zip(epoch.step.layers, offload._split(plain, epoch.step.shares),
+        for position, counts in zip(epoch.step.layers, split_plainly(plain, epoch.step.shares),
                                     strict=True):
-            bill = offload._add_time(make_bill(counts, prices), board, prices, board.npu)
+            bill = add_time_plainly(make_bill(counts, prices), board, prices)
             alone.setdefault(position, []).append((counts, bill, epoch.kind))
     split = 0
     for position, parts in alone.items():

@@ -23,7 +23,7 @@ from hwmodels.columns import (
     read_rates,
     sum_exactly,
 )
-from hwmodels.counts import EXACT, Bill, Counts, Prices
+from hwmodels.counts import EXACT, Bill, BillLine, CountLine, Counts, Prices
 from hwmodels.npu import EpochRun, Npu
 
 POWERED = ("sleep", "clock_tree", "leakage", "npu_idle")
@@ -38,9 +38,10 @@ class Part:
     counts: Counts
 
 
-def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]], prices: Prices,
-                board: Board, npu: Npu) -> list[list[Part]]:
-    """Price epochs that need nothing of the host but to be set up and taken down.
+def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]],
+                extra: Sequence[Sequence[CountLine]], hosted: Sequence[Sequence[BillLine]],
+                prices: Prices, board: Board, npu: Npu) -> list[list[Part]]:
+    """Price epochs, and what the host does for and between them.
 
     Parameters
     ----------
@@ -49,6 +50,10 @@ def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]], p
     shares : sequence of tuple of float
         What each layer of an epoch is charged of it; the amounts are whole 64ths, and the largest
         share takes what rounding leaves.
+    extra : sequence of sequence of CountLine
+        Of each epoch: what the host does besides setting it up and taking it down.
+    hosted : sequence of sequence of BillLine
+        Of each epoch: its kernels on the host, priced; of one with a single layer.
     prices : Prices
         From `twin.pricing.host.runtime_prices`.
     board, npu : Board, Npu
@@ -57,10 +62,11 @@ def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]], p
     Returns
     -------
     list of list of Part
-        By epoch and layer.
+        By epoch and layer; the counts are without those of kernels on the host.
     """
-    counts = _split(gather_counts(runs), shares)
-    bills = _price(counts, prices, board, npu)
+    counts = _split(gather_counts(runs, extra), shares)
+    whose = np.repeat(np.arange(len(shares)), [len(own) for own in shares])
+    bills = _price(counts, [hosted[epoch] for epoch in whose.tolist()], prices, board, npu)
     energies = sum_exactly(bills.energy_pj, bills.first)
     parts = iter([Part(bill=ColumnBill(bills, place, None if energy != energy else energy),
                        counts=ColumnCounts(counts, place))
@@ -68,13 +74,20 @@ def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]], p
     return [[next(parts) for _ in own] for own in shares]
 
 
-def gather_counts(runs: Sequence[EpochRun]) -> CountColumns:
-    """Return the events of epochs of one machine, one behind the other."""
+def gather_counts(runs: Sequence[EpochRun],
+                  extra: Sequence[Sequence[CountLine]]) -> CountColumns:
+    """Return the events of epochs of one machine and of the host, one epoch behind the other."""
     pieces = []
-    for run in runs:
+    for run, lines in zip(runs, extra, strict=True):
         counts = run.counts
         assert isinstance(counts, ColumnCounts), "an accelerator's epochs are counted as columns"
-        pieces.append(counts.slices())
+        piece = keys, key, occurred, exposed = counts.slices()
+        if lines:
+            piece = (keys, np.append(key, np.array([keys.number(
+                line.event, line.place, line.operand) for line in lines], np.int64)),
+                np.append(occurred, [float(line.occurred) for line in lines]),
+                np.append(exposed, [float(line.exposed) for line in lines]))
+        pieces.append(piece)
     keys = pieces[0][0]
     assert all(piece[0] is keys for piece in pieces), "one machine has one list of keys"
     key, occurred, exposed = (np.concatenate([piece[column] for piece in pieces])
@@ -112,34 +125,45 @@ def _divide(amounts: Floats, line: Ints, share: Floats, heir: np.ndarray) -> Flo
     return np.where(heir, whole - given[line], parts)
 
 
-def _price(counts: CountColumns, prices: Prices, board: Board, npu: Npu) -> BillColumns:
-    """Return counts times prices, and what being powered costs meanwhile."""
+def _price(counts: CountColumns, hosted: Sequence[Sequence[BillLine]], prices: Prices,
+           board: Board, npu: Npu) -> BillColumns:
+    """Return counts times prices, the host's kernels, and what being powered costs meanwhile."""
     keys, parts = counts.keys, len(counts.first) - 1
     powered = [keys.number(event) for event in POWERED]
-    host = board.core.clock
-    rates, clocks = read_rates(keys, {*np.unique(counts.key).tolist(), *powered}, prices,
-                               (npu.clock, host))
-    owner, cycles = counts.owners(), counts.exposed * rates.cycles[counts.key]
-    passed = np.stack([np.array(_sum_clock(cycles, owner, parts, rates.clock[counts.key] == clock))
-                       for clock in range(len(clocks))], axis=1)
+    lines = [(place, line) for place, own in enumerate(hosted) for line in own]
+    own_keys = [keys.number(line.event, line.place, line.operand) for _, line in lines]
+    rates, clocks = read_rates(
+        keys, {*np.unique(counts.key).tolist(), *powered}, prices,
+        tuple(dict.fromkeys((npu.clock, board.core.clock, *(line.clock for _, line in lines)))))
+    owner, key, clock = (np.append(column, np.array(more, np.int64)) for column, more in (
+        (counts.owners(), [place for place, _ in lines]), (counts.key, own_keys),
+        (rates.clock[counts.key], [clocks.index(line.clock) for _, line in lines])))
+    occurred, exposed, cycles, energy_pj = (
+        np.append(column, np.array([getattr(line, name) for _, line in lines], np.float64))
+        for name, column in (
+            ("occurred", counts.occurred), ("exposed", counts.exposed),
+            ("cycles", counts.exposed * rates.cycles[counts.key]),
+            ("energy_pj", counts.occurred * rates.energy_pj[counts.key])))
+    order = np.argsort(owner, kind="stable")
+    owner, key, clock = (column[order] for column in (owner, key, clock))
+    occurred, exposed, cycles, energy_pj = (
+        column[order] for column in (occurred, exposed, cycles, energy_pj))
+    passed = np.stack([np.array(_sum_clock(cycles, owner, parts, clock == number))
+                       for number in range(len(clocks))], axis=1)
     amounts = pass_time(passed, clocks, board)
     place, which = np.nonzero(amounts)
-    own = np.array(powered)[which]
-    more = amounts[place, which]
-    whole = np.concatenate([owner, place])
+    more, own = amounts[place, which], np.array(powered)[which]
+    nothing, whole = np.zeros(len(own)), np.concatenate([owner, place])
     order = np.argsort(whole, kind="stable")
-    key = np.concatenate([counts.key, own])[order]
-    occurred = np.concatenate([counts.occurred, more])[order]
-    clock = np.concatenate([rates.clock[counts.key],
-                            np.where(which == POWERED.index("npu_idle"), 0, 1)])[order]
     return BillColumns(
-        keys=keys, clocks=clocks, key=key, clock=clock, occurred=occurred,
+        keys=keys, clocks=clocks, key=np.append(key, own)[order],
+        clock=np.append(clock, np.where(which == POWERED.index("npu_idle"), 0, 1))[order],
         passed=tuple([{name: count for name, count in zip(clocks, row, strict=True) if count}
                       for row in passed.tolist()]),
         first=np.searchsorted(whole[order], np.arange(parts + 1)),
-        exposed=np.concatenate([counts.exposed, np.zeros(len(own))])[order],
-        cycles=np.concatenate([cycles, np.zeros(len(own))])[order],
-        energy_pj=occurred * rates.energy_pj[key])
+        occurred=np.append(occurred, more)[order], exposed=np.append(exposed, nothing)[order],
+        cycles=np.append(cycles, nothing)[order],
+        energy_pj=np.append(energy_pj, more * rates.energy_pj[own])[order])
 
 
 def _sum_clock(cycles: Floats, owner: Ints, parts: int, own: np.ndarray) -> list[float]:

@@ -10,20 +10,15 @@ turns; epochs follow one another without the host only where the epoch controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-from hwmodels.board.facts import Board
 from hwmodels.columns import merge_columns
 from hwmodels.counts import (
-    EXACT,
     Bill,
-    BillLine,
     CountLine,
-    Counts,
     Prices,
-    make_bill,
     merge_bills,
     merge_counts,
 )
@@ -40,7 +35,7 @@ from twin.deployment.costs import (
 )
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.network.operators import is_alias
-from twin.pricing.accelerator.columns import Part, price_parts
+from twin.pricing.accelerator.columns import price_parts
 
 
 def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
@@ -71,50 +66,31 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     """
     steps = [step for step in plan_of(deployment).steps if step.kind != "alias"]
     runs = run_epochs([_epoch_of(step) for step in steps], _npu(deployment))
-    priced = _price_steps(deployment, steps, runs, prices, price_on_core)
+    software = iter(_price_host(deployment, plan_of(deployment).steps, prices, price_on_core))
+    hosted = [next(software) if step.kind == "host" else None for step in steps]
+    extra = [(*list_moved(deployment, step), *cleaned) for step, cleaned in zip(
+        steps, list_cache_lines(deployment, steps), strict=True)]
+    priced = price_parts(runs, [step.shares for step in steps], extra, [
+        () if cost is None else cost.bill.lines for cost in hosted], prices, deployment.board,
+        _npu(deployment)) if steps else []
     costs: dict[int, list[LayerCost]] = {}
     epochs: list[EpochPrediction] = []
     board, start_us = deployment.board, 0.0
     host, hertz = board.core.clock, board.hertz
-    for step, run, parts in zip(steps, runs, priced, strict=True):
+    for step, run, cost, parts in zip(steps, runs, hosted, priced, strict=True):
         epoch = run.epoch
         kernels = tuple([f"{epoch.kind}.{name}" for name, _ in epoch.operations])
         for position, part in zip(step.layers, parts, strict=True):
-            costs.setdefault(position, []).append(LayerCost(
-                bill=part.bill, counts=part.counts, epochs=(epoch.name,), kernels=kernels)
-                if isinstance(part, Part) else
-                replace(part, epochs=(epoch.name,), kernels=part.kernels or kernels))
+            costs.setdefault(position, []).append(
+                LayerCost(bill=part.bill, counts=part.counts, epochs=(epoch.name,),
+                          kernels=kernels) if cost is None else
+                replace(cost, bill=part.bill, epochs=(epoch.name,), kernels=cost.kernels or kernels,
+                        counts=merge_counts([part.counts, cost.counts])))
         bill = parts[0].bill if len(parts) == 1 else merge_columns(part.bill for part in parts)
         epochs.append(_describe(len(epochs), step, run, bill, start_us, host, hertz))
         start_us += epochs[-1].time_us
     return tuple(_merge(costs.get(position, []))
                  for position in range(len(deployment.executed.layers))), tuple(epochs)
-
-
-def _price_steps(deployment: Deployment, steps: Sequence[Step], runs: Sequence[EpochRun],
-                 prices: Prices, price_on_core: PriceOnCore) -> list[Sequence[Part | LayerCost]]:
-    """Price steps by layer: all of those the host only sets up at once, the others one by one."""
-    npu, whole = _npu(deployment), plan_of(deployment).steps
-    software = iter(_price_host(deployment, whole, prices, price_on_core))
-    maintained = iter(list_cache_lines(deployment, steps))
-    priced: list[Sequence[Part | LayerCost]] = []
-    plain: list[int] = []
-    for place, (step, run) in enumerate(zip(steps, runs, strict=True)):
-        on_host = next(software) if step.kind == "host" else None
-        extra = (*list_moved(deployment, step), *next(maintained))
-        if not extra and on_host is None:
-            plain.append(place)
-            priced.append(())
-            continue
-        counts = merge_counts([run.counts, Counts(extra)]) if extra else run.counts
-        priced.append([_layer_cost(part, on_host, prices, deployment.board, npu)
-                       for part in _split(counts, step.shares)])
-    if plain:
-        for place, parts in zip(plain, price_parts(
-                [runs[place] for place in plain], [steps[place].shares for place in plain],
-                prices, deployment.board, npu), strict=True):
-            priced[place] = parts
-    return priced
 
 
 def _epoch_of(step: Step) -> Epoch:
@@ -206,16 +182,6 @@ def list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tupl
     return lines
 
 
-def _layer_cost(counts: Counts, on_host: LayerCost | None, prices: Prices, board: Board,
-                npu: Npu) -> LayerCost:
-    """Price a layer's part of an epoch, with the host's kernels where it is on the host."""
-    bill = make_bill(counts, prices)
-    if on_host is None:
-        return LayerCost(bill=_add_time(bill, board, prices, npu), counts=counts)
-    return replace(on_host, counts=merge_counts([counts, on_host.counts]), bill=_add_time(
-        merge_bills([bill, on_host.bill]), board, prices, npu))
-
-
 def _merge(costs: Sequence[LayerCost]) -> LayerCost:
     """Join what a layer costs in several epochs; an alias has none."""
     if len(costs) == 1:
@@ -229,56 +195,6 @@ def _merge(costs: Sequence[LayerCost]) -> LayerCost:
         misses=sum(cost.misses for cost in costs),
         assumed=any(cost.assumed for cost in costs),
         epochs=tuple(name for cost in costs for name in cost.epochs))
-
-
-def _split(counts: Counts, shares: Sequence[float]) -> list[Counts]:
-    """Part counts by shares, in 64ths; the largest share takes what rounding leaves."""
-    if len(shares) == 1:
-        return [counts]
-    heir = max(range(len(shares)), key=lambda i: (shares[i], -i))
-    parts: list[list[CountLine]] = [[] for _ in shares]
-    for line in counts.lines:
-        occurred = _part(line.occurred, shares, heir)
-        exposed = _part(line.exposed, shares, heir)
-        for part, all_of, shown in zip(parts, occurred, exposed, strict=True):
-            if all_of or shown:
-                part.append(CountLine(event=line.event, place=line.place, operand=line.operand,
-                                      occurred=all_of, exposed=shown))
-    return [Counts(tuple(part)) for part in parts]
-
-
-def _part(amount: float, shares: Sequence[float], heir: int) -> list[float]:
-    if not amount:
-        return [0.0] * len(shares)
-    parts = [math.floor(amount * share * EXACT) / EXACT for share in shares]
-    parts[heir] = amount - math.fsum(parts[:heir] + parts[heir + 1:])
-    return parts
-
-
-def _add_time(bill: Bill, board: Board, prices: Prices, npu: Npu) -> Bill:
-    """Add what being powered costs while a bill's time passes: host, its waiting, the idle NPU."""
-    cycles, hertz, host = bill.clock_cycles(), board.hertz, board.core.clock
-    passed_us, host_hz = convert_us(cycles, hertz), hertz[host]
-    if not passed_us:
-        return bill
-    npu_us = cycles.get(npu.clock, 0.0) / npu.frequency_hz * 1e6
-    quantities = (("sleep", host, npu_us * 1e-6 * host_hz),
-                  ("clock_tree", host, passed_us * 1e-6 * host_hz),
-                  ("leakage", host, passed_us * 1e3),
-                  ("npu_idle", npu.clock, (passed_us - npu_us) * 1e-6 * npu.frequency_hz))
-    return Bill((*bill.lines, *_unhurried(prices, quantities)))
-
-
-def _unhurried(prices: Prices, quantities: Iterable[tuple[str, str, float]]) -> list[BillLine]:
-    """Lines that cost energy and no time."""
-    lines = []
-    for event, clock, quantity in quantities:
-        if quantity:
-            pj = prices.price(event, "").pj
-            lines.append(BillLine(
-                event=event, place="", operand="", clock=clock, occurred=quantity, exposed=0.0,
-                cycles=0.0, energy_pj=None if pj is None else quantity * pj))
-    return lines
 
 
 def _describe(index: int, step: Step, run: EpochRun, bill: Bill, start_us: float,
