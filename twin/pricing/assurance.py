@@ -49,11 +49,11 @@ from twin.pricing.itemised import (
     Itemised,
     Work,
     count_rivals,
-    draw_layer,
+    draw_layers,
     draw_total,
     itemise,
     multiply,
-    split_layer,
+    split_layers,
 )
 from twin.pricing.prediction import Prediction
 
@@ -62,6 +62,9 @@ NOTABLE_SHARE = 0.1
 
 NOTABLE_UNTOLD = 0.05
 """Standard deviation of log time from which operators without rows are worth naming."""
+
+ALONE = concentrate(np.ones(1))
+"""How concentrated the time of a single layer is."""
 
 LARGE_SHARE = 0.25
 """From this share on, a price that could not be told makes the prediction an extrapolation."""
@@ -178,18 +181,15 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
 def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations) -> Floats:
     """Return how sure the times of layers are, shape (rows, layers): each is a network of one."""
     calibration, totals = doubted.calibration, work.totals
-    alone = np.full(len(totals), concentrate(np.ones(1)))
-    sds = np.zeros_like(totals)
-    for layer, own in enumerate(totals.T):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            priced = deviation(calibration.time, calibration.entry.time,
-                               split_layer(item, work, layer) / own[:, None], alone)
-            sds[:, layer] = np.where(own != 0, np.hypot(
-                priced, doubted.layer_sd) + found.untold[:, layer] + found.away, 0.0)
-    return sds
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = split_layers(item, work) / totals[:, :, None]
+        priced = deviation(calibration.time, calibration.entry.time, shares, ALONE)
+    return np.where(totals != 0, np.hypot(priced, doubted.layer_sd) + found.untold
+                    + found.away[:, None], 0.0)
 
 
-def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats) -> Floats:
+def deviation(estimate: Estimate, learnt: Learnt, shares: Floats,
+              spread: Floats | float) -> Floats:
     """Return the standard deviation of the logarithm of totals, a row each.
 
     Parameters
@@ -198,14 +198,14 @@ def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats
         With the covariance C of the logarithms of prices.
     learnt : Learnt
         With the deviations of errors by network and by row.
-    shares : ndarray of float, (rows, prices)
+    shares : ndarray of float, (..., prices)
         s: shares of the totals by price.
-    spread : ndarray of float, (rows,)
+    spread : float or ndarray of float, (...)
         w: how concentrated in few layers the time is; multiplies the network's deviation.
 
     Returns
     -------
-    ndarray of float, (rows,)
+    ndarray of float, (...)
         sqrt(s C s' + (w sd_network)^2 + sd_row^2).
     """
     priced = ((shares @ estimate.covariance) * shares).sum(axis=-1)
@@ -214,7 +214,7 @@ def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats
 
 
 def bound_energies(calibration: Calibration, terms: Floats, time_sd: Floats, time_band: Band,
-                   spread: Floats, *, factors: Floats, least: float = 0.0,
+                   spread: Floats | float, *, factors: Floats, least: float = 0.0,
                    ) -> tuple[Floats, Floats]:
     """Return ends of intervals of energies in microjoules; NaN where there is none.
 
@@ -222,22 +222,22 @@ def bound_energies(calibration: Calibration, terms: Floats, time_sd: Floats, tim
     ----------
     calibration : Calibration
         Whose powers they are at.
-    terms : ndarray of float, (rows, energy prices)
+    terms : ndarray of float, (..., energy prices)
         Picojoules by what draws them.
-    time_sd : ndarray of float, (rows,)
+    time_sd : ndarray of float, (...)
         Deviations of the times.
     time_band : Band
         What those are of.
-    spread : ndarray of float, (rows,)
+    spread : float or ndarray of float, (...)
         As for `deviation`.
-    factors : ndarray of float, (rows or 1, energy prices)
+    factors : ndarray of float, (..., energy prices)
         On stated prices: on a board nobody measured intervals reach what its file states.
     least : float
         The least the power is known to.
     """
     learnt, estimate = calibration.entry.energy, calibration.energy
     if learnt is None or estimate is None:
-        return (unknown := np.full(len(terms), np.nan)), unknown
+        return (unknown := np.full(terms.shape[:-1], np.nan)), unknown
     whole, band = terms.sum(axis=-1), learnt.band.band()
     with np.errstate(divide="ignore", invalid="ignore"):
         sd = np.maximum(deviation(estimate, learnt, terms / whole[..., None], spread), least)
@@ -279,8 +279,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     if missing >= (priced + missing) / 2:
         band = dataclasses.replace(band, basis="model-based")
     whole = bound(prediction.time_us, sd, band)
-    terms = np.vstack([draw_total(item, work),
-                       *(draw_layer(item, work, layer) for layer in range(len(sds)))])
+    terms = np.vstack([draw_total(item, work), draw_layers(item, work)[0]])
     energies = bound_terms(calibration, terms, np.array([sd, *sds]), band, float(found.spread[0]),
                            least=doubted.least_power)
     unclear = {name: share for name, share in zip(TIME_PRICES, work.shares[0], strict=True)
@@ -324,12 +323,10 @@ def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band:
     least : float
         The least the power of the whole is known to.
     """
-    alone = concentrate(np.ones(1))
     factors = np.ones(1) if calibration.energy is None else calibration.energy.factors
-    parts = [bound_energies(calibration, own, sd, band, np.full(len(own), one), factors=factors,
-                            least=at_least)
+    parts = [bound_energies(calibration, own, sd, band, one, factors=factors, least=at_least)
              for own, sd, one, at_least in ((terms[:1], time_sds[:1], spread, least),
-                                            (terms[1:], time_sds[1:], alone, 0.0))]
+                                            (terms[1:], time_sds[1:], ALONE, 0.0))]
     known = ~np.isnan(terms[0]).any()
     return [Interval(low=low, high=high, level=band.level) if known and low == low else None
             for lows, highs in parts
@@ -349,8 +346,7 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
     item = itemise(prediction.deployment, cold=prediction.temperature == "cold", unsure=False)
     work = multiply(item, hertz=np.ones(1), time=np.ones((1, len(TIME_PRICES))),
                     power=np.ones((1, len(ENERGY_PRICES))))
-    return np.array([split_layer(item, work, layer)[0]
-                     for layer in range(len(prediction.layers))])
+    return split_layers(item, work)[0]
 
 
 def _name_source(calibration: Calibration) -> tuple[str, str, str, str]:

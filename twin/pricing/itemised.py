@@ -306,32 +306,38 @@ def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats,
         shares=shares / totals.sum(axis=1)[:, None])
 
 
-def split_layer(item: Itemised, work: Work, layer: int) -> Floats:
-    """Return cycles of a layer by time price, its kernels sharing what it executes evenly."""
-    cycles: Floats = work.time * item.rest[layer] + (
-        work.time @ item.work[layer])[:, None] * item.evenly[layer]
-    cycles[:, _MEMORY] += work.waits[:, layer]
+def split_layers(item: Itemised, work: Work) -> Floats:
+    """Return cycles by time price, kernels of a layer sharing what it executes evenly.
+
+    Returns
+    -------
+    ndarray of float, (rows, layers, time prices)
+    """
+    cycles: Floats = work.time[:, None] * item.rest + (
+        work.time @ item.work.T)[:, :, None] * item.evenly
+    cycles[:, :, _MEMORY] += work.waits
     return cycles
 
 
 def draw_total(item: Itemised, work: Work) -> Floats:
     """Return picojoules of an inference by energy price, shape (rows, energy prices)."""
-    return _draw(item.energy_pj.sum(axis=0), work, work.moving_pj.sum(axis=1),
-                 work.totals.sum(axis=1))
+    whole = item.energy_pj.sum(axis=0, keepdims=True)
+    return _draw(whole, work, work.moving_pj.sum(axis=1, keepdims=True),
+                 work.totals.sum(axis=1, keepdims=True))[:, 0]
 
 
-def draw_layer(item: Itemised, work: Work, layer: int) -> Floats:
-    """Return picojoules of a layer by energy price, shape (rows, energy prices)."""
-    return _draw(item.energy_pj[layer], work, work.moving_pj[:, layer], work.totals[:, layer])
+def draw_layers(item: Itemised, work: Work) -> Floats:
+    """Return picojoules of layers by energy price, shape (rows, layers, energy prices)."""
+    return _draw(item.energy_pj, work, work.moving_pj, work.totals)
 
 
 def _draw(energy_pj: Floats, work: Work, moving_pj: Floats, cycles: Floats) -> Floats:
-    ends = [(work.time @ energy_pj[:, one]) * work.drawn[:, one]
-            for one in range(energy_pj.shape[1])]
-    powers = [sum(ends[one::POWERS], np.zeros(len(cycles))) for one in range(POWERS)]
-    powers[_MOVING] += moving_pj
-    return np.column_stack([*powers, np.where(
-        cycles[:, None] != 0, cycles[:, None] * work.background, 0.0)])
+    """Energies of parts, (parts, time prices, ends x powers), at the factors of rows."""
+    ends = np.tensordot(work.time, energy_pj, axes=(1, 1)) * work.drawn[:, None]
+    powers = ends.reshape(*cycles.shape, -1, POWERS).sum(axis=2)
+    powers[:, :, _MOVING] += moving_pj
+    background = cycles[:, :, None] * work.background[:, None]
+    return np.concatenate([powers, np.where(cycles[:, :, None] != 0, background, 0.0)], axis=2)
 
 
 def count_rivals(item: Itemised, work: Work) -> Floats:

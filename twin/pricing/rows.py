@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.fitting.intervals import concentrate
 from hwmodels.counts import CAUSES
 from hwmodels.paths.timing import Floats
-from twin.pricing.assurance import Doubt, bound_energies, deviate, deviate_layers
+from twin.pricing.assurance import ALONE, Doubt, bound_energies, deviate, deviate_layers
 from twin.pricing.batch import Batch
 from twin.pricing.itemised import (
     Itemised,
     Work,
     count_rivals,
-    draw_layer,
+    draw_layers,
     draw_total,
     multiply,
 )
 
-ROWS = 4096
+ROWS = 1024
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
 
 _IDLE, _DMA = CAUSES.index("idle"), CAUSES.index("dma_wait")
@@ -91,9 +90,9 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: W
     layers = batch.layers
     if layers is None:
         return
-    alone = np.full(len(at), concentrate(np.ones(1)))
-    for layer, own in enumerate(deviate_layers(item, doubted, work, found).T):
-        layers.time_low_us[at, layer] = layers.time_us[at, layer] * np.exp(-band.down * own)
-        layers.time_high_us[at, layer] = layers.time_us[at, layer] * np.exp(band.up * own)
-        layers.energy_low_uj[at, layer], layers.energy_high_uj[at, layer] = bound_energies(
-            calibration, draw_layer(item, work, layer), own, band, alone, factors=power)
+    sd = deviate_layers(item, doubted, work, found)
+    columns = (at[:, None], np.arange(sd.shape[1]))
+    layers.time_low_us[columns] = layers.time_us[columns] * np.exp(-band.down * sd)
+    layers.time_high_us[columns] = layers.time_us[columns] * np.exp(band.up * sd)
+    layers.energy_low_uj[columns], layers.energy_high_uj[columns] = bound_energies(
+        calibration, draw_layers(item, work), sd, band, ALONE, factors=power[:, None])
