@@ -20,11 +20,12 @@ from twin.pricing.assurance import Doubt, doubt
 from twin.pricing.batch import Batch, empty_batch, fill_row
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
-from twin.pricing.configurations import are_own, sign_board
+from twin.pricing.configurations import sign_board
 from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.itemised import Itemised, itemise
 from twin.pricing.replacement import is_itemised
 from twin.pricing.rows import fill_rows
+from twin.pricing.spans import are_own
 
 MOST_TIMINGS = 128
 """Of one slide; the oldest goes."""

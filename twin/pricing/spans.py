@@ -7,31 +7,26 @@ it is not, the box is cut where one clock, the others at a corner, changes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from hwmodels.board.declaration import VOLTAGE
 from hwmodels.board.facts import Board
-from hwmodels.board.file import spread_clocks
+from hwmodels.board.file import bounds_of_supply, spread_clocks
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment, boards_of
 from twin.pricing.batch import Failure, Variation
-from twin.pricing.configurations import (
-    SUPPLY,
-    cut_supplies,
-    is_varied_clock,
-    is_varied_supply,
-    name_frequency,
-    part_stated,
-    split_alike,
-    values_of,
-    wordless,
-)
 
 Ints = np.ndarray
+
+_CLOCK = re.compile(r"clocks\.(\w+)\.frequency_hz")
+SUPPLY = "supply.voltage_v"
+_BOUNDS = re.compile(r"supply\.voltage_range_v|memories\.\w+\.wait_states_min_supply_v")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,30 +68,44 @@ def list_spans(base: Deployment, variation: Variation, rows: Ints) -> Iterator[S
     others = {name: values for name, values in variation.paths.items()
               if name not in (*clocks, supply)}
     for settings, alike in split_alike(others, rows):
-        try:
-            yield from _Spans(base, variation, settings, clocks).list(alike, supply)
-        except TwinError as error:
-            yield from (Failure(row=row, error=error) for row in alike.tolist())
+        yield from Spans(base, variation, settings, clocks).list(alike, supply)
 
 
-class _Spans:
-    """Spans of rows that set the same but for clocks and supply voltage."""
+class Spans:
+    """Rows that set the same but for clocks and supply voltage.
+
+    Parameters
+    ----------
+    base : Deployment
+        What is varied.
+    variation : Variation
+        With the values of each row.
+    settings : dict
+        What is the same in all of them.
+    clocks : list of str
+        Paths of clocks that are not.
+    """
 
     def __init__(self, base: Deployment, variation: Variation, settings: dict[str, Any],
                  clocks: list[str]) -> None:
         self.base, self.variation, self.settings, self.clocks = base, variation, settings, clocks
-        self.change = boards_of(base, settings)
         self.placed: Deployment | None = None
 
     def list(self, rows: Ints, supply: str | None) -> Iterator[Span | Failure]:
-        """Yield spans of rows."""
+        """Yield spans of rows, their supply voltage varied where its path is given."""
+        try:
+            self.change = boards_of(self.base, self.settings)
+        except TwinError as error:
+            yield from (Failure(row=row, error=error) for row in rows.tolist())
+            return
         if supply is None:
             yield from self._cut(rows, {}, None)
             return
         volts = values_of(self.variation, supply, rows)
         able, spans = cut_supplies(self.base.board, volts)
         for place in np.flatnonzero(~able).tolist():
-            yield from self._cut(rows[[place]], {supply: float(volts[place])}, None)
+            given = self.variation.paths[supply][int(rows[place])]
+            yield from self._cut(rows[[place]], {supply: given}, None)
         for span in np.unique(spans[able]).tolist():
             inside = able & (spans == span)
             lowest = float(volts[inside].min())
@@ -108,7 +117,7 @@ class _Spans:
                 else:
                     yield one
 
-    def _cut(self, rows: Ints, supply: Mapping[str, float],
+    def _cut(self, rows: Ints, supply: Mapping[str, Any],
              volts: Mapping[int, float] | None) -> Iterator[Span | Failure]:
         """Yield spans of rows at one supply voltage, or between two bounds of it."""
         values = np.stack([values_of(self.variation, name, rows) for name in self.clocks]
@@ -116,7 +125,7 @@ class _Spans:
         for part in part_stated(self.base.board, self.clocks, values[:, :len(self.clocks)]):
             yield from self._list_boxes(rows[part], values[part], supply, volts)
 
-    def _list_boxes(self, rows: Ints, values: Floats, supply: Mapping[str, float],
+    def _list_boxes(self, rows: Ints, values: Floats, supply: Mapping[str, Any],
                     volts: Mapping[int, float] | None) -> Iterator[Span | Failure]:
         boxes = _Boxes(lambda at: self.change({
             **dict(zip(self.clocks, at, strict=False)), **supply}), values)
@@ -126,13 +135,18 @@ class _Spans:
                     boxes, inside, made, place)) for place in inside.tolist())
                 continue
             own = rows[inside]
+            try:
+                deployment = self.place(int(own[0]), made)
+            except TwinError as error:  # it does not fit, at whatever clock
+                yield from (Failure(row=row, error=error) for row in own.tolist())
+                continue
             yield Span(
-                rows=own, deployment=self._place(int(own[0]), made),
+                rows=own, deployment=deployment,
                 hertz={name.split(".")[1]: values[inside, place]
                        for place, name in enumerate(self.clocks)},
                 volts=None if volts is None else np.array([volts[row] for row in own.tolist()]))
 
-    def _place(self, row: int, board: Board) -> Deployment:
+    def place(self, row: int, board: Board) -> Deployment:
         """Return the deployment of a row on a board like its own; the first is placed anew."""
         paths = self.variation.paths
         if not paths:
@@ -227,3 +241,95 @@ class _Boxes:
                                       for clock in second.clocks})
         return (moved.power, moved.memories, moved.npu) == (
             second.power, second.memories, second.npu)
+
+
+def is_varied_clock(name: str, variation: Variation) -> bool:
+    """Whether a path is a clock's frequency and is set to numbers."""
+    return bool(_CLOCK.fullmatch(name)) and _are_numbers(variation.paths[name])
+
+
+def is_varied_supply(variation: Variation) -> bool:
+    """Whether the supply voltage is set to numbers, and none of its bounds is."""
+    return not any(map(_BOUNDS.fullmatch, variation.paths)) and _are_numbers(
+        variation.paths.get(SUPPLY, ("",)))
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(issubclass(kind, (int, float)) and kind is not bool
+               for kind in set(map(type, values)))
+
+
+def are_own(board: Board, clocks: Sequence[str], values: Floats) -> np.ndarray:
+    """Return which values leave all clocks of a board as they are, shape (n,).
+
+    It keeps its voltage scale then, also where a lower one would do.
+
+    Parameters
+    ----------
+    board : Board
+        That is changed.
+    clocks : sequence of str
+        Paths of its clocks.
+    values : ndarray of float, (n, clocks)
+        What they are set to.
+    """
+    own = {f"clocks.{clock.name}.frequency_hz": clock.frequency_hz for clock in board.clocks}
+    return (values == [own.get(name, np.nan) for name in clocks]).all(axis=1)
+
+
+def part_stated(board: Board, clocks: Sequence[str], values: Floats) -> list[np.ndarray]:
+    """Return places of values that are a board's own (`are_own`), and of all others, if any."""
+    stated = are_own(board, clocks, values)
+    return [part for part in (np.flatnonzero(stated), np.flatnonzero(~stated)) if len(part)]
+
+
+def values_of(variation: Variation, name: str, rows: np.ndarray) -> Floats:
+    """Return the numbers a path is set to in some rows."""
+    return np.array([variation.paths[name][row] for row in rows.tolist()], np.float64)
+
+
+def cut_supplies(board: Board, volts: Floats) -> tuple[np.ndarray, np.ndarray]:
+    """Return whether supply voltages can be, and the numbers of spans that keep the same rules.
+
+    Parameters
+    ----------
+    board : Board
+        Whose rules they are.
+    volts : ndarray of float, (n,)
+        Of its supply.
+    """
+    bounds = np.array(sorted(set(bounds_of_supply(board))))
+    spans = np.searchsorted(bounds, volts) + np.searchsorted(bounds, volts, side="right")
+    return (volts > (VOLTAGE.above or 0.0)) & (volts <= (VOLTAGE.high or np.inf)), spans
+
+
+def split_alike(columns: Mapping[str, Sequence[Any]], rows: np.ndarray,
+                ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Yield rows that set the same values, and those values.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Values of all rows by path.
+    rows : ndarray of int, (n,)
+        Which of them.
+    """
+    if not columns:
+        yield {}, rows
+        return
+    found: dict[tuple[str, ...], list[int]] = {}
+    for row in rows.tolist():
+        found.setdefault(tuple([repr(values[row]) for values in columns.values()]),
+                         []).append(row)
+    for own in found.values():
+        yield {name: values[own[0]] for name, values in columns.items()}, np.array(own)
+
+
+def name_frequency(hertz: float) -> str:
+    """Return how a board's rule begins to say that a clock is too fast."""
+    return f"{hertz / 1e6:g} MHz is"
+
+
+def wordless(error: object) -> str:
+    """Return what an error says, its first frequency apart."""
+    return re.sub(r"(?<![\d.,])\d[\d.,]*(e[+-]?\d+)? \w?Hz", "", str(error), count=1)
