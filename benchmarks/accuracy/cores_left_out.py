@@ -31,8 +31,7 @@ from twin.learning.observations import (
     time_evidence,
 )
 from twin.learning.overlays import learn
-from twin.learning.tally import make_tally
-from twin.pricing.factors import TIME_PRICES
+from twin.learning.tally import TIME_PRICES, make_tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
