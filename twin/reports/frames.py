@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import need_extra
 from twin.errors import UsageError
-from twin.learning.batch import Batch
-from twin.prediction.prediction import Prediction
+from twin.pricing.batch import Batch
+from twin.pricing.prediction import Prediction
 from twin.reports.documents import to_document
 from twin.reports.export import layer_rows
 from twin.studies.results import Table, list_columns, list_settings
