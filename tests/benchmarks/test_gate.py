@@ -38,9 +38,11 @@ def test_rounding_prose_and_new_keys_are_none(path, value):
     assert not [*gate.differences(KEPT, change(path, value))]
 
 
-def test_another_program_is_not_compared():
-    (said,) = gate.compare({"a": {"program_sha256": "1"}}, {"a": {"program_sha256": "2"}})
-    assert "another program" in said
+def test_another_program_is_named_where_figures_differ():
+    old, new = {"program_sha256": "1", "document": {"a": 1}}, {"program_sha256": "2"}
+    assert not gate.compare({"a": old}, {"a": new | {"document": {"a": 1}}})
+    (line,) = gate.compare({"a": old}, {"a": new | {"document": {"a": 2}}})
+    assert "another program" in line
 
 
 def test_kept_documents_are_of_every_board_and_command():

@@ -1,8 +1,7 @@
 """A picture of one's own: MACs per byte of each layer, in the project's style."""
 
-from twin.reports.figures.palette import SKY, fill
-
 from twin.reports.figures.canvas import describe_deployment, new_sheet
+from twin.reports.palette import SKY, fill
 
 
 def draw_intensity(prediction):
