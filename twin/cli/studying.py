@@ -24,13 +24,6 @@ PlotTarget = Annotated[str | None, typer.Option(
                                    "(DIR/): parallel coordinates and heat maps too.")]
 RowCount = Annotated[int, typer.Option(
     "--rows", min=0, metavar="N", help="Most rows shown; 0: all.")]
-Objectives = Annotated[str, typer.Option(
-    "--over", metavar="NAMES", help="What the front is over: time, energy, ram, flash, price.")]
-
-Prices = Annotated[list[str] | None, typer.Option(
-    "--price", metavar="NAME=USD", help="Your own price of a board or chip; may be given several "
-                                        "times.")]
-
 LimitTexts = Mapping[str, Any]
 """max_ms, max_uj, ... -> what was given."""
 

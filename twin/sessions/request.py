@@ -9,66 +9,22 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from hwmodels.errors import did_you_mean
 from twin.errors import SessionError
 from twin.pricing.calibration import AUTO, NONE
+from twin.requests import request as requests
+from twin.requests.attribution import Attribute, Diagnose
+from twin.requests.prediction import Predict
+from twin.requests.studies import Study
 
 INPUTS = "inputs"
 """Folder of a session that holds copies of every file its run read."""
 
-MODEL_SUFFIXES = (".tflite", ".onnx", ".json")
-BOARD_SUFFIXES = (".yaml", ".yml")
-OVERLAY_SUFFIXES = (".yaml", ".yml")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
-    """Which arguments a verb takes.
-
-    Parameters
-    ----------
-    required : tuple of str
-        Those it cannot be asked without.
-    files : mapping of str to tuple of str
-        Arguments that may name a file, with its endings; none: always a file or a folder.
-    texts, numbers, switches, mappings : tuple of str
-        The others, by type; a mapping is of text to text.
-    """
-
-    required: tuple[str, ...]
-    files: Mapping[str, tuple[str, ...]]
-    texts: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    switches: tuple[str, ...] = ()
-    mappings: tuple[str, ...] = ()
-
-    def list_names(self) -> tuple[str, ...]:
-        """Return every argument."""
-        return (*self.files, *self.texts, *self.numbers, *self.switches, *self.mappings)
-
-
-_PLACES = ("runtime", "weights", "arena")
-
-FORMS: Mapping[str, Form] = {
-    "predict": Form(
-        required=("model", "board"),
-        files={"model": MODEL_SUFFIXES, "board": BOARD_SUFFIXES, "calibration": OVERLAY_SUFFIXES},
-        texts=(*_PLACES, "assume_unsupported", "temperature"), numbers=("clock_hz",),
-        mappings=("changes",)),
-    "attribute": Form(
-        required=("predicted", "measured"),
-        files={"predicted": MODEL_SUFFIXES, "measured": (), "healthy": (),
-               "board": BOARD_SUFFIXES, "calibration": OVERLAY_SUFFIXES},
-        texts=_PLACES, numbers=("clock_hz",), switches=("verdicts", "shapley", "anyway")),
-    "diagnose": Form(
-        required=("folder",),
-        files={"folder": (), "healthy": (), "model": MODEL_SUFFIXES, "board": BOARD_SUFFIXES,
-               "calibration": OVERLAY_SUFFIXES},
-        texts=_PLACES, numbers=("clock_hz",)),
-    "study": Form(required=("study",), files={"study": ()}),
-}
+FORMS: Mapping[str, type[requests.Request]] = {
+    "predict": Predict, "attribute": Attribute, "diagnose": Diagnose, "study": Study}
 """Verbs whose runs can be kept, and asked again."""
 
 
@@ -89,9 +45,10 @@ class Request:
 
     def find_files(self) -> Iterator[tuple[str, str]]:
         """Yield arguments that name a file or a folder, with its path."""
-        for name, suffixes in FORMS[self.verb].files.items():
+        for name, (option, _) in FORMS[self.verb].list_options().items():
             value = self.arguments.get(name)
-            if value is not None and (not suffixes or _is_file(name, str(value), suffixes)):
+            if value is not None and option.files is not None and (
+                    not option.files or _is_file(name, str(value), option.files)):
                 yield name, str(value)
 
     def resolve(self, folder: Path) -> dict[str, Any]:
@@ -110,13 +67,15 @@ def make_request(verb: str, arguments: Mapping[str, Any]) -> Request:
     form = FORMS.get(verb)
     if form is None:
         raise SessionError(f"{verb}: runs of it are not kept; {did_you_mean(verb, tuple(FORMS))}")
+    options = form.list_options()
     given = {name: value for name, value in arguments.items() if value is not None}
     for name, value in given.items():
-        if name not in form.list_names():
-            raise SessionError(f"{verb}.{name}: unknown; {did_you_mean(name, form.list_names())}")
-        if not _is_right(form, name, value):
-            raise SessionError(f"{verb}.{name}: {str(value)[:60]!r} is not {_expected(form, name)}")
-    for name in form.required:
+        if name not in options:
+            raise SessionError(f"{verb}.{name}: unknown; {did_you_mean(name, tuple(options))}")
+        expected, is_right = _judge(options[name][1], value)
+        if not is_right:
+            raise SessionError(f"{verb}.{name}: {str(value)[:60]!r} is not {expected}")
+    for name in form.list_required():
         if name not in given:
             raise SessionError(f"{verb}.{name}: is missing")
     return Request(verb=verb, arguments=given)
@@ -141,22 +100,16 @@ def _is_file(name: str, value: str, suffixes: tuple[str, ...]) -> bool:
             or (name == "calibration" and value not in (AUTO, NONE)))
 
 
-def _is_right(form: Form, name: str, value: object) -> bool:
-    if name in form.switches:
-        return isinstance(value, bool)
-    if name in form.numbers:
-        return (isinstance(value, int | float) and not isinstance(value, bool)
-                and 0 < value < math.inf)
-    if name in form.mappings:
-        return isinstance(value, dict) and all(
+def _judge(hint: Any, value: object) -> tuple[str, bool]:
+    """Return what a field of a type takes in a file, and whether a value is that."""
+    kind = requests.primitive(hint)
+    if kind is bool:
+        return "true or false", isinstance(value, bool)
+    if kind is float:
+        return "a number above zero", (isinstance(value, int | float)
+                                       and not isinstance(value, bool) and 0 < value < math.inf)
+    if get_origin(get_args(hint)[:1][0] if get_args(hint) else hint) is Mapping:
+        return "a mapping of paths to values", isinstance(value, dict) and all(
             isinstance(key, str) and isinstance(one, str | int | float | bool)
             for key, one in value.items())
-    return isinstance(value, str) and bool(value)
-
-
-def _expected(form: Form, name: str) -> str:
-    if name in form.switches:
-        return "true or false"
-    if name in form.numbers:
-        return "a number above zero"
-    return "a mapping of paths to values" if name in form.mappings else "a text"
+    return "a text", isinstance(value, str) and bool(value)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from os import PathLike, fspath
+from os import fspath
 
 from twin.attribution.diagnosis import diagnosis
-from twin.attribution.diagnosis.case import Progress
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.known_right import read_healthy
 from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
@@ -20,64 +19,42 @@ from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
 from twin.errors import UsageError
+from twin.pricing.calibration import choose_calibration
 from twin.learning.lower_bound import find_impossible
 from twin.learning.observations import list_cycles
-from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import predict
+from twin.requests.attribution import Diagnose
+from twin.requests.request import takes
 
 
-def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: str | None = None,
-             runtime: str | None = None, clock_hz: float | None = None,
-             weights: str | None = None, arena: str | None = None,
-             healthy: str | PathLike[str] | None = None,
-             calibration: str | PathLike[str] = AUTO,
-             on_progress: Progress | None = None) -> Diagnosis:
+@takes(Diagnose)
+def diagnose(asked: Diagnose) -> Diagnosis:
     """Weigh which fault of the set-up explains a measurement.
-
-    Parameters
-    ----------
-    folder : str or path
-        Of the measurement, whose header names model, board and runtime.
-    model, board, runtime, weights, arena : str, optional
-        Instead of the header's.
-    clock_hz : float, optional
-        Instead of the header's.
-    healthy : str or path, optional
-        A measurement of the same kernels known to be right.
-    calibration : str or path
-        As for `predict`; learnt prices are those of the runtime that was measured.
-    on_progress : callable, optional
-        Told before each fault is predicted: how many were, how many there are, and its name.
-
-    Returns
-    -------
-    Diagnosis
-        Faults by probability, with remarks.
 
     Raises
     ------
     UsageError
         For a prediction, or a runtime on an accelerator.
     """
-    measurement, where = read_folder(fspath(folder))
+    measurement, where = read_folder(fspath(asked.folder))
     if measurement.header.kind == "predicted":
         raise UsageError(f"{where} holds a prediction; a measurement is diagnosed")
-    right, other_image = read_healthy(healthy, measurement, where)
+    right, other_image = read_healthy(asked.healthy, measurement, where)
     deployment, stand_in = deploy_measured(
-        measurement, model=model, board=board, runtime=runtime, weights=weights, arena=arena,
-        clock_hz=clock_hz)
+        measurement, model=asked.model, board=asked.board, runtime=asked.runtime,
+        weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
     if deployment.runtime.offload is not None:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
                          "of cores only; `twin attribute` sets its epochs side by side")
     stands_in = is_stand_in(deployment, measurement)
-    chosen = choose_calibration(deployment, fspath(calibration),
+    chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
     found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
-                               healthy=right, on_progress=on_progress)
+                               healthy=right, on_progress=asked.on_progress)
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)
-    clock = "" if clock_hz is not None else other_clock(deployment, measurement, board)
+    clock = "" if asked.clock_hz is not None else other_clock(deployment, measurement, asked.board)
     impossible = None if stands_in else find_impossible(
         deployment, list_cycles(measurement, clock_hz_of(deployment)))
     return replace(found, remarks=(

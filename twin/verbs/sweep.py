@@ -2,67 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from os import PathLike, fspath
+from typing import Any
 
 from hwmodels.board.facts import Board
 from twin.network.graph import Graph
-from twin.pricing.calibration import AUTO
+from twin.requests.options import split_words
+from twin.requests.request import takes
+from twin.requests.studies import Compared, Sweep
 from twin.studies.axes import EACH, OWN, Value, make_space, read_clock
-from twin.studies.limits import read_limits
+from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, import_arrow, read_objectives
-from twin.studies.sweep import Told, sweep_space
-
-Models = str | PathLike[str] | Graph | Iterable[str | PathLike[str] | Graph]
-"""A model file, a network of the zoo, a graph, or several."""
-
-Boards = str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board]
-"""A board's name or file, a board, or several."""
-
-Words = str | Iterable[str]
+from twin.studies.sweep import sweep_space
 
 
-def sweep(models: Models, boards: Boards, *, settings: Mapping[str, object] | None = None,
-          runtimes: Words = (), clocks: Words = (), sample: str | None = None,
-          max_ms: float | str | None = None, max_uj: float | str | None = None,
-          max_ram: float | str | None = None, max_flash: float | str | None = None,
-          max_usd: float | str | None = None, objectives: Words = ("time", "energy"),
-          prices: Mapping[str, float] | None = None,
-          temperature: str = "warm", calibration: str | PathLike[str] = AUTO,
-          assume_unsupported: str | None = None, on_progress: Told | None = None) -> Table:
+@takes(Sweep)
+def sweep(asked: Sweep) -> Table:
     """Predict every combination of models, boards and what else varies; mark the best.
 
-    Parameters
-    ----------
-    models, boards : str, path, Graph or Board, or several
-        Of which every pair is predicted.
-    settings : mapping of str to list or text, optional
-        What-if path to its values: a list, "a,b,c", "LOW..HIGH:COUNT" or, sampled, "LOW..HIGH".
-    runtimes : str or several
-        Runtimes, or "best" (known on each board; the default), "measured" there, or "each".
-    clocks : str or several
-        "80MHz", "own" (the default) or "each": the highest of every voltage scale. A changed clock
-        takes its lowest voltage.
-    sample : str, optional
-        "sobol:500", "lhs:100" or "random:50" points instead of every combination.
-    max_ms, max_uj, max_ram, max_flash, max_usd : float or str, optional
-        Limits: bare numbers in ms, uJ, bytes and USD, or "100ms", "5mJ", "256KiB".
-    objectives : str or several
-        What the front is over: time, energy, ram, flash, price.
-    prices : mapping of str to float, optional
-        Your own prices in US dollars, by board or chip, beside those of the board files.
-    temperature, calibration
-        As for `predict`.
-    assume_unsupported : str, optional
-        As for `deploy`.
-    on_progress : callable, optional
-        Told (points done, points, failures) now and then.
-
-    Returns
-    -------
-    Table
-        A row for every point, in order; what cannot be is a row with its reason.
+    A row for every point, in order; an infeasible point is a row with its reason.
 
     Raises
     ------
@@ -71,15 +31,27 @@ def sweep(models: Models, boards: Boards, *, settings: Mapping[str, object] | No
     BoardError
         For a board that is not known.
     """
-    limits = read_limits(max_ms=max_ms, max_uj=max_uj, max_ram=max_ram, max_flash=max_flash,
-                         max_usd=max_usd)
-    over = read_objectives(list_words(objectives))
-    space = make_space(list_values(models), list_values(boards), runtimes=list_words(runtimes),
-                       clocks=list_words(clocks), settings=settings, sample=sample)
-    deployer = Deployer(calibration=fspath(calibration), temperature=temperature,
-                        assume_unsupported=assume_unsupported, prices=prices or {})
-    check_named(list_values(boards), list_words(clocks), deployer)
-    return sweep_space(space, deployer, limits=limits, objectives=over, on_progress=on_progress)
+    limits = limits_of(asked)
+    over = read_objectives(split_words(asked.objectives))
+    space = make_space(list_values(asked.models), list_values(asked.boards),
+                       runtimes=split_words(asked.runtimes), clocks=split_words(asked.clocks),
+                       settings=asked.settings, sample=asked.sample)
+    deployer = make_deployer(asked, assume_unsupported=asked.assume_unsupported)
+    check_named(list_values(asked.boards), split_words(asked.clocks), deployer)
+    return sweep_space(space, deployer, limits=limits, objectives=over,
+                       on_progress=asked.on_progress)
+
+
+def limits_of(asked: Compared) -> Limits:
+    """Return the limits a request names."""
+    return read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
+                       max_flash=asked.max_flash, max_usd=asked.max_usd)
+
+
+def make_deployer(asked: Compared, **more: Any) -> Deployer:
+    """Return what deploys and prices the points of a request."""
+    return Deployer(calibration=fspath(asked.calibration), temperature=asked.temperature,
+                    prices=asked.prices or {}, **more)
 
 
 def check_named(boards: Iterable[Value], clocks: Iterable[str], deployer: Deployer) -> None:
@@ -91,20 +63,13 @@ def check_named(boards: Iterable[Value], clocks: Iterable[str], deployer: Deploy
         deployer.read_board(board)
 
 
-def list_values(given: Models | Boards) -> tuple[Value, ...]:
+def list_values(given: Any) -> tuple[Value, ...]:
     """Return models or boards as values of an axis, one or several."""
     if isinstance(given, (Graph, Board)):
         return (given,)
     if isinstance(given, (str, PathLike)):
         return (fspath(given),)
     return tuple(one if isinstance(one, (Graph, Board)) else fspath(one) for one in given)
-
-
-def list_words(given: Words) -> tuple[str, ...]:
-    """Return words, given as a list or as "a,b"."""
-    if isinstance(given, str):
-        return tuple(word.strip() for word in given.split(",") if word.strip())
-    return tuple(given)
 
 
 def check_output(path: str) -> None:

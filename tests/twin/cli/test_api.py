@@ -31,8 +31,8 @@ NAMES = {
     "study sensitivity": ["study_sensitivity"], "sessions list": ["list_sessions"],
     "sessions compare": ["compare_sessions"], "sessions clean": ["clean_sessions"]}
 """Functions of a command where they are not called as it is."""
-MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.reports", "twin.errors", "twin.interruption",
-              "hwmodels.quantities", "hwmodels.errors")
+MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.requests", "twin.reports", "twin.errors",
+              "twin.interruption", "hwmodels.quantities", "hwmodels.errors")
 DEPLOYED = ("kws", "-b", "nucleo_l4r5zi")
 
 

@@ -18,9 +18,11 @@ from typer.testing import CliRunner
 
 from hwmodels.errors import BoardError, ToolMissingError
 from twin.cli import VERBS, app, load_verb
+from twin.cli.command import derive
 from twin.cli.options import parse_quantity, parse_settings
 from twin.cli.summaries import summarise
 from twin.errors import DoesNotFitError, UsageError
+from twin.requests.options import Priced
 
 HEAVY = {"numpy", "numba", "pydantic", "matplotlib", "onnx", "pandas", "scipy", "yaml", "tflite"}
 
@@ -115,7 +117,8 @@ def test_every_verb_that_prices_has_one_option_and_one_default():
     assert {"predict", "check", "whatif", "compare", "cache", "attribute", "diagnose",
             "plan"} <= set(priced)
     assert {one.default for one in priced.values()} == {options.AUTO}
-    assert all(one.annotation == options.CalibrationChoice for one in priced.values())
+    (shared,) = (one.annotation for one in derive(Priced) if one.name == "calibration")
+    assert all(one.annotation in (options.CalibrationChoice, shared) for one in priced.values())
     for name in priced:
         verb = getattr(twin, name.replace("whatif", "what_if"))
         assert inspect.signature(verb).parameters["calibration"].default == options.AUTO
