@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import twin
-from twin.cli.options import AsJson, Model, SetPaths, parse_settings
+from twin.cli.options import AsJson, command
 from twin.cli.output import open_console, show, show_json, warn
+from twin.requests import Changes, Model, Option
 
-DataFile = Annotated[str, typer.Option(
-    "--data", metavar="FILE", help="An .npz file of inputs (x) and right classes (y).")]
+DataFile = Annotated[str, Option(
+    "--data", "FILE", "An .npz file of inputs (x) and right classes (y).")]
 
 
-def accuracy(model: Model, data: DataFile, settings: SetPaths = None,
+@command
+def accuracy(model: Model, data: DataFile, settings: Changes = None,
              as_json: AsJson = False) -> None:
     """Measure how often a network is right on your data, before and after changes."""
-    changes = parse_settings(settings) if settings else None
-    before, after = twin.accuracy(model, data, changes)
+    before, after = twin.accuracy(model, data, settings)
     if as_json:
         from twin.reports.outcomes import Accuracies
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from twin.cli.command import command
-from twin.cli.options import AsJson, Keep, PlotFile, check_outputs, check_picture
+from twin.cli.options import AsJson, Keep, PlotFile, check_outputs, check_picture, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.sessions import run_kept
+from twin.requests import Option
 from twin.requests.attribution import Attribute
 
-CsvFile = Annotated[str | None, typer.Option(
-    "--csv", metavar="FILE", help="Write every row and cause as CSV.")]
+CsvFile = Annotated[str | None, Option("--csv", "FILE", "Write every row and cause as CSV.")]
 
 
 @command

@@ -10,46 +10,43 @@ import typer
 from typer.core import TyperGroup
 
 import twin
-from twin.cli.options import AsJson, parse_quantity
+from twin.cli.options import AsJson, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
+from twin.requests import Option, parse_quantity
 
 if TYPE_CHECKING:
     from twin import Wanted
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A board to show in full.")]
-Sources = Annotated[bool, typer.Option(
-    "--sources", help="Every number of the board with its kind and source.")]
-Virtual = Annotated[bool, typer.Option(
-    "--virtual", help="Boards one can run today: emulators, for `twin measure --virtual`.")]
+Name = Annotated[str | None, Option("", "[NAME]", "A board to show in full.")]
+Sources = Annotated[bool, Option(
+    "--sources", None, "Every number of the board with its kind and source.")]
+Virtual = Annotated[bool, Option(
+    "--virtual", None, "Boards one can run today: emulators, for `twin measure --virtual`.")]
 
 
-NewName = Annotated[str, typer.Argument(metavar="NAME", help="What the board is to be called.")]
-Like = Annotated[str | None, typer.Option(
-    "--like", metavar="BOARD", help="Guess from this board: its core, caches, flash, currents.")]
-CoreName = Annotated[str | None, typer.Option(
-    "--core", metavar="CORE", help="cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")]
-Clock = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", help="As 96MHz.")]
-Flash = Annotated[str | None, typer.Option("--flash", metavar="SIZE", help="As 1MiB.")]
-Sram = Annotated[str | None, typer.Option("--sram", metavar="SIZE", help="As 256KiB.")]
-WaitStates = Annotated[int | None, typer.Option(
-    "--wait-states", min=0, max=64, help="Of the flash at that clock; may be guessed.")]
-ReadSize = Annotated[str | None, typer.Option(
-    "--flash-read", metavar="SIZE", help="What one read of the flash array delivers, as 16B; may "
-                                         "be guessed.")]
-CacheSize = Annotated[str | None, typer.Option(
-    "--cache", metavar="SIZE", help="Of each cache in front of the flash, 0B for none; may be "
-                                    "guessed.")]
-Volts = Annotated[float | None, typer.Option(
-    "--supply", metavar="VOLT", min=0.5, max=60.0, help="May be guessed.")]
-Regulator = Annotated[str | None, typer.Option(
-    "--regulator", metavar="ldo|smps|none", help="What makes the core voltage; may be guessed.")]
-RunCurrent = Annotated[float | None, typer.Option(
-    "--run-current", metavar="UA/MHZ", min=1.0, max=1e5,
-    help="Whole run current at that clock, supply and regulator, in microampere per megahertz; "
-         "unknown, and no --like: energy is not known.")]
-BoardFile = Annotated[str | None, typer.Option(
-    "--output", "-o", metavar="FILE", help="By default NAME.yaml.")]
+NewName = Annotated[str, Option("", "NAME", "What the board is to be called.")]
+Like = Annotated[str | None, Option(
+    "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")]
+CoreName = Annotated[str | None, Option(
+    "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")]
+Clock = Annotated[str | None, Option("--clock", "FREQUENCY", "As 96MHz.")]
+Flash = Annotated[str | None, Option("--flash", "SIZE", "As 1MiB.")]
+Sram = Annotated[str | None, Option("--sram", "SIZE", "As 256KiB.")]
+WaitStates = Annotated[int | None, Option(
+    "--wait-states", None, "Of the flash at that clock; may be guessed.", least=0, most=64)]
+ReadSize = Annotated[str | None, Option(
+    "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be guessed.")]
+CacheSize = Annotated[str | None, Option(
+    "--cache", "SIZE", "Of each cache in front of the flash, 0B for none; may be guessed.")]
+Volts = Annotated[float | None, Option("--supply", "VOLT", "May be guessed.", least=0.5, most=60.0)]
+Regulator = Annotated[str | None, Option(
+    "--regulator", "ldo|smps|none", "What makes the core voltage; may be guessed.")]
+RunCurrent = Annotated[float | None, Option(
+    "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, in "
+    "microampere per megahertz; unknown, and no --like: energy is not "
+    "known.", least=1.0, most=100000.0)]
+BoardFile = Annotated[str | None, Option("--output -o", "FILE", "By default NAME.yaml.")]
 
 
 EXAMPLES = {"--core": "cortex-m4", "--clock": "96MHz", "--flash": "1MiB", "--sram": "256KiB"}
@@ -71,6 +68,7 @@ app = typer.Typer(cls=NamedBoards, add_completion=False, rich_markup_mode=None,
 
 
 @app.command("new")
+@command
 def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = None,
         flash: Flash = None, sram: Sram = None, wait_states: WaitStates = None,
         flash_read: ReadSize = None, cache: CacheSize = None, supply: Volts = None,
@@ -149,6 +147,7 @@ def _size(text: str, option: str) -> int:
 
 
 @app.command("show")
+@command
 def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False,
            as_json: AsJson = False) -> None:
     """List the boards, or show one with its parts."""

@@ -6,34 +6,33 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import twin
-from twin.cli.options import AsJson, check_outputs
+from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
+from twin.requests import Option
 
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Learnt, Overlay
 
 PUBLISHED = "published"
 
-DataNames = Annotated[list[str], typer.Argument(
-    metavar="DATA...", help="Measurement folders of one board; or `published`: every published "
-                            "result that may be learnt from.")]
-OfBoard = Annotated[str | None, typer.Option(
-    "--board", "-b", metavar="BOARD", help="Board the folders were measured on.")]
-Output = Annotated[str | None, typer.Option(
-    "--output", "-o", metavar="FILE", help="Overlay to write, by default BOARD.overlay.yaml; with "
-                                           "`published` a folder of overlays.")]
-ForRuntime = Annotated[str | None, typer.Option(
-    "--runtime", metavar="NAME", help="Library the folders are of, where they do not say; whose "
-                                      "prices micro-benchmarks correct, by default that of their "
-                                      "plan.")]
-CacheFolder = Annotated[str | None, typer.Option(
-    "--cache", metavar="DIR", help="Keep counts here, by content, for the next time.")]
+DataNames = Annotated[list[str], Option(
+    "", "DATA...", "Measurement folders of one board; or `published`: every published result that "
+    "may be learnt from.")]
+OfBoard = Annotated[str | None, Option(
+    "--board -b", "BOARD", "Board the folders were measured on.")]
+Output = Annotated[str | None, Option(
+    "--output -o", "FILE", "Overlay to write, by default BOARD.overlay.yaml; with `published` a "
+    "folder of overlays.")]
+ForRuntime = Annotated[str | None, Option(
+    "--runtime", "NAME", "Library the folders are of, where they do not say; whose prices "
+    "micro-benchmarks correct, by default that of their plan.")]
+CacheFolder = Annotated[str | None, Option(
+    "--cache", "DIR", "Keep counts here, by content, for the next time.")]
 
 
+@command
 def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
               cache: CacheFolder = None, runtime: ForRuntime = None,
               as_json: AsJson = False) -> None:

@@ -2,104 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import twin
-from twin.cli.options import (
-    AUTO,
-    ArenaRole,
-    AsJson,
-    AssumeUnsupported,
-    BoardNames,
-    CalibrationChoice,
-    ClockText,
-    Cold,
-    MaxFlash,
-    MaxMs,
-    MaxRam,
-    MaxUj,
-    MaxUsd,
-    Models,
-    RuntimeName,
-    SetPaths,
-    WeightsRole,
-    check_outputs,
-    deploy,
-    parse_limit,
-    parse_settings,
-)
+from twin.cli.options import AsJson, check_outputs, command, deploy, parse_limits
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.studying import show_several
 from twin.errors import DoesNotFitError, UsageError
+from twin.requests import BoardNames, Deployed, LimitedAndPriced, ModelNames, Option, Priced
 
 if TYPE_CHECKING:
     from twin.reports.tables.parts import Console
     from twin.verbs.check import Check
 
-Sure = Annotated[bool, typer.Option(
-    "--sure", help="Limits are met only where the whole interval meets them: exit 1 where a limit "
-                   "lies inside it.")]
+Sure = Annotated[bool, Option(
+    "--sure", None, "Limits are met only where the whole interval meets them: exit 1 where a limit "
+    "lies inside it.")]
 
-CsvFolder = Annotated[str | None, typer.Option(
-    "--csv", metavar="DIR", help="Write the tables as CSV files into a folder, with whether the "
-                                 "limits are met.")]
-Accuracy = Annotated[float | None, typer.Option(
-    "--accuracy", metavar="SHARE", min=0.0, max=1.0,
-    help="With --csv: how accurate the network is, 0 to 1.")]
-JunitFile = Annotated[str | None, typer.Option(
-    "--junit", metavar="FILE", help="Write JUnit XML: a test per requirement.")]
+CsvFolder = Annotated[str | None, Option(
+    "--csv", "DIR", "Write the tables as CSV files into a folder, with whether the limits are "
+    "met.")]
+Accuracy = Annotated[float | None, Option(
+    "--accuracy", "SHARE", "With --csv: how accurate the network is, 0 to 1.", least=0.0, most=1.0)]
+JunitFile = Annotated[str | None, Option(
+    "--junit", "FILE", "Write JUnit XML: a test per requirement.")]
 
-Suggest = Annotated[bool, typer.Option(
-    "--advice/--no-advice", help="Where limits are not met, end with the cheapest setting or "
-                                 "rebuild that meets them (`twin advise` tries more).")]
+Suggest = Annotated[bool, Option(
+    "--advice/--no-advice", None, "Where limits are not met, end with the cheapest setting or "
+    "rebuild that meets them (`twin advise` tries more).")]
 
 
-def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxUj = None,
-          max_ram: MaxRam = None, max_flash: MaxFlash = None, max_usd: MaxUsd = None,
-          runtime: RuntimeName = None, clock: ClockText = None,
-          weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
-          assume_unsupported: AssumeUnsupported = None,
-          calibration: CalibrationChoice = AUTO, sure: Sure = False,
-          settings: SetPaths = None, as_json: AsJson = False, advice: Suggest = True,
+@command
+def check(models: ModelNames, boards: BoardNames, limits: LimitedAndPriced, placed: Deployed,
+          priced: Priced, sure: Sure = False, as_json: AsJson = False, advice: Suggest = True,
           csv_folder: CsvFolder = None, accuracy: Accuracy = None,
           junit: JunitFile = None) -> None:
     """Say whether models fit boards and meet limits."""
-    limits = {"max_ms": max_ms, "max_uj": max_uj, "max_ram": max_ram, "max_flash": max_flash,
-              "max_usd": max_usd}
     several = len(models) * len(boards) > 1
     _check_files(csv_folder, accuracy, junit, several=several)
     if several:
-        table = show_several(models, boards, plot=None, as_json=as_json, limits=limits,
-                             settings=settings, runtime=runtime, clock=clock, weights=weights,
-                             arena=arena, cold=cold, assume_unsupported=assume_unsupported,
-                             calibration=calibration)
+        table = show_several(models, boards, placed, priced, plot=None, as_json=as_json,
+                             limits=limits)
         if not table.all_met(sure=sure):
             raise typer.Exit(1)
         return
     (model,), (board,) = models, boards
     from twin.reports.tables.limits import requirement_table
 
-    most_ms, most_uj = parse_limit("max_ms", max_ms), parse_limit("max_uj", max_uj)
-    max_ram_bytes = parse_limit("max_ram", max_ram)
-    max_flash_bytes = parse_limit("max_flash", max_flash)
+    held = parse_limits(limits)
     console = open_console()
     try:
-        deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
-                            arena=arena, assume_unsupported=assume_unsupported,
-                            calibration=calibration,
-                            settings=settings)
-        if settings:
-            deployment = deployment.replace(parse_settings(settings))
+        deployment = deploy(model, board, placed, priced.calibration)
     except DoesNotFitError as error:
         show(console, str(error))
         raise typer.Exit(1) from error
-    found = twin.check(
-        deployment, max_ms=most_ms, max_uj=most_uj, max_ram_bytes=max_ram_bytes,
-        max_flash_bytes=max_flash_bytes, max_usd=max_usd, calibration=calibration, sure=sure,
-        temperature="cold" if cold else "warm")
+    found = twin.check(deployment, **held, max_usd=limits.max_usd, sure=sure, **priced.arguments)
     if as_json:
         show_json(found)
     else:
@@ -110,7 +69,7 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
     write_files(found, csv_folder, accuracy, junit)
     if not found.met:
         if advice and not as_json:
-            show_advice(deployment, limits, "cold" if cold else "warm", calibration, console)
+            show_advice(deployment, limits, priced, console)
         raise typer.Exit(1)
 
 
@@ -131,15 +90,16 @@ def write_files(found: Check, csv_folder: str | None, accuracy: float | None,
             found.prediction, found.requirements, sure=found.sure)))
 
 
-def show_advice(deployment: twin.Deployment, limits: Mapping[str, Any], temperature: str,
-                calibration: str, console: Console) -> None:
+def show_advice(deployment: twin.Deployment, limits: LimitedAndPriced, priced: Priced,
+                console: Console) -> None:
     """Print the cheapest single setting or rebuild that meets the limits, or the nearest."""
     from twin.reports.tables.advice import say_best
 
-    asked = {name: limit for name, limit in limits.items() if limit and name != "max_usd"}
+    asked = {name: limit for name, limit in limits.arguments.items()
+             if limit and name != "max_usd"}
     if asked:
         advice = twin.advise(deployment, **asked, efforts=("setting", "rebuild"), pairs=False,
-                             temperature=temperature, calibration=calibration)
+                             **priced.arguments)
         show(console, f"advice  {say_best(advice)}")
 
 

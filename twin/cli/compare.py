@@ -3,42 +3,40 @@
 from __future__ import annotations
 
 import itertools
+from os import PathLike
 from typing import Annotated
 
-import typer
-
 import twin
-from twin.cli.options import (
-    AUTO,
-    Anyway,
-    AsJson,
-    BoardNames,
-    CalibrationChoice,
-    ClockText,
-    Models,
-    PlotFile,
-    RuntimeName,
-    check_picture,
-    parse_clock,
-)
+from twin.cli.options import AsJson, PlotFile, check_picture, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.errors import UsageError
+from twin.requests import (
+    AUTO,
+    Anyway,
+    BoardNames,
+    Calibration,
+    Clock,
+    ModelNames,
+    Option,
+    Runtime,
+)
 
-Published = Annotated[bool, typer.Option(
-    "--published", help="Compare with published measurements of this model and board.")]
-Measured = Annotated[str | None, typer.Option(
-    "--measured", metavar="DIR", help="Compare with a measurement, layer by layer or epoch by "
-                                      "epoch: a folder of `twin measure` or `twin import`.")]
+Published = Annotated[bool, Option(
+    "--published", None, "Compare with published measurements of this model and board.")]
+Measured = Annotated[str | None, Option(
+    "--measured", "DIR", "Compare with a measurement, layer by layer or epoch by epoch: a folder "
+    "of `twin measure` or `twin import`.")]
 
 STATED = "calibration: none: stated prices, which no published row was looked at for"
 LEARNT = ("calibration: {}; rows of use fit were learnt from where the overlay is shipped: their "
           "ratios are in sample (--calibration none: stated prices)")
 
 
-def compare(models: Models, boards: BoardNames, published: Published = False,
-            measured: Measured = None, runtime: RuntimeName = None, clock: ClockText = None,
-            plot: PlotFile = None, page: PageFile = None, calibration: CalibrationChoice = AUTO,
+@command
+def compare(models: ModelNames, boards: BoardNames, published: Published = False,
+            measured: Measured = None, runtime: Runtime = None, clock: Clock = None,
+            plot: PlotFile = None, page: PageFile = None, calibration: Calibration = AUTO,
             anyway: Anyway = False, as_json: AsJson = False) -> None:
     """Set predictions beside published results, or beside a measurement."""
     if published == (measured is not None):
@@ -59,7 +57,7 @@ def compare(models: Models, boards: BoardNames, published: Published = False,
                              "--runtime, --clock and --anyway go with --measured")
         compare_published(model, board, plot, calibration, page=page, as_json=as_json)
         return
-    view = twin.compare(model, board, measured, runtime=runtime, clock_hz=parse_clock(clock),
+    view = twin.compare(model, board, measured, runtime=runtime, clock_hz=clock,
                         calibration=calibration, anyway=anyway)
     warn(view.remarks)
     write_result(view, page)
@@ -79,7 +77,8 @@ def compare(models: Models, boards: BoardNames, published: Published = False,
         note_written(save_figure(draw_beside(view), plot))
 
 
-def compare_published(model: str, board: str, plot: str | None, calibration: str, *,
+def compare_published(model: str, board: str, plot: str | None,
+                      calibration: str | PathLike[str], *,
                       page: str | None, as_json: bool) -> None:
     """Show predictions beside the open published rows of a network on a board."""
     view = twin.compare_published(model, board, calibration=calibration)
@@ -111,7 +110,8 @@ def refuse_beside(*given: object) -> None:
                          "models or boards; accepted: one MODEL, one -b")
 
 
-def compare_several(models: list[str], boards: list[str], calibration: str, *,
+def compare_several(models: list[str], boards: list[str],
+                    calibration: str | PathLike[str], *,
                     as_json: bool) -> None:
     """Show predictions of several networks or boards beside their open published rows."""
     from twin.cli.progress import Steps

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from twin.cli.command import command
-from twin.cli.options import AsJson, Keep
+from twin.cli.options import AsJson, Keep, command
 from twin.cli.output import open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.sessions import run_kept

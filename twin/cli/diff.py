@@ -8,33 +8,31 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.cli.options import Anyway, AsJson, check_outputs
+from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.errors import UsageError
+from twin.requests import Anyway, Option
 
 if TYPE_CHECKING:
     from twin.attribution.difference import Difference
 
-Before = Annotated[str, typer.Argument(
-    metavar="A", help="Before: a prediction's JSON, or a measurement folder.")]
-After = Annotated[str, typer.Argument(metavar="B", help="After: of the same kind.")]
-Later = Annotated[list[str] | None, typer.Argument(
-    metavar="[C ...]", help="Later measurements of the same board: a series, in time order.")]
-AsSeries = Annotated[bool, typer.Option(
-    "--series", help="A and B are a series, too: exit 1 when the level moved, and since which "
-                     "run.")]
-Increase = Annotated[str | None, typer.Option(
-    "--max-increase", metavar="PERCENT", help="Exit 1 when time, energy, memory ... grows by more, "
-                                              "such as 2%.")]
-EveryPart = Annotated[bool, typer.Option(
-    "--layers", help="The limit holds for every layer, too.")]
-JunitFile = Annotated[str | None, typer.Option(
-    "--junit", metavar="FILE", help="Write JUnit XML.")]
-BencherFile = Annotated[str | None, typer.Option(
-    "--bencher", metavar="FILE", help="Write B in Bencher's metric format (JSON).")]
+Before = Annotated[str, Option("", "A", "Before: a prediction's JSON, or a measurement folder.")]
+After = Annotated[str, Option("", "B", "After: of the same kind.")]
+Later = Annotated[list[str] | None, Option(
+    "", "[C ...]", "Later measurements of the same board: a series, in time order.")]
+AsSeries = Annotated[bool, Option(
+    "--series", None, "A and B are a series, too: exit 1 when the level moved, and since which "
+    "run.")]
+Increase = Annotated[str | None, Option(
+    "--max-increase", "PERCENT", "Exit 1 when time, energy, memory ... grows by more, such as 2%.")]
+EveryPart = Annotated[bool, Option("--layers", None, "The limit holds for every layer, too.")]
+JunitFile = Annotated[str | None, Option("--junit", "FILE", "Write JUnit XML.")]
+BencherFile = Annotated[str | None, Option(
+    "--bencher", "FILE", "Write B in Bencher's metric format (JSON).")]
 
 
+@command
 def diff(before: Before, after: After, later: Later = None, max_increase: Increase = None,
          layers: EveryPart = False, series: AsSeries = False, junit: JunitFile = None,
          bencher: BencherFile = None, page: PageFile = None, as_json: AsJson = False,

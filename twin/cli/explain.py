@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import twin
-from twin.cli.options import AsJson
+from twin.cli.options import AsJson, command
 from twin.cli.output import open_console, show, show_json
 from twin.errors import UsageError
+from twin.requests import Option
 
-Words = Annotated[list[str] | None, typer.Argument(
-    metavar="[TERM]", help="A cause, event or metric, such as flash_wait or IPC; "
-                               "`paths BOARD`: what --set takes.")]
+Words = Annotated[list[str] | None, Option(
+    "", "[TERM]", "A cause, event or metric, such as flash_wait or IPC; `paths BOARD`: what --set "
+    "takes.")]
 
 
+@command
 def explain(words: Words = None, as_json: AsJson = False) -> None:
     """Explain a term of the reports; without one, list them."""
     words = words or []

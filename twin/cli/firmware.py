@@ -7,40 +7,41 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.options import ArenaRole, AsJson, BoardName, Model, WeightsRole, check_outputs
+from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_files, note_written, open_console, show, show_json, warn
+from twin.requests import Arena, BoardName, Model, Option, Weights
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
                   help="Build the image of a network, flash it, run it, compare compilers.")
 
-Output = Annotated[str | None, typer.Option(
-    "--output", "-o", metavar="DIR", help="Folder of sources and image; by default below build/.")]
-PortName = Annotated[str | None, typer.Option(
-    "--port", metavar="NAME", help="Port of firmware/ports; by default the board's own.")]
-Compiler = Annotated[str | None, typer.Option(
-    "--compiler", metavar="gcc|clang", help="By default gcc, or clang where only ziglang is.")]
-Optimisation = Annotated[str, typer.Option("--opt", metavar="LEVEL", help="-O2, -O3, -Os ...")]
-Kernels = Annotated[str, typer.Option(
-    "--kernels", metavar="own|cmsis-nn", help="Ours, or those of the checkout that CMSIS_NN_PATH "
-                                              "names; by default cmsis-nn where it is set.")]
-Virtual = Annotated[str | None, typer.Option(
-    "--virtual", metavar="NAME", help="A virtual board (`twin boards --virtual`), or host.")]
-Device = Annotated[str | None, typer.Option(
-    "--device", metavar="PORT", help="Serial device of a board that was flashed.")]
-Image = Annotated[str | None, typer.Option(
-    "--image", metavar="FILE", help="An image built before; else it is built.")]
-Runs = Annotated[int, typer.Option("--runs", min=1, help="Inferences; the least count is shown.")]
+Output = Annotated[str | None, Option(
+    "--output -o", "DIR", "Folder of sources and image; by default below build/.")]
+PortName = Annotated[str | None, Option(
+    "--port", "NAME", "Port of firmware/ports; by default the board's own.")]
+Compiler = Annotated[str | None, Option(
+    "--compiler", "gcc|clang", "By default gcc, or clang where only ziglang is.")]
+Optimisation = Annotated[str, Option("--opt", "LEVEL", "-O2, -O3, -Os ...")]
+Kernels = Annotated[str, Option(
+    "--kernels", "own|cmsis-nn", "Ours, or those of the checkout that CMSIS_NN_PATH names; by "
+    "default cmsis-nn where it is set.")]
+Virtual = Annotated[str | None, Option(
+    "--virtual", "NAME", "A virtual board (`twin boards --virtual`), or host.")]
+Device = Annotated[str | None, Option(
+    "--device", "PORT", "Serial device of a board that was flashed.")]
+Image = Annotated[str | None, Option("--image", "FILE", "An image built before; else it is built.")]
+Runs = Annotated[int, Option("--runs", None, "Inferences; the least count is shown.", least=1)]
 
 
-Compilers = Annotated[str | None, typer.Option(
-    metavar="NAMES", help="gcc, clang, or both by comma; by default those there are.")]
-Levels = Annotated[str, typer.Option(metavar="LEVELS")]
+Compilers = Annotated[str | None, Option(
+    "--compilers", "NAMES", "gcc, clang, or both by comma; by default those there are.")]
+Levels = Annotated[str, Option("--opts", "LEVELS")]
 
 
 @app.command()
+@command
 def build(model: Model, board: BoardName, output: Output = None, port: PortName = None,
           compiler: Compiler = None, opt: Optimisation = "-O2", kernels: Kernels = "",
-          weights: WeightsRole = None, arena: ArenaRole = None,
+          weights: Weights = None, arena: Arena = None,
           as_json: AsJson = False) -> None:
     """Turn a model into a C program for a board, and compile it."""
     from twin.reports.tables.firmware import build_report
@@ -56,17 +57,19 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
 
 
 @app.command()
-def export(model: Model, output: Annotated[str, typer.Option(
-        "--output", "-o", metavar="DIR", help="Folder for twin_network.c and twin_network.h.")],
-        isa: Annotated[str, typer.Option(
-            metavar="NAME", help="Instruction set the project is compiled for, as in `twin "
-                                 "boards`.")] = "armv7e-m", as_json: AsJson = False) -> None:
+@command
+def export(model: Model, output: Annotated[str, Option(
+    "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.")],
+        isa: Annotated[str, Option(
+            "--isa", "NAME", "Instruction set the project is compiled for, as in `twin "
+            "boards`.")] = "armv7e-m", as_json: AsJson = False) -> None:
     """Write two files to put into a project of your own: vendor IDE, Zephyr, Arduino."""
     check_outputs(folder=output)
     note_files(twin.export_firmware(model, output=output, isa=isa), as_json)
 
 
 @app.command()
+@command
 def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
           compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None,
           as_json: AsJson = False) -> None:
@@ -83,6 +86,7 @@ def flash(model: Model, board: BoardName, output: Output = None, port: PortName 
 
 
 @app.command()
+@command
 def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device = None,
         port: PortName = None, compiler: Compiler = None, opt: Optimisation = "-O2",
         kernels: Kernels = "", image: Image = None, runs: Runs = 1,
@@ -102,6 +106,7 @@ def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device 
 
 
 @app.command()
+@command
 def compare(model: Model, board: BoardName, virtual: Virtual = None, compilers: Compilers = None,
             opts: Levels = "-Os,-O2,-O3", as_json: AsJson = False) -> None:
     """Build with several compilers and optimisation levels, and set their counts side by side."""

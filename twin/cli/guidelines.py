@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from twin.cli.options import AsJson
+from twin.cli.options import AsJson, command
 from twin.cli.output import note_files
+from twin.requests import Option
 
-Folders = Annotated[list[str], typer.Argument(
-    metavar="FOLDER...", help="Of finished studies: `twin study run hardware -o FOLDER` first.")]
-GuideFile = Annotated[str, typer.Option("-o", "--output", metavar="FILE",
-                                        help="The document, Markdown.")]
+Folders = Annotated[list[str], Option(
+    "", "FOLDER...", "Of finished studies: `twin study run hardware -o FOLDER` first.")]
+GuideFile = Annotated[str, Option("-o --output", "FILE", "The document, Markdown.")]
 
 
+@command
 def guidelines(folders: Folders, output: GuideFile = "guide.md",
                as_json: AsJson = False) -> None:
     """Learn a decision tree, classes of hardware and a checklist from finished studies."""

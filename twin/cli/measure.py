@@ -4,78 +4,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import twin
 from twin.cli.ending import note_ignored_interrupt
-from twin.cli.options import AsJson, BoardName, ClockText, check_outputs, parse_clock
+from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
+from twin.requests import BoardName, Clock, Option
 
 if TYPE_CHECKING:
     from twin import MeasureOptions
     from twin.verbs.measure import Measured
 
-Port = Annotated[str | None, typer.Option(
-    "--port", metavar="PORT", help="Serial device, pty, or socket://HOST:PORT; by default the "
-                                   "only board that is plugged in.")]
-Virtual = Annotated[str | None, typer.Option(
-    "--virtual", metavar="NAME", help="A board of `twin boards --virtual`, or host.")]
-Image = Annotated[str | None, typer.Option(
-    "--image", metavar="ELF", help="Firmware for the virtual board; by default it is built. Of a "
-                                    "real board what was flashed, where it was built elsewhere "
-                                    "than under build/firmware.")]
-Runs = Annotated[int | None, typer.Option(
-    "--runs", min=1, help="Runs that are kept, warm, and cold where the port empties caches; by "
-                          "default 100, of micro-benchmarks 5.")]
-WarmUp = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the warm ones.")]
-Events = Annotated[str | None, typer.Option(
-    "--counters", metavar="NAMES", help="Event counters, by comma; by default all, in passes.")]
-InputFile = Annotated[str | None, typer.Option(
-    "--input", metavar="FILE", help="Raw bytes of the network's input; by default seeded noise.")]
-Mask = Annotated[bool, typer.Option("--mask", help="Mask interrupts instead of counting them.")]
-Fixed = Annotated[bool, typer.Option(
-    "--fixed", help="Exactly --runs runs, whatever their spread.")]
-Baud = Annotated[int, typer.Option("--baud", help="Rate of a serial device.")]
-Folder = Annotated[str | None, typer.Option(
-    "--output", "-o", metavar="DIR", help="Folder for cold/ and warm/; by default under out/.")]
-Resume = Annotated[bool, typer.Option(
-    "--resume", help="Go on with a measurement in -o that was interrupted.")]
-Supply = Annotated[float | None, typer.Option(
-    "--supply", metavar="VOLT", help="Supply voltage, for the record.")]
-Flame = Annotated[str | None, typer.Option(
-    "--flamegraph", metavar="FILE", help="Where the time goes: a picture (.svg), or folded stacks "
-                                         "for any viewer. On the host py-spy samples functions.")]
-PlanText = Annotated[str | None, typer.Option(
-    "--plan", metavar="FILE|NAMES", help="Run micro-benchmarks instead of a network: those of a "
-                                         "file of `twin plan`, names by comma, or all.")]
-OptionalModel = Annotated[str | None, typer.Argument(
-    metavar="[MODEL]", help="A .tflite or .onnx file, or a network of `twin models`.")]
-PowerRuns = Annotated[int | None, typer.Option(
-    "--power", metavar="RUNS", min=1, help="Then make silent runs for a power meter, marked by "
-                                           "the pin.")]
-PowerLayers = Annotated[bool, typer.Option(
-    "--power-layers", help="Toggle the pin at every layer of the silent runs.")]
-PowerRepeat = Annotated[bool, typer.Option(
-    "--power-repeat", help="Then each layer by itself, repeated for a second: for layers shorter "
-                           "than a sample of the INA226.")]
-MonitorBus = Annotated[str | None, typer.Option(
-    "--ina226", metavar="BUS", help="Read an INA226 meanwhile, such as /dev/i2c-1.")]
-Probe = Annotated[bool, typer.Option(
-    "--probe", help="Listen to a program of your own that times itself with twin_probe.h "
-                    "(docs/probe.md); --runs inferences, by default 20.")]
-Suggest = Annotated[bool | None, typer.Option(
-    "--advice/--no-advice", help="Predict which setting or rebuild helps most against the "
-                                 "bottleneck; by default on a terminal, as it takes seconds.")]
-Shunt = Annotated[float | None, typer.Option(
-    "--shunt", metavar="OHM", help="Shunt of the INA226.")]
+Port = Annotated[str | None, Option(
+    "--port", "PORT", "Serial device, pty, or socket://HOST:PORT; by default the only board that "
+    "is plugged in.")]
+Virtual = Annotated[str | None, Option(
+    "--virtual", "NAME", "A board of `twin boards --virtual`, or host.")]
+Image = Annotated[str | None, Option(
+    "--image", "ELF", "Firmware for the virtual board; by default it is built. Of a real board "
+    "what was flashed, where it was built elsewhere than under build/firmware.")]
+Runs = Annotated[int | None, Option(
+    "--runs", None, "Runs that are kept, warm, and cold where the port empties caches; by default "
+    "100, of micro-benchmarks 5.", least=1)]
+WarmUp = Annotated[int, Option("--warmup", None, "Runs before the warm ones.", least=0)]
+Events = Annotated[str | None, Option(
+    "--counters", "NAMES", "Event counters, by comma; by default all, in passes.")]
+InputFile = Annotated[str | None, Option(
+    "--input", "FILE", "Raw bytes of the network's input; by default seeded noise.")]
+Mask = Annotated[bool, Option("--mask", None, "Mask interrupts instead of counting them.")]
+Fixed = Annotated[bool, Option("--fixed", None, "Exactly --runs runs, whatever their spread.")]
+Baud = Annotated[int, Option("--baud", None, "Rate of a serial device.")]
+Folder = Annotated[str | None, Option(
+    "--output -o", "DIR", "Folder for cold/ and warm/; by default under out/.")]
+Resume = Annotated[bool, Option(
+    "--resume", None, "Go on with a measurement in -o that was interrupted.")]
+Supply = Annotated[float | None, Option("--supply", "VOLT", "Supply voltage, for the record.")]
+Flame = Annotated[str | None, Option(
+    "--flamegraph", "FILE", "Where the time goes: a picture (.svg), or folded stacks for any "
+    "viewer. On the host py-spy samples functions.")]
+PlanText = Annotated[str | None, Option(
+    "--plan", "FILE|NAMES", "Run micro-benchmarks instead of a network: those of a file of `twin "
+    "plan`, names by comma, or all.")]
+OptionalModel = Annotated[str | None, Option(
+    "", "[MODEL]", "A .tflite or .onnx file, or a network of `twin models`.")]
+PowerRuns = Annotated[int | None, Option(
+    "--power", "RUNS", "Then make silent runs for a power meter, marked by the pin.", least=1)]
+PowerLayers = Annotated[bool, Option(
+    "--power-layers", None, "Toggle the pin at every layer of the silent runs.")]
+PowerRepeat = Annotated[bool, Option(
+    "--power-repeat", None, "Then each layer by itself, repeated for a second: for layers shorter "
+    "than a sample of the INA226.")]
+MonitorBus = Annotated[str | None, Option(
+    "--ina226", "BUS", "Read an INA226 meanwhile, such as /dev/i2c-1.")]
+Probe = Annotated[bool, Option(
+    "--probe", None, "Listen to a program of your own that times itself with twin_probe.h "
+    "(docs/probe.md); --runs inferences, by default 20.")]
+Suggest = Annotated[bool | None, Option(
+    "--advice/--no-advice", None, "Predict which setting or rebuild helps most against the "
+    "bottleneck; by default on a terminal, as it takes seconds.")]
+Shunt = Annotated[float | None, Option("--shunt", "OHM", "Shunt of the INA226.")]
 
 
+@command
 def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             virtual: Virtual = None, image: Image = None, runs: Runs = None,
             warmup: WarmUp = 10, counters: Events = None,
             input_file: InputFile = None, mask: Mask = False, fixed: Fixed = False,
-            baud: Baud = 115200, clock: ClockText = None, output: Folder = None,
+            baud: Baud = 115200, clock: Clock = None, output: Folder = None,
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
             power_layers: PowerLayers = False, power_repeat: PowerRepeat = False,
             ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None,
@@ -96,7 +91,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     options = MeasureOptions(
         port=port, virtual=virtual, image=image, runs=runs, warmup=warmup, mask=mask, fixed=fixed,
         counters=None if counters is None else tuple(map(str.strip, counters.split(","))),
-        input_file=input_file, baud=baud, clock_hz=parse_clock(clock), supply_v=supply,
+        input_file=input_file, baud=baud, clock_hz=clock, supply_v=supply,
         output=output, resume=resume, probe=probe, power=None if power is None else PowerRuns(
             runs=power, layers=power_layers, repeat=power_repeat, bus=ina226, shunt_ohm=shunt))
     if plan is not None:

@@ -7,13 +7,15 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.options import AsJson
+from twin.cli.options import AsJson, command
 from twin.cli.output import note_files, open_console, show, show_json
+from twin.requests import Option
 
 app = typer.Typer(help="List the networks of the zoo, or export one.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
+@command
 def models(context: typer.Context, as_json: AsJson = False) -> None:
     """List the networks of the zoo, or export one."""
     if context.invoked_subcommand is not None:
@@ -27,9 +29,10 @@ def models(context: typer.Context, as_json: AsJson = False) -> None:
 
 
 @app.command("export")
+@command
 def export(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A network of `twin models`.")],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Where to: .tflite or .onnx.")],
+    name: Annotated[str, Option("", "NAME", "A network of `twin models`.")],
+    file: Annotated[str, Option("", "FILE", "Where to: .tflite or .onnx.")],
     as_json: AsJson = False,
 ) -> None:
     """Write a network of the zoo as a real .tflite or .onnx file."""

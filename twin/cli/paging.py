@@ -6,16 +6,14 @@ import shlex
 import sys
 from typing import Annotated, Any
 
-import typer
-
 from hwmodels.errors import check_extra
 from twin.cli.options import check_outputs
 from twin.cli.output import note_written
 from twin.errors import UsageError
+from twin.requests import Option
 
-PageFile = Annotated[str | None, typer.Option(
-    "--report", metavar="FILE", help="Write it as one page that opens offline: a file ending in "
-                                     ".html.")]
+PageFile = Annotated[str | None, Option(
+    "--report", "FILE", "Write it as one page that opens offline: a file ending in .html.")]
 
 
 def say_command() -> str:

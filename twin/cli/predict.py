@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from os import fspath
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import twin
 from twin.cli.options import (
-    AUTO,
-    ArenaRole,
     AsJson,
-    AssumeUnsupported,
     Begin,
-    BoardNames,
-    CalibrationChoice,
     Call,
-    ClockText,
-    Cold,
     ElfFile,
     End,
     Flames,
@@ -29,17 +23,13 @@ from twin.cli.options import (
     ModelsOrNone,
     Nth,
     Registers,
-    RuntimeName,
-    SetPaths,
-    WeightsRole,
     check_outputs,
-    deploy,
-    parse_clock,
-    parse_settings,
+    command,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
-from twin.verbs.predict import describe_measured_runtime
+from twin.requests import AUTO, BoardNames, Deployed, Option, Predict, Priced
+from twin.verbs.predict import deploy_request, describe_measured_runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,60 +38,57 @@ if TYPE_CHECKING:
     from twin import Prediction
     from twin.program.deployment import Program
 
-CsvFolder = Annotated[str | None, typer.Option(
-    "--csv", metavar="DIR", help="Write the tables as CSV files into a folder.")]
-PlotTarget = Annotated[str | None, typer.Option(
-    "--plot", metavar="FILE", help="Write layers and bill as one picture (.png, .svg, .pdf); "
-                                   "into a folder (DIR/): every picture.")]
-Roofs = Annotated[str | None, typer.Option(
-    "--roofs", metavar="DIR", help="With --plot DIR/: micro-benchmarks of the board (`twin measure "
-                                   "--plan all`), whose rates are the roofline's roofs.")]
-Epochs = Annotated[bool | None, typer.Option(
-    "--epochs/--no-epochs", help="With an accelerator: report every epoch as its profiler does, "
-                                 "or none; by default a line each.")]
-PerOperand = Annotated[bool, typer.Option(
-    "--per-operand", help="Split the bill by operand: weights, input, output, scratch.")]
-TraceFile = Annotated[str | None, typer.Option(
-    "--trace", metavar="FILE", help="Write a timeline for chrome://tracing or Perfetto (.json): "
-                                    "layers and causes, or an accelerator's units and engines.")]
-Exports = Annotated[list[str] | None, typer.Option(
-    "--export", metavar="FILE", help="Write for another tool, by how the name ends: .mlia.json, "
-                                     ".node-data.json (Model Explorer), .speedscope.json, "
-                                     ".trace.json, .bencher.json; may be given several times.")]
-Details = Annotated[bool | None, typer.Option(
-    "--details/--brief", help="Every layer and line of the bill, or one screen; by default one "
-                              "screen with an accelerator.")]
+CsvFolder = Annotated[str | None, Option(
+    "--csv", "DIR", "Write the tables as CSV files into a folder.")]
+PlotTarget = Annotated[str | None, Option(
+    "--plot", "FILE", "Write layers and bill as one picture (.png, .svg, .pdf); into a folder "
+    "(DIR/): every picture.")]
+Roofs = Annotated[str | None, Option(
+    "--roofs", "DIR", "With --plot DIR/: micro-benchmarks of the board (`twin measure --plan "
+    "all`), whose rates are the roofline's roofs.")]
+Epochs = Annotated[bool | None, Option(
+    "--epochs/--no-epochs", None, "With an accelerator: report every epoch as its profiler does, "
+    "or none; by default a line each.")]
+PerOperand = Annotated[bool, Option(
+    "--per-operand", None, "Split the bill by operand: weights, input, output, scratch.")]
+TraceFile = Annotated[str | None, Option(
+    "--trace", "FILE", "Write a timeline for chrome://tracing or Perfetto (.json): layers and "
+    "causes, or an accelerator's units and engines.")]
+Exports = Annotated[list[str] | None, Option(
+    "--export", "FILE", "Write for another tool, by how the name ends: .mlia.json, .node-data.json "
+    "(Model Explorer), .speedscope.json, .trace.json, .bencher.json; may be given several times.")]
+Details = Annotated[bool | None, Option(
+    "--details/--brief", None, "Every layer and line of the bill, or one screen; by default one "
+    "screen with an accelerator.")]
 
 REFUSED = 3
 """Exit code where a model or a board was refused."""
 
 
-def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeName = None,
-            clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
-            cold: Cold = False, as_json: AsJson = False, csv_folder: CsvFolder = None,
-            plot: PlotTarget = None, assume_unsupported: AssumeUnsupported = None,
-            epochs: Epochs = None,
-            details: Details = None, trace: TraceFile = None, exports: Exports = None,
-            calibration: CalibrationChoice = AUTO,
-            per_operand: PerOperand = False, settings: SetPaths = None,
-            roofs: Roofs = None, elf: ElfFile = None, begin: Begin = None, end: End = None,
-            call: Call = None, nth: Nth = None, layers_by: LayersBy = AUTO,
-            memory: MemoryFiles = None, registers: Registers = None, limit: Limit = None,
-            flames: Flames = None, keep: Keep = None) -> None:
+@command
+def predict(boards: BoardNames, placed: Deployed, priced: Priced, models: ModelsOrNone = None,
+            as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
+            epochs: Epochs = None, details: Details = None, trace: TraceFile = None,
+            exports: Exports = None, per_operand: PerOperand = False, roofs: Roofs = None,
+            elf: ElfFile = None, begin: Begin = None, end: End = None, call: Call = None,
+            nth: Nth = None, layers_by: LayersBy = AUTO, memory: MemoryFiles = None,
+            registers: Registers = None, limit: Limit = None, flames: Flames = None,
+            keep: Keep = None) -> None:
     """Predict cycles, time and energy per layer, and say why; of several a row each."""
     if elf is not None:
         refuse_beside("--elf", accepted="--elf bills the program alone; leave this out", options={
-            "MODEL": models, "--runtime": runtime, "--weights": weights, "--arena": arena,
-            "--assume-unsupported": assume_unsupported, "--trace": trace, "--epochs": epochs,
-            "--export": exports, "--roofs": roofs, "--keep": keep, "a second --board": boards[1:]})
+            "MODEL": models, "--runtime": placed.runtime, "--weights": placed.weights,
+            "--arena": placed.arena, "--assume-unsupported": placed.assume_unsupported,
+            "--trace": trace, "--epochs": epochs, "--export": exports, "--roofs": roofs,
+            "--keep": keep, "a second --board": boards[1:]})
         from twin.cli.program import deploy_from_options
 
-        check_beside(csv_folder, plot, flames, calibration)
+        check_beside(csv_folder, plot, flames, fspath(priced.calibration))
         program = deploy_from_options(
             elf, boards[0], begin=begin, end=end, call=call, nth=nth, layers=layers_by,
-            memory=memory, registers=registers, limit=limit, clock=clock, settings=settings)
-        predict_program(program, calibration=calibration, cold=cold, as_json=as_json,
-                        csv_folder=csv_folder, plot=plot, per_operand=per_operand, flames=flames)
+            memory=memory, registers=registers, limit=limit, placed=placed)
+        predict_program(program, priced, as_json=as_json, csv_folder=csv_folder, plot=plot,
+                        per_operand=per_operand, flames=flames)
         return
     if not models:
         raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
@@ -109,57 +96,47 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
     refuse_beside("a network", accepted="beside --elf FILE", options={
         "--from": begin, "--to": end, "--call": call, "--memory": memory,
         "--set-register": registers, "--flamegraph": flames, "--nth": nth, "--limit": limit})
-    chosen: dict[str, Any] = {
-        "settings": settings, "runtime": runtime, "clock": clock, "weights": weights,
-        "arena": arena, "calibration": calibration, "assume_unsupported": assume_unsupported}
     if len(models) * len(boards) > 1:
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs, "--export": exports,
             "--per-operand": per_operand, "--roofs": roofs, "--keep": keep})
-        predict_several(models, boards, cold=cold, as_json=as_json, plot=plot, **chosen)
+        from twin.cli.studying import show_several
+
+        if show_several(models, boards, placed, priced, plot=plot, as_json=as_json).failed:
+            raise typer.Exit(REFUSED)
         return
     (model,), (board,) = models, boards
     if model.endswith((".json", ".csv")) and is_compiled(model):
         refuse_beside(f"a compiler's output such as {model}", {
             "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
-            "--export": exports, "--set": settings, "--keep": keep})
+            "--export": exports, "--set": placed.changes, "--keep": keep})
         show_compiled(model, board)
         return
-    predict_network(model, board, cold=cold, as_json=as_json, csv_folder=csv_folder, plot=plot,
-                    roofs=roofs, trace=trace, per_operand=per_operand, epochs=epochs,
-                    details=details, exports=exports or [], keep=keep, **chosen)
+    predict_network(
+        Predict(model=model, board=board, **placed.arguments, **priced.arguments),
+        as_json=as_json, csv_folder=csv_folder, plot=plot, roofs=roofs, trace=trace,
+        per_operand=per_operand, epochs=epochs, details=details, exports=exports or [], keep=keep)
 
 
-def predict_several(models: list[str], boards: list[str], *, cold: bool, as_json: bool,
-                    plot: str | None, **chosen: Any) -> None:
-    """Print a row each; exit 3 where one was refused."""
-    from twin.cli.studying import show_several
-
-    table = show_several(models, boards, cold=cold, as_json=as_json, plot=plot, **chosen)
-    if table.failed:
-        raise typer.Exit(REFUSED)
-
-
-def predict_network(model: str, board: str, *, settings: list[str] | None, calibration: str,
-                    cold: bool, as_json: bool, csv_folder: str | None, plot: str | None,
+def predict_network(asked: Predict, *, as_json: bool, csv_folder: str | None, plot: str | None,
                     roofs: str | None, trace: str | None, per_operand: bool,
                     epochs: bool | None, details: bool | None, exports: list[str],
-                    keep: str | None, **chosen: Any) -> None:
+                    keep: str | None) -> None:
     """Report one network on one board, and write what was asked for beside it."""
     check_targets(csv_folder, plot)
     check_exports(trace, exports)
     check_outputs(folder=keep)
+    board, calibration = fspath(asked.board), fspath(asked.calibration)
     roofline = None if roofs is None else read_roofline(roofs, board, plot)
-    deployment = deploy(model, board, settings=settings, calibration=calibration, **chosen)
-    changes = parse_settings(settings) if settings else {}
+    deployment = deploy_request(asked)
     effects: tuple[str, ...] = ()
-    temperature = "cold" if cold else "warm"
-    if changes:
-        changed = twin.what_if(deployment, changes, temperature=temperature,
+    if asked.changes:
+        changed = twin.what_if(deployment, asked.changes, temperature=asked.temperature,
                                calibration=calibration)
         prediction, effects = changed.after, changed.effects
     else:
-        prediction = twin.predict(deployment, temperature=temperature, calibration=calibration)
+        prediction = twin.predict(deployment, temperature=asked.temperature,
+                                  calibration=calibration)
     # Files first: a reader that closes the pipe (`| head`) ends this at the report.
     exported = write_exports(prediction, trace, exports)
     beside = write_beside(prediction, csv_folder, plot, roofline)
@@ -174,10 +151,7 @@ def predict_network(model: str, board: str, *, settings: list[str] | None, calib
     if keep is not None:
         from twin.cli.sessions import run_kept
 
-        run_kept("predict", {
-            "model": model, "board": board, "changes": changes or None, "temperature": temperature,
-            "calibration": calibration, "clock_hz": parse_clock(chosen.pop("clock")), **chosen},
-            keep)
+        run_kept("predict", asked.arguments, keep)
 
 
 def check_exports(trace: str | None, exports: list[str]) -> None:
@@ -206,14 +180,12 @@ def write_exports(prediction: Prediction, trace: str | None, exports: list[str])
     return written
 
 
-def predict_program(program: Program, *, calibration: str, cold: bool, as_json: bool,
-                    csv_folder: str | None, plot: str | None, per_operand: bool,
-                    flames: str | None) -> None:
+def predict_program(program: Program, priced: Priced, *, as_json: bool, csv_folder: str | None,
+                    plot: str | None, per_operand: bool, flames: str | None) -> None:
     """Report a program as a network is reported, and by function."""
     from twin.cli.program import show_functions, write_flames
 
-    prediction = twin.predict(program, temperature="cold" if cold else "warm",
-                              calibration=calibration)
+    prediction = twin.predict(program, **priced.arguments)
     written = write_beside(prediction, csv_folder, plot, None)
     if flames is not None:
         written.append(write_flames(prediction, flames))

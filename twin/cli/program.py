@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from twin.cli.options import parse_clock, parse_settings
 from twin.cli.output import open_console, show
 from twin.errors import UsageError
 
@@ -14,20 +13,19 @@ if TYPE_CHECKING:
 
     from twin.pricing.prediction import Prediction
     from twin.program.deployment import Program
+    from twin.requests import Deployed
 
 
 def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | None,
                         call: str | None, nth: str | None, layers: str,
                         memory: list[str] | None, registers: list[str] | None,
-                        limit: str | None, clock: str | None,
-                        settings: list[str] | None) -> Program:
+                        limit: str | None, placed: Deployed) -> Program:
     """Run a program as the options of a command say, once they are all known to be right."""
     from twin.verbs.program import LIMIT, deploy_elf, prepare_board
 
     options = {"nth": parse_count(nth, "--nth", 1), "limit": parse_count(limit, "--limit", LIMIT)}
     contents, values = parse_memory(memory or []), parse_registers(registers or [])
-    machine = prepare_board(board, parse_clock(clock), parse_settings(settings or []) if settings
-                            else {})
+    machine = prepare_board(board, placed.clock_hz, placed.changes or {})
     return deploy_elf(elf, machine, begin=begin, end=end, call=call, layers=layers,
                       memory=contents, registers=values, **options)
 

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 import twin
-from twin.cli.options import (
-    AUTO,
-    Anyway,
-    ArenaRole,
-    AsJson,
-    AssumeUnsupported,
-    CalibrationChoice,
-    ClockText,
-    Cold,
-    MaxFlash,
-    MaxMs,
-    MaxRam,
-    MaxUj,
-    SetPaths,
-    WeightsRole,
-    deploy,
-    parse_clock,
-    parse_limit,
-    parse_settings,
-)
+from twin import requests
+from twin.cli.options import AsJson, command, parse_limits, place
 from twin.cli.output import note_files
 from twin.cli.paging import say_command
 from twin.cli.progress import Rate
@@ -38,55 +22,64 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
+from twin.requests import (
+    Anyway,
+    Arena,
+    AssumeUnsupported,
+    Clock,
+    Deployed,
+    Limited,
+    Option,
+    Priced,
+    Weights,
+    parse_settings,
+)
 
 if TYPE_CHECKING:
     from twin import Deployment, TwinError
 
-Output = Annotated[str, typer.Option(
-    "--output", "-o", metavar="FILE", help="Where it goes: .html opens offline, .md and .pdf are "
-                                           "read and printed.")]
-Length = Annotated[str, typer.Option(
-    "--length", metavar="full|short", help="Of .md and .pdf: all there is, or one page.")]
-Measured = Annotated[str | None, typer.Option(
-    "--measured", metavar="DIR", help="Set it beside a measurement: a folder of `twin measure` or "
-                                      "`twin import`.")]
-Published = Annotated[bool, typer.Option(
-    "--published", help="Set it beside published measurements of this model and board.")]
-Power = Annotated[str | None, typer.Option(
-    "--power", metavar="DIR", help="Draw its power over time, with the layers' marks: a folder of "
-                                   "`twin energy`.")]
-Changes = Annotated[bool, typer.Option(
-    "--changes/--no-changes", help="Try settings and rebuilds, and say which helps most.")]
+Output = Annotated[str, Option(
+    "--output -o", "FILE", "Where it goes: .html opens offline, .md and .pdf are read and "
+    "printed.")]
+Length = Annotated[str, Option(
+    "--length", "full|short", "Of .md and .pdf: all there is, or one page.")]
+Measured = Annotated[str | None, Option(
+    "--measured", "DIR", "Set it beside a measurement: a folder of `twin measure` or `twin "
+    "import`.")]
+Published = Annotated[bool, Option(
+    "--published", None, "Set it beside published measurements of this model and board.")]
+Power = Annotated[str | None, Option(
+    "--power", "DIR", "Draw its power over time, with the layers' marks: a folder of `twin "
+    "energy`.")]
+Changes = Annotated[bool, Option(
+    "--changes/--no-changes", None, "Try settings and rebuilds, and say which helps most.")]
 
-Boards = Annotated[list[str] | None, typer.Option(
-    "--board", "-b", metavar="BOARD", help="A board of `twin boards`, or a board file; several "
-                                           "stand beside each other.")]
-Runtimes = Annotated[list[str] | None, typer.Option(
-    "--runtime", metavar="NAME", help="A kernel library of `twin runtimes`, as name@version; "
-                                      "several stand beside each other.")]
-Stage = Annotated[list[str] | None, typer.Option(
-    "--stage", metavar="PATH=VALUE,...", help="A stage of optimisation made of the one before; "
-                                              "may be given several times.")]
-Stages = Annotated[int | None, typer.Option(
-    "--stages", metavar="N", help="Find the stages: N times the setting or rebuild that saves most "
-                                  "time.")]
-Subject = Annotated[str, typer.Argument(
-    metavar="MODEL|FOLDER", help="A .tflite or .onnx file, or a network of `twin models`; without "
-                                 "a board the folder of a study, or a table of a sweep.")]
+Boards = Annotated[list[str] | None, Option(
+    "--board -b", "BOARD", "A board of `twin boards`, or a board file; several stand beside each "
+    "other.")]
+Runtimes = Annotated[list[str] | None, Option(
+    "--runtime", "NAME", "A kernel library of `twin runtimes`, as name@version; several stand "
+    "beside each other.")]
+Stage = Annotated[list[str] | None, Option(
+    "--stage", "PATH=VALUE,...", "A stage of optimisation made of the one before; may be given "
+    "several times.")]
+Stages = Annotated[int | None, Option(
+    "--stages", "N", "Find the stages: N times the setting or rebuild that saves most time.")]
+Subject = Annotated[str, Option(
+    "", "MODEL|FOLDER", "A .tflite or .onnx file, or a network of `twin models`; without a board "
+    "the folder of a study, or a table of a sweep.")]
 
 NOT_MET = 1
 """Exit code where what was asked about does not fit, or misses a limit."""
 
 
-def report(model: Subject, boards: Boards = None, output: Output = "report.html",
-           measured: Measured = None, published: Published = False, power: Power = None,
-           max_ms: MaxMs = None,
-           max_uj: MaxUj = None, max_ram: MaxRam = None, max_flash: MaxFlash = None,
-           changes: Changes = True, runtimes: Runtimes = None, clock: ClockText = None,
-           weights: WeightsRole = None, arena: ArenaRole = None, settings: SetPaths = None,
-           stage: Stage = None, stages: Stages = None, cold: Cold = False,
-           assume_unsupported: AssumeUnsupported = None,
-           calibration: CalibrationChoice = AUTO, anyway: Anyway = False,
+@command
+def report(model: Subject, limited: Limited, priced: Priced, boards: Boards = None,
+           output: Output = "report.html", measured: Measured = None, published: Published = False,
+           power: Power = None, changes: Changes = True, runtimes: Runtimes = None,
+           clock: Clock = None, weights: Weights = None, arena: Arena = None,
+           settings: requests.Changes = None, stage: Stage = None, stages: Stages = None,
+           assume_unsupported: AssumeUnsupported = None, anyway: Anyway = False,
            length: Length = "full", as_json: AsJson = False) -> None:
     """Write all that is known of a deployment on one page that opens offline.
 
@@ -96,12 +89,10 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
     from twin.verbs.report import check_report, deploy_beside
 
     check_report(output, length)
-    limits = {
-        "max_ms": parse_limit("max_ms", max_ms),
-        "max_uj": parse_limit("max_uj", max_uj),
-        "max_ram_bytes": parse_limit("max_ram", max_ram),
-        "max_flash_bytes": parse_limit("max_flash", max_flash)}
-    command, temperature = say_command(), "cold" if cold else "warm"
+    limits = parse_limits(limited)
+    calibration, command = fspath(priced.calibration), say_command()
+    asked = Deployed(clock_hz=clock, weights=weights, arena=arena, changes=settings,
+                     assume_unsupported=assume_unsupported)
     if not boards:
         note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return
@@ -111,14 +102,12 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
     def put(board: str, runtime: str | None) -> Deployment:
         beside = measured or power
         if beside is not None and len(several) == 1:
-            deployment = deploy_beside(beside, model, board, runtime=runtime or runtime_of(
-                calibration), clock_hz=parse_clock(clock), weights=weights, arena=arena,
-                assume_unsupported=assume_unsupported)
+            deployment = deploy_beside(
+                beside, model, board, runtime=runtime or runtime_of(calibration), clock_hz=clock,
+                weights=weights, arena=arena, assume_unsupported=assume_unsupported)
         else:
-            deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
-                                arena=arena, assume_unsupported=assume_unsupported,
-                                settings=settings, calibration=calibration)
-        return deployment.replace(parse_settings(settings)) if settings else deployment
+            deployment = place(model, board, replace(asked, runtime=runtime), calibration)
+        return deployment.replace(settings) if settings else deployment
 
     if len(several) > 1 and (stage or stages):
         raise UsageError("--stage and --stages are of one board and library; accepted: one -b, one "
@@ -134,15 +123,14 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
             except DoesNotFitError as error:
                 refuse(output, model, which[0], error, command, as_json)
             if chain:
-                subject = list_stages(subject, stage or [], stages, temperature, calibration,
-                                      rate.tell)
+                subject = list_stages(subject, stage or [], stages, priced, rate.tell)
         written = twin.write_report(
             subject, output, length=length, measured=measured, published=published, power=power,
-            limits=limits, changes=changes, chain=chain, anyway=anyway, temperature=temperature,
-            calibration=calibration, command=command, on_progress=rate.tell)
+            limits=limits, changes=changes, chain=chain, anyway=anyway, command=command,
+            on_progress=rate.tell, **priced.arguments)
     held: dict[str, Any] = {name: one for name, one in limits.items() if one is not None}
     met = None if not held or len(several) > 1 or chain else twin.check(
-        subject, temperature=temperature, calibration=calibration, **held).met
+        subject, **priced.arguments, **held).met
     note_files([written], as_json, met)
     if met is False:
         raise typer.Exit(NOT_MET)
@@ -169,8 +157,8 @@ def try_deploying(put: Callable[[str, str | None], Deployment], board: str,
         return error
 
 
-def list_stages(deployment: Deployment, texts: list[str], most: int | None, temperature: str,
-                calibration: str, told: Callable[[int, int, int], None]) -> dict[str, Any]:
+def list_stages(deployment: Deployment, texts: list[str], most: int | None, priced: Priced,
+                told: Callable[[int, int, int], None]) -> dict[str, Any]:
     """Return the stages that were given, then as many as are to be found after them."""
     from twin.verbs.variants import chain_stages, find_stages, make_deployer
 
@@ -179,7 +167,8 @@ def list_stages(deployment: Deployment, texts: list[str], most: int | None, temp
         last = deployment
         for settings in given:
             last = last.replace(settings)
-        given += find_stages(last, most, make_deployer(temperature, calibration), told)
+        deployer = make_deployer(priced.temperature, fspath(priced.calibration))
+        given += find_stages(last, most, deployer, told)
     return chain_stages(deployment, given)
 
 

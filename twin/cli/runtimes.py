@@ -9,10 +9,8 @@ from typer.core import TyperGroup
 
 import twin
 from twin.cli.options import (
-    AUTO,
     AsJson,
     Begin,
-    BoardName,
     Call,
     End,
     LayersBy,
@@ -21,23 +19,25 @@ from twin.cli.options import (
     Nth,
     Registers,
     check_outputs,
+    command,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.requests import AUTO, BoardName, Option
 
-Name = Annotated[str | None, typer.Argument(
-    metavar="[NAME]", help="A runtime to show in full, as name, name@version or its file.")]
-Elfs = Annotated[list[str], typer.Argument(
-    metavar="ELF...", help="Programs of a Cortex-M with one build of a library, each run "
-                         "under emulation; of a RISC-V core too.")]
-Networks = Annotated[list[str], typer.Option(
-    "--model", metavar="MODEL", help="The network each program runs, in the order of the programs: "
-                                     "a .tflite or .onnx file, or a network of `twin models`.")]
-Base = Annotated[str | None, typer.Option(
-    "--base", metavar="NAME", help="Runtime of operators no program ran; by default by what the "
-                                   "programs were made with.")]
-RuntimeFile = Annotated[str, typer.Option(
-    "--output", "-o", metavar="FILE", help="Runtime file (.yaml) to write; what it was learnt from "
-                                           "before is kept and joined.")]
+Name = Annotated[str | None, Option(
+    "", "[NAME]", "A runtime to show in full, as name, name@version or its file.")]
+Elfs = Annotated[list[str], Option(
+    "", "ELF...", "Programs of a Cortex-M with one build of a library, each run under emulation; "
+    "of a RISC-V core too.")]
+Networks = Annotated[list[str], Option(
+    "--model", "MODEL", "The network each program runs, in the order of the programs: a .tflite or "
+    ".onnx file, or a network of `twin models`.")]
+Base = Annotated[str | None, Option(
+    "--base", "NAME", "Runtime of operators no program ran; by default by what the programs were "
+    "made with.")]
+RuntimeFile = Annotated[str, Option(
+    "--output -o", "FILE", "Runtime file (.yaml) to write; what it was learnt from before is kept "
+    "and joined.")]
 
 
 class NamedRuntimes(TyperGroup):
@@ -56,6 +56,7 @@ app = typer.Typer(cls=NamedRuntimes, add_completion=False, rich_markup_mode=None
 
 
 @app.command("show")
+@command
 def runtimes(name: Name = None, as_json: AsJson = False) -> None:
     """List the runtimes, or show one with every number and its source."""
     if as_json:
@@ -70,6 +71,7 @@ def runtimes(name: Name = None, as_json: AsJson = False) -> None:
 
 
 @app.command("learn")
+@command
 def learn(elfs: Elfs, board: BoardName, models: Networks, output: RuntimeFile = "my_runtime.yaml",
           base: Base = None, begin: Begin = None, end: End = None, call: Call = None,
           nth: Nth = None, layers_by: LayersBy = AUTO, memory: MemoryFiles = None,

@@ -7,25 +7,25 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.options import AUTO, AsJson, CalibrationChoice, PlotFile, check_picture
+from twin.cli.options import AsJson, PlotFile, check_picture, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.progress import Steps
 from twin.errors import UsageError
+from twin.requests import AUTO, Calibration, Option
 
 app = typer.Typer(help="Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
                   rich_markup_mode=None, no_args_is_help=True)
 
-ScenarioFile = Annotated[str, typer.Argument(
-    metavar="SCENARIO", help="A scenario of `twin scenario list`, or a .yaml file.")]
-Keys = Annotated[list[str] | None, typer.Option(
-    "--set", metavar="KEY=VALUE", help="A key of the file: board=nucleo_u575zi_q, "
-                                       "sensor.hop=20ms, loads.0.busy=5ms, a what-if path "
-                                       "below set.; may be given several times.")]
-BoardChoice = Annotated[str | None, typer.Option(
-    "--board", "-b", metavar="BOARD", help="In place of the file's board.")]
+ScenarioFile = Annotated[str, Option(
+    "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.")]
+Keys = Annotated[list[str] | None, Option(
+    "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
+    "loads.0.busy=5ms, a what-if path below set.; may be given several times.")]
+BoardChoice = Annotated[str | None, Option("--board -b", "BOARD", "In place of the file's board.")]
 
 
 @app.command("list")
+@command
 def list_all(as_json: AsJson = False) -> None:
     """List the scenarios that are shipped."""
     if as_json:
@@ -37,9 +37,10 @@ def list_all(as_json: AsJson = False) -> None:
 
 
 @app.command("run")
+@command
 def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None,
         plot: PlotFile = None, as_json: AsJson = False,
-        calibration: CalibrationChoice = AUTO) -> None:
+        calibration: Calibration = AUTO) -> None:
     """Run a scenario: mean power, missed deadlines, heat, battery life."""
     check_picture(plot)
     overrides = _parse(settings)

@@ -9,25 +9,25 @@ import typer
 
 import twin
 from twin.cli.ending import complain
-from twin.cli.options import AsJson, RuntimeName, SetPaths, parse_settings
+from twin.cli.options import AsJson, command
 from twin.cli.output import show_json
 from twin.errors import UsageError
+from twin.requests import Changes, Option, Runtime
 from twin.verbs.serve import HOST, PORT, is_loopback
 
-FirstModel = Annotated[str | None, typer.Argument(
-    metavar="[MODEL]", help="What the page opens with: a .tflite or .onnx file, or a network of "
-                            "`twin models`.")]
-FirstBoard = Annotated[str | None, typer.Option(
-    "--board", "-b", metavar="BOARD", help="The board it opens with: of `twin boards`, or a "
-                                           "board file.")]
-Host = Annotated[str, typer.Option(
-    "--host", metavar="ADDRESS", help="Listen to more than this machine, such as 0.0.0.0.")]
-Port = Annotated[str, typer.Option(
-    "--port", metavar="PORT", help="0 takes any that is free.")]
+FirstModel = Annotated[str | None, Option(
+    "", "[MODEL]", "What the page opens with: a .tflite or .onnx file, or a network of `twin "
+    "models`.")]
+FirstBoard = Annotated[str | None, Option(
+    "--board -b", "BOARD", "The board it opens with: of `twin boards`, or a board file.")]
+Host = Annotated[str, Option(
+    "--host", "ADDRESS", "Listen to more than this machine, such as 0.0.0.0.")]
+Port = Annotated[str, Option("--port", "PORT", "0 takes any that is free.")]
 
 
-def serve(model: FirstModel = None, board: FirstBoard = None, runtime: RuntimeName = None,
-          settings: SetPaths = None, host: Host = HOST, port: Port = str(PORT),
+@command
+def serve(model: FirstModel = None, board: FirstBoard = None, runtime: Runtime = None,
+          settings: Changes = None, host: Host = HOST, port: Port = str(PORT),
           as_json: AsJson = False) -> None:
     """Open the live what-if: turn clock, caches, places, library, and see the bill at once."""
     if not port.isdecimal():
@@ -48,5 +48,5 @@ def serve(model: FirstModel = None, board: FirstBoard = None, runtime: RuntimeNa
 
     open_wide = not is_loopback(host)
     twin.serve(model, board, runtime=runtime, host=host, port=int(port), on_ready=tell,
-               settings=parse_settings(settings) if settings else None)
+               settings=settings)
     complain("ended")

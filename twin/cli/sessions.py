@@ -9,17 +9,18 @@ from typing import Annotated, Any
 import typer
 
 import twin
-from twin.cli.options import AsJson
+from twin.cli.options import AsJson, command
 from twin.cli.output import note_files, note_written, open_console, show, show_json
 from twin.errors import UsageError
+from twin.requests import Option
 
 app = typer.Typer(help="List, compare and clean the runs that --keep kept in a folder.",
                   rich_markup_mode=None, no_args_is_help=True)
 
-Root = Annotated[str, typer.Argument(metavar="DIR", help="What was given to --keep.")]
-Folders = Annotated[list[str], typer.Argument(
-    metavar="FOLDER...", help="Of kept runs, what was given to --keep, or of finished studies.")]
-BundleFile = Annotated[str, typer.Argument(metavar="FILE", help="A .zip file of `twin bundle`.")]
+Root = Annotated[str, Option("", "DIR", "What was given to --keep.")]
+Folders = Annotated[list[str], Option(
+    "", "FOLDER...", "Of kept runs, what was given to --keep, or of finished studies.")]
+BundleFile = Annotated[str, Option("", "FILE", "A .zip file of `twin bundle`.")]
 
 DIFFERS = 1
 """Exit code where a report is not what it was."""
@@ -35,6 +36,7 @@ def run_kept(verb: str, asked: Mapping[str, Any], root: str | None, **aside: Any
 
 
 @app.command("list")
+@command
 def list_all(root: Root, as_json: AsJson = False) -> None:
     """List kept runs, oldest first."""
     found = twin.list_sessions(root)
@@ -47,8 +49,9 @@ def list_all(root: Root, as_json: AsJson = False) -> None:
 
 
 @app.command("compare")
-def compare(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of a run.")],
-            after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of another.")],
+@command
+def compare(before: Annotated[str, Option("", "BEFORE", "Folder of a run.")],
+            after: Annotated[str, Option("", "AFTER", "Folder of another.")],
             as_json: AsJson = False) -> None:
     """Say what two runs were asked, by which versions, and where their results differ."""
     found = twin.compare_sessions(before, after)
@@ -61,11 +64,11 @@ def compare(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder
 
 
 @app.command("clean")
+@command
 def clean(root: Root,
-          newest: Annotated[int, typer.Option("--keep", metavar="N",
-                                              help="How many of the newest stay.")] = 0,
-          really: Annotated[bool, typer.Option("--yes", help="Delete them; without it they are "
-                                                             "only named.")] = False,
+          newest: Annotated[int, Option("--keep", "N", "How many of the newest stay.")] = 0,
+          really: Annotated[bool, Option(
+              "--yes", None, "Delete them; without it they are only named.")] = False,
           as_json: AsJson = False) -> None:
     """Delete kept runs but the newest; nothing else in the folder is touched."""
     if newest < 0:
@@ -82,9 +85,9 @@ def clean(root: Root,
         show(open_console(), f"no more than {newest} kept runs in {root}: nothing to remove")
 
 
+@command
 def bundle(folders: Folders,
-           output: Annotated[str, typer.Option("-o", "--output", metavar="FILE",
-                                               help="The .zip file to write.")],
+           output: Annotated[str, Option("-o --output", "FILE", "The .zip file to write.")],
            as_json: AsJson = False) -> None:
     """Pack kept runs and studies with all they rest on into one file that travels."""
     if not output.lower().endswith(".zip"):
@@ -95,12 +98,13 @@ def bundle(folders: Folders,
     note_files([twin.bundle(folders, output)], as_json)
 
 
+@command
 def reproduce(file: BundleFile,
-              folder: Annotated[str | None, typer.Option(
-                  "--in", metavar="DIR", help="Unpack into this new folder, and leave it there.")
+              folder: Annotated[str | None, Option(
+                  "--in", "DIR", "Unpack into this new folder, and leave it there.")
               ] = None,
-              build: Annotated[bool, typer.Option(
-                  "--build", help="Let runs of a compiled runtime call the compiler.")] = False,
+              build: Annotated[bool, Option(
+                  "--build", None, "Let runs of a compiled runtime call the compiler.")] = False,
               as_json: AsJson = False) -> None:
     """Ask everything in a bundle again; exit 1 where a report is not the same to nine digits."""
     from twin.reports.tables.sessions import agreement_report

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.cli.options import AsJson, PlotFile, check_picture
+from twin.cli.options import AsJson, PlotFile, check_picture, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import RowCount, show_table
+from twin.requests import Option
 
 if TYPE_CHECKING:
     from twin.studies.study.session import Session
@@ -20,27 +21,24 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Run a file of many configurations in a folder: grids, samples, searches.",
                   rich_markup_mode=None, no_args_is_help=True)
 
-StudyFile = Annotated[str, typer.Argument(
-    metavar="STUDY", help="A study of `twin study list`, or a .yaml file.")]
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Of a study that was run.")]
-Output = Annotated[str, typer.Option(
-    "-o", "--output", metavar="FOLDER", help="Where results go; one that was begun goes on.")]
-Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, metavar="N",
-                                   help="Processes of this machine.")]
-Cluster = Annotated[str | None, typer.Option(
-    "--cluster", metavar="WHERE", help="local:4 (as -j 4), or the address of a Dask scheduler: "
-                                       "tls://host:8786.")]
-Over = Annotated[str | None, typer.Option(
-    "--over", metavar="NAMES", help="What the front is over, in place of the file's: time, "
-                                    "energy, ram, flash, price.")]
-Figure = Annotated[str, typer.Option("--figure", metavar="NAME",
-                                     help="time, energy, ram, flash or price.")]
-Method = Annotated[str, typer.Option("--method", metavar="NAME", help="morris or sobol.")]
-Count = Annotated[int, typer.Option(
-    "-n", "--count", metavar="N", help="Trajectories of Morris, base samples of Sobol.")]
+StudyFile = Annotated[str, Option("", "STUDY", "A study of `twin study list`, or a .yaml file.")]
+Folder = Annotated[str, Option("", "FOLDER", "Of a study that was run.")]
+Output = Annotated[str, Option(
+    "-o --output", "FOLDER", "Where results go; one that was begun goes on.")]
+Jobs = Annotated[int, Option("-j --jobs", "N", "Processes of this machine.", least=1)]
+Cluster = Annotated[str | None, Option(
+    "--cluster", "WHERE", "local:4 (as -j 4), or the address of a Dask scheduler: "
+    "tls://host:8786.")]
+Over = Annotated[str | None, Option(
+    "--over", "NAMES", "What the front is over, in place of the file's: time, energy, ram, flash, "
+    "price.")]
+Figure = Annotated[str, Option("--figure", "NAME", "time, energy, ram, flash or price.")]
+Method = Annotated[str, Option("--method", "NAME", "morris or sobol.")]
+Count = Annotated[int, Option("-n --count", "N", "Trajectories of Morris, base samples of Sobol.")]
 
 
 @app.command("list")
+@command
 def list_all(as_json: AsJson = False) -> None:
     """List the studies that are shipped."""
     if as_json:
@@ -52,6 +50,7 @@ def list_all(as_json: AsJson = False) -> None:
 
 
 @app.command("run")
+@command
 def run(study: StudyFile, output: Output, jobs: Jobs = 1, cluster: Cluster = None,
         rows: RowCount = 10, as_json: AsJson = False) -> None:
     """Run a study, or go on with one that was interrupted; nothing is lost or done twice."""
@@ -68,6 +67,7 @@ def run(study: StudyFile, output: Output, jobs: Jobs = 1, cluster: Cluster = Non
 
 
 @app.command("show")
+@command
 def show_study(folder: Folder, rows: RowCount = 40, page: PageFile = None,
                as_json: AsJson = False) -> None:
     """Show what a study asked, what it found, and its rows."""
@@ -81,6 +81,7 @@ def show_study(folder: Folder, rows: RowCount = 40, page: PageFile = None,
 
 
 @app.command("pareto")
+@command
 def pareto(folder: Folder, over: Over = None, rows: RowCount = 40, plot: PlotFile = None,
            as_json: AsJson = False) -> None:
     """Show the rows of a study nothing else beats, over objectives of your choice."""
@@ -90,9 +91,10 @@ def pareto(folder: Folder, over: Over = None, rows: RowCount = 40, plot: PlotFil
 
 
 @app.command("diff")
-def diff(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of a study.")],
-         after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of the same study, "
-                                              "such as of another version.")],
+@command
+def diff(before: Annotated[str, Option("", "BEFORE", "Folder of a study.")],
+         after: Annotated[str, Option(
+             "", "AFTER", "Folder of the same study, such as of another version.")],
          as_json: AsJson = False) -> None:
     """Show which configurations moved between two runs of a study."""
     pairs = twin.diff_studies(before, after, on_remark=lambda remark: warn([remark]))
@@ -105,6 +107,7 @@ def diff(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of
 
 
 @app.command("sensitivity")
+@command
 def sensitivity(study: StudyFile, figure: Figure = "time", method: Method = "morris",
                 count: Count = 8, jobs: Jobs = 1, cluster: Cluster = None,
                 plot: PlotFile = None, as_json: AsJson = False) -> None:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 import twin
-from twin.cli.options import check_outputs, parse_settings
+from twin.cli.options import check_outputs
 from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.progress import Rate
 from twin.errors import StudyError
+from twin.requests import Deployed, Frequency, LimitedAndPriced, Option, Priced
 
 if TYPE_CHECKING:
     from twin import Table
 
-TableFile = Annotated[str | None, typer.Option(
-    "-o", "--output", metavar="FILE", help="Write every row and column: .parquet or .csv.")]
-PlotTarget = Annotated[str | None, typer.Option(
-    "--plot", metavar="FILE", help="Write the Pareto picture (.png, .svg, .pdf); into a folder "
-                                   "(DIR/): parallel coordinates and heat maps too.")]
-RowCount = Annotated[int, typer.Option(
-    "--rows", min=0, metavar="N", help="Most rows shown; 0: all.")]
-LimitTexts = Mapping[str, Any]
-"""max_ms, max_uj, ... -> what was given."""
+TableFile = Annotated[str | None, Option(
+    "-o --output", "FILE", "Write every row and column: .parquet or .csv.")]
+PlotTarget = Annotated[str | None, Option(
+    "--plot", "FILE", "Write the Pareto picture (.png, .svg, .pdf); into a folder (DIR/): parallel "
+    "coordinates and heat maps too.")]
+RowCount = Annotated[int, Option("--rows", "N", "Most rows shown; 0: all.", least=0)]
 
 
 def check_places(output: str | None, plot: str | None) -> None:
@@ -70,28 +66,26 @@ def write_places(table: Table, output: str | None, plot: str | None) -> Iterator
         yield from write_study_pictures(table, plot)
 
 
-def predict_several(models: Sequence[str], boards: Sequence[str], *, settings: list[str] | None,
-                    runtime: str | None, clock: str | None, weights: str | None,
-                    arena: str | None, cold: bool, assume_unsupported: str | None,
-                    calibration: str, limits: LimitTexts | None = None) -> Table:
+def predict_several(models: Sequence[str], boards: Sequence[str], placed: Deployed,
+                    priced: Priced, limits: LimitedAndPriced | None = None) -> Table:
     """Predict several models or boards with the options of one."""
-    told = {path: [value] for path, value in (
-        parse_settings(settings) if settings else {}).items()}
-    for role, name in (("weights", weights), ("arena", arena)):
+    settings = {path: [value] for path, value in (placed.changes or {}).items()}
+    for role, name in (("weights", placed.weights), ("arena", placed.arena)):
         if name is not None:
-            told[f"placement.{role}"] = [name]
+            settings[f"placement.{role}"] = [name]
+    clock = (placed.clock_hz.text,) if isinstance(placed.clock_hz, Frequency) else ()
     with Rate() as rate:
-        return twin.sweep(models, boards, settings=told, runtimes=(runtime,) if runtime else (),
-                          clocks=(clock,) if clock else (), calibration=calibration,
-                          temperature="cold" if cold else "warm",
-                          assume_unsupported=assume_unsupported, on_progress=rate.tell,
-                          **(limits or {}))
+        return twin.sweep(models, boards, settings=settings, runtimes=placed.runtime or (),
+                          clocks=clock, assume_unsupported=placed.assume_unsupported,
+                          on_progress=rate.tell, **priced.arguments,
+                          **({} if limits is None else limits.arguments))
 
 
-def show_several(models: Sequence[str], boards: Sequence[str], *, plot: str | None,
-                 as_json: bool, limits: LimitTexts | None = None, **options: Any) -> Table:
+def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed, priced: Priced,
+                 *, plot: str | None, as_json: bool,
+                 limits: LimitedAndPriced | None = None) -> Table:
     """Predict several models or boards and print a row for each."""
     check_places(None, plot)
-    table = predict_several(models, boards, limits=limits, **options)
+    table = predict_several(models, boards, placed, priced, limits)
     show_table(table, plot=plot, as_json=as_json, rows=0)
     return table

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import twin
-from twin.cli.command import command
-from twin.cli.options import AsJson
+from twin.cli.options import AsJson, command
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import PlotTarget, RowCount, TableFile, check_places, show_table

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import twin
-from twin.cli.options import AsJson, AssumeUnsupported, Model, RuntimeName, SetPaths, parse_settings
+from twin.cli.options import AsJson, command
 from twin.cli.output import note_files, open_console, show, show_json, warn
 from twin.errors import UsageError
+from twin.requests import AssumeUnsupported, Changes, Model, Option, Runtime
 
-Board = Annotated[str | None, typer.Option(
-    "--board", "-b", metavar="BOARD", help="List what could be changed of the network on this "
-                                           "board.")]
-Output = Annotated[str | None, typer.Option(
-    "--output", "-o", metavar="FILE", help="Write the changed network: .tflite or .onnx.")]
+Board = Annotated[str | None, Option(
+    "--board -b", "BOARD", "List what could be changed of the network on this board.")]
+Output = Annotated[str | None, Option(
+    "--output -o", "FILE", "Write the changed network: .tflite or .onnx.")]
 
 
-def transform(model: Model, board: Board = None, runtime: RuntimeName = None,
-              settings: SetPaths = None, output: Output = None, as_json: AsJson = False,
+@command
+def transform(model: Model, board: Board = None, runtime: Runtime = None,
+              settings: Changes = None, output: Output = None, as_json: AsJson = False,
               assume_unsupported: AssumeUnsupported = None) -> None:
     """Change a network and write it, or list what could be changed of it on a board."""
     if settings and output and board is None:
         graph = twin.transform(
-            twin.read_model(model, assume_unsupported=assume_unsupported), parse_settings(settings))
+            twin.read_model(model, assume_unsupported=assume_unsupported), settings)
         note_files([twin.export_model(graph, output)], as_json)
         warn(graph.notes)
         return
@@ -33,7 +32,7 @@ def transform(model: Model, board: Board = None, runtime: RuntimeName = None,
                          "changed network, or -b BOARD to list what could be changed on it")
     deployment = twin.deploy(model, board, runtime=runtime, assume_unsupported=assume_unsupported)
     if settings:
-        deployment = deployment.replace(parse_settings(settings))
+        deployment = deployment.replace(settings)
     found = twin.list_transformations(deployment)
     if as_json:
         show_json(found, model=deployment.graph.name, board=deployment.board.name,

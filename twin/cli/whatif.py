@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
-import typer
-
 import twin
-from twin.cli.options import (
-    AUTO,
-    ArenaRole,
-    AsJson,
-    AssumeUnsupported,
-    BoardName,
-    CalibrationChoice,
-    ClockText,
-    Cold,
-    Model,
-    RuntimeName,
-    SetPaths,
-    WeightsRole,
-    deploy,
-    parse_settings,
-)
+from twin.cli.options import AsJson, command, place
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Steps
+from twin.requests import BoardName, Deployed, Model, Option, Priced, parse_settings
 
-PlotTarget = Annotated[str | None, typer.Option(
-    "--plot", metavar="FILE", help="Write causes before and after as a picture (.png, .svg, "
-                                   ".pdf); into a folder (DIR/): also every step of several "
-                                   "--set, each on top of those before.")]
+PlotTarget = Annotated[str | None, Option(
+    "--plot", "FILE", "Write causes before and after as a picture (.png, .svg, .pdf); into a "
+    "folder (DIR/): also every step of several --set, each on top of those before.")]
 
 
-def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: RuntimeName = None,
-           clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
-           cold: Cold = False, page: PageFile = None, as_json: AsJson = False,
-           assume_unsupported: AssumeUnsupported = None,
-           calibration: CalibrationChoice = AUTO, plot: PlotTarget = None) -> None:
+@command
+def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced,
+           page: PageFile = None, as_json: AsJson = False, plot: PlotTarget = None) -> None:
     """Predict before and after a change, and say which causes moved."""
     check_page(page)
     if plot is not None:
         from twin.reports.figures.sheet import check_target
 
         check_target(plot)
-    changes = parse_settings(settings or [])
-    deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        calibration=calibration, assume_unsupported=assume_unsupported)
-    temperature = "cold" if cold else "warm"
+    changes = placed.changes or parse_settings([])
+    deployment = place(model, board, replace(placed, changes=None), priced.calibration)
     with Steps("predicted") as steps:
         steps.tell(0, 1, "before and after")
-        changed = twin.what_if(deployment, changes, temperature=temperature,
-                               calibration=calibration)
+        changed = twin.what_if(deployment, changes, **priced.arguments)
     if as_json:
         show_json(changed)
     else:
@@ -71,8 +50,7 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
             for done in range(1, len(names) if is_folder(plot) else 1):
                 steps.tell(done - 1, len(names), names[done - 1])
                 stages.append((names[done - 1], twin.predict(
-                    deployment.replace(dict(items[:done])), temperature=temperature,
-                    calibration=calibration)))
+                    deployment.replace(dict(items[:done])), **priced.arguments)))
             stages.append((names[-1] if stages else ", ".join(names), changed.after))
             steps.tell(len(stages) - 1, len(stages), plot)
             paths = write_change_pictures(changed.before, stages, plot)

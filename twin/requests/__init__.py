@@ -1,1 +1,354 @@
-"""Typed requests: one dataclass per command, which options, sessions and functions derive from."""
+"""Typed requests: one dataclass per command, which options, sessions and functions derive from.
+
+Its fields say how a command line and a file give them. Annotations are looked at when a class is
+made, so no module of requests postpones them.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
+from os import PathLike
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_args
+
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+    from twin.network.graph import Graph
+
+Fields = ParamSpec("Fields")
+Asked = TypeVar("Asked")
+Result = TypeVar("Result")
+
+FIELD = object()
+"""The command line's default is that of the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field of a request is given.
+
+    Parameters
+    ----------
+    names : str
+        "--board -b"; empty for an argument that goes by its place.
+    metavar, help : str or None
+        As the help shows them.
+    text : type or None
+        What the command line takes, where that is not the field's own type.
+    parse : callable or None
+        Makes the field's value of it; raises `UsageError`.
+    default : object
+        Of the command line, where the field's is not of its type.
+    least, most : float or None
+        The range of a number.
+    files : tuple of str or None
+        Endings of files the value may name; empty: it is always a file or a folder.
+    """
+
+    names: str = ""
+    metavar: str | None = None
+    help: str | None = None
+    text: Any = None
+    parse: Callable[[Any], Any] | None = None
+    default: Any = FIELD
+    least: float | None = None
+    most: float | None = None
+    files: tuple[str, ...] | None = None
+
+    def read(self, text: Any) -> Any:
+        """Return the field's value of what was typed."""
+        return text if self.parse is None else self.parse(text)
+
+
+class Request:
+    """Base of all requests; a field without an option is given in Python only."""
+
+    @classmethod
+    def list_options(cls) -> Mapping[str, tuple[Option, Any]]:
+        """Return the option and the type of each field, a class's own before its bases'."""
+        found: dict[str, tuple[Option, Any]] = {}
+        for each in cls.__mro__:
+            for name, hint in inspect.get_annotations(each).items():
+                if hasattr(hint, "__metadata__"):
+                    found.setdefault(name, (hint.__metadata__[0], get_args(hint)[0]))
+        return found
+
+    @classmethod
+    def list_required(cls) -> tuple[str, ...]:
+        """Return the fields a request cannot be without."""
+        return tuple(each.name for each in fields(cls)  # type: ignore[arg-type]
+                     if each.default is MISSING)
+
+    @classmethod
+    def of_options(cls, given: Mapping[str, Any]) -> Any:
+        """Make the request of a command line's values; None is as good as not given."""
+        options = cls.list_options()
+        made = {name: options[name][0].read(value)
+                for name, value in given.items() if value is not None}
+        later = [name for name in cls.list_required() if name not in options]
+        return cls(**dict.fromkeys(later), **made)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The fields a command line can give, by name."""
+        return {name: getattr(self, name) for name in self.list_options()}
+
+
+def primitive(hint: Any) -> Any:
+    """Return bool, int, float, str or a list where a type is that or none; else None."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)] \
+        if isinstance(hint, UnionType) else [hint]
+    return kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float, str, list[str]) else None
+
+
+def takes(request: Callable[Fields, Asked]
+          ) -> Callable[[Callable[[Asked], Result]], Callable[Fields, Result]]:
+    """Make a function of a request one of the request's fields, documented as they are."""
+    def decorate(perform: Callable[[Asked], Result]) -> Callable[Fields, Result]:
+        @wraps(perform)
+        def function(*args: Fields.args, **named: Fields.kwargs) -> Result:
+            return perform(request(*args, **named))
+
+        signature = inspect.signature(request)
+        parameters = [each.replace(annotation=_plain(each.annotation))
+                      for each in signature.parameters.values()]
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=parameters, return_annotation=inspect.signature(perform).return_annotation)
+        function.__doc__ = f"{inspect.getdoc(perform)}\n\n{_describe(request)}"
+        return function
+    return decorate
+
+
+def _plain(hint: Any) -> Any:
+    """Return a type as a signature shows it, without its option."""
+    kind = get_args(hint)[0] if hasattr(hint, "__metadata__") else hint
+    return getattr(kind, "__forward_arg__", kind)
+
+
+def _describe(request: Any) -> str:
+    """Write the parameters of a request as numpy's docstrings do."""
+    lines = ["Parameters", "----------"]
+    for name, (option, hint) in request.list_options().items():
+        kind = _plain(hint)
+        lines += [f"{name} : {kind if isinstance(kind, str) else inspect.formatannotation(kind)}",
+                  *([f"    {option.help}"] if option.help else [])]
+    return "\n".join(lines)
+
+
+AUTO = "auto"
+"""The default of every command that prices."""
+
+SETTINGS_HELP = (
+    "A path of the board file, `runtime`, `placement.weights`, `placement.arena`, `network.width` "
+    "and others of the network, `kernels.level` ... or, with an accelerator, `offload.host`; "
+    "`twin explain paths BOARD` lists them all; may be given several times.")
+
+
+def parse_quantity(text: str, dimension: str, option: str) -> float:
+    """Read a number with a unit, as board files write them.
+
+    Parameters
+    ----------
+    text : str
+        "280MHz", "64KiB"; bytes may be a bare number.
+    dimension : str
+        Key of `hwmodels.quantities.UNITS`: "hz", "bytes" ...
+    option : str
+        Named in the error.
+
+    Returns
+    -------
+    float
+        In the base unit.
+
+    Raises
+    ------
+    UsageError
+        When it is not a positive number with one of the units.
+    """
+    from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+
+    number, unit = read_quantity(text, dimension) or (0.0, "")
+    # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
+    if not 0 < number < math.inf or not (unit or dimension == "bytes"):
+        raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
+                         f"one of {', '.join(UNITS[dimension])}{suggest_unit(text, dimension)}")
+    return number
+
+
+class Frequency(float):
+    """Hertz, and how a user wrote them: a column of a table shows what was typed."""
+
+    text: str = ""
+
+
+def parse_clock(clock: str, option: str = "--clock") -> Frequency:
+    """Read a clock; raises `UsageError`."""
+    from hwmodels.quantities import FASTEST_HZ
+
+    hertz = Frequency(parse_quantity(clock, "hz", option))
+    if hertz > FASTEST_HZ:
+        raise UsageError(f"{option} {clock}: nothing here runs at that; accepted: up to "
+                         f"{FASTEST_HZ / 1e9:g}GHz")
+    hertz.text = clock
+    return hertz
+
+
+def parse_supply(supply: str) -> float:
+    """Read volts, a bare number or one with a unit; raises `UsageError`."""
+    from hwmodels.quantities import UNITS, read_quantity
+
+    read = read_quantity(supply, "v")
+    if read is None:
+        raise UsageError(f"--supply {supply!r} is not understood; accepted: volts, or a number "
+                         f"with one of {', '.join(UNITS['v'])}")
+    return read[0]
+
+
+def parse_settings(settings: list[str]) -> dict[str, object]:
+    """Read PATH=VALUE words into a mapping.
+
+    Raises
+    ------
+    UsageError
+        When there is none, one has no path or value, or a path is set twice.
+    """
+    changes: dict[str, object] = {}
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        path, value = path.strip(), value.strip()
+        if not (path and equals and value):
+            raise UsageError(f"--set {setting!r}: PATH=VALUE is expected, such as "
+                             "clocks.cpu.frequency_hz=80MHz")
+        if path in changes:
+            raise UsageError(f"--set {path}: is set twice")
+        changes[path] = value
+    if not changes:
+        raise UsageError("nothing to change: give --set PATH=VALUE, such as "
+                         "--set clocks.cpu.frequency_hz=80MHz or --set placement.arena=tcm")
+    return changes
+
+
+def parse_prices(texts: list[str]) -> dict[str, float]:
+    """Read NAME=USD words."""
+    from twin.studies.prices import read_prices
+
+    return read_prices(texts)
+
+
+def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return words, given as a list or as "a,b"."""
+    if isinstance(given, str):
+        return tuple(word.strip() for word in given.split(",") if word.strip())
+    return tuple(given)
+
+
+MODEL_FILES = (".tflite", ".onnx", ".json")
+BOARD_FILES = OVERLAY_FILES = (".yaml", ".yml")
+
+Words = str | Iterable[str]
+Model = Annotated[str, Option(
+    "", "MODEL", "A .tflite or .onnx file, or a network of `twin models`.", files=MODEL_FILES)]
+MODELS = Option("", "MODEL...", "Files .tflite or .onnx, or networks of `twin models`.",
+                text=list[str])
+BOARDS = Option("--board -b", "BOARD", "A board of `twin boards`, or a board file; may be given "
+                "several times.", text=list[str])
+Models = Annotated["str | PathLike[str] | Graph | Iterable[str | PathLike[str] | Graph]", MODELS]
+Boards = Annotated["str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board]", BOARDS]
+ModelNames = Annotated[list[str], MODELS]
+BoardNames = Annotated[list[str], BOARDS]
+BoardName = Annotated[str, Option(
+    "--board -b", "BOARD", "A board of `twin boards`, or a board file.", files=BOARD_FILES)]
+Runtime = Annotated[str | None, Option(
+    "--runtime", "NAME", "A kernel library of `twin runtimes`, as name@version.")]
+Clock = Annotated[float | None, Option(
+    "--clock", "FREQUENCY", "CPU clock, such as 80MHz, at the lowest voltage scale that allows it.",
+    text=str, parse=parse_clock)]
+Weights = Annotated[str | None, Option(
+    "--weights", "ROLE", "Memory of the weights: flash, sram, tcm ..., its name, or an NPU's "
+    "pool.")]
+Arena = Annotated[str | None, Option(
+    "--arena", "ROLE", "Memory of the arena: sram, tcm ..., its name, or an NPU's pool.")]
+AssumeUnsupported = Annotated[str | None, Option(
+    "--assume-unsupported", "copy",
+    "Price operators nobody knows as memory copies, marked as assumed.")]
+Temperature = Annotated[str, Option(
+    "--cold", None, "First inference, caches empty.", text=bool, default=False,
+    parse=lambda cold: "cold" if cold else "warm")]
+Calibration = Annotated[str | PathLike[str], Option(
+    "--calibration", "auto|none|FILE", "Learnt prices: those shipped for this board and runtime, "
+    "none (what datasheets say), or an overlay of `twin calibrate`.", text=str,
+    files=OVERLAY_FILES)]
+Changes = Annotated[Mapping[str, object] | None, Option(
+    "--set", "PATH=VALUE", SETTINGS_HELP, text=list[str], parse=parse_settings)]
+Prices = Annotated[Mapping[str, float] | None, Option(
+    "--price", "NAME=USD", "Your own price of a board or chip; may be given several times.",
+    text=list[str], parse=parse_prices)]
+Anyway = Annotated[bool, Option(
+    "--anyway", None, "Compare even what is of another network, board or clock.")]
+CountCache = Annotated[str | PathLike[str] | None, Option(
+    "--cache", "DIR", "Keep counts here, by content, for the next time.", text=str)]
+Limit = float | str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed(Request):
+    """Which library runs a network, at which clock, from which memories."""
+
+    runtime: Runtime = None
+    clock_hz: Clock = None
+    weights: Weights = None
+    arena: Arena = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed(Placed):
+    """Where a network is put, and with which changes."""
+
+    assume_unsupported: AssumeUnsupported = None
+    changes: Changes = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Priced(Request):
+    """Which prices a bill has, and whether caches are empty."""
+
+    temperature: Temperature = "warm"
+    calibration: Calibration = AUTO
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limited(Request):
+    """Limits of an inference: bare numbers in ms, uJ and bytes, or texts with a unit."""
+
+    max_ms: Annotated[Limit, Option(
+        "--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.",
+        text=str)] = None
+    max_uj: Annotated[Limit, Option(
+        "--max-uj", "UJ", "Most energy of an inference, in microjoules, or as 5mJ.",
+        text=str)] = None
+    max_ram: Annotated[Limit, Option(
+        "--max-ram", "SIZE", "Most RAM, such as 64KiB.", text=str)] = None
+    max_flash: Annotated[Limit, Option(
+        "--max-flash", "SIZE", "Most flash for weights and code, such as 512KiB.",
+        text=str)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitedAndPriced(Limited):
+    """Limits of an inference and of the board's price."""
+
+    max_usd: Annotated[Limit, Option(
+        "--max-usd", "USD", "Highest price, in US dollars.", text=str)] = None
+
+
+@dataclass(frozen=True)
+class Predict(Deployed, Priced):
+    """A network on a board, and its bill."""
+
+    model: Model
+    board: BoardName

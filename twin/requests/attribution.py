@@ -5,15 +5,15 @@ from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated
 
-from twin.requests.options import (
+from twin.requests import (
     AUTO,
     BOARD_FILES,
     MODEL_FILES,
     Anyway,
     Calibration,
+    Option,
     Placed,
 )
-from twin.requests.request import Option
 
 if TYPE_CHECKING:
     from twin.pricing.prediction import Prediction

@@ -5,22 +5,23 @@ from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated
 
-from twin.requests.options import (
+from twin.requests import (
     AssumeUnsupported,
-    BoardNames,
+    Boards,
     LimitedAndPriced,
     Models,
+    Option,
     Priced,
     Prices,
+    Request,
     Words,
     parse_settings,
 )
-from twin.requests.request import Option, Request
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
 
-    Boards = str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board]
+    SomeBoards = str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board]
 
 Told = Callable[[int, int, int], None]
 """Called now and then with points done, points, and failures."""
@@ -55,7 +56,7 @@ class Sweep(Compared):
     """Every combination of models, boards and what else varies."""
 
     models: Models
-    boards: BoardNames
+    boards: Boards
     _: KW_ONLY
     runtimes: Annotated[Words, Option(
         "--runtime", "NAME,...", "Runtimes; best (known on each board, the default), measured "
@@ -72,7 +73,7 @@ class Select(Compared):
     """Boards and libraries to choose from for networks."""
 
     models: Models
-    boards: Annotated["Boards | None", Option(
+    boards: Annotated["SomeBoards | None", Option(
         "--board -b", "BOARD", "A board to choose from; by default all that are shipped; may be "
         "given several times.", text=list[str])] = None
     _: KW_ONLY

@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args, get_origin
 
 from hwmodels.errors import did_you_mean
+from twin import requests
 from twin.errors import SessionError
 from twin.pricing.calibration import AUTO, NONE
-from twin.requests import request as requests
+from twin.requests import Predict
 from twin.requests.attribution import Attribute, Diagnose
-from twin.requests.prediction import Predict
 from twin.requests.studies import Study
 
 INPUTS = "inputs"

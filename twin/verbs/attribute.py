@@ -7,8 +7,8 @@ from os import fspath
 from twin.attribution import views
 from twin.attribution.views import View
 from twin.pricing.prediction import Prediction
+from twin.requests import takes
 from twin.requests.attribution import Attribute
-from twin.requests.request import takes
 
 
 @takes(Attribute)

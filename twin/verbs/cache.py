@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import fspath
 
-from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.repricing import apply_calibration
 from twin.pricing.locality import Locality, measure_locality
 from twin.pricing.replacement import ReplacementRange, replacement_range
-from twin.pricing.repricing import apply_calibration
+from twin.requests import takes
+from twin.requests.prediction import Cache
 from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches
 
 AXES = ("size", "ways")
@@ -39,35 +40,23 @@ class CacheReport:
     points: tuple[SweepPoint, ...]
 
 
-def cache(deployment: Deployment, *, temperature: str = "warm", sweep: Sequence[str] = (),
-          calibration: str | PathLike[str] = AUTO) -> CacheReport:
+@takes(Cache)
+def cache(asked: Cache) -> CacheReport:
     """Show what a network's accesses meet in the data caches, layer by layer.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        From `twin.deploy`.
-    temperature, calibration
-        As for `predict`.
-    sweep : sequence of str
-        Miss ratios over cache sizes ("size"), ways ("ways"), or both.
-
-    Returns
-    -------
-    CacheReport
-        Without caches where no data cache is in use.
 
     Raises
     ------
     UsageError
         For another axis.
     """
-    check_axes(sweep)
-    locality = measure_locality(deployment, cold=temperature == "cold")
-    chosen = choose_calibration(deployment, fspath(calibration))
+    deployment = asked.deployment
+    check_axes(asked.sweep)
+    locality = measure_locality(deployment, cold=asked.temperature == "cold")
+    chosen = choose_calibration(deployment, fspath(asked.calibration))
     policies = replacement_range(
         deployment if chosen is None else apply_calibration(deployment, chosen))
-    return CacheReport(locality=locality, policies=policies, points=sweep_axes(locality, sweep),
+    return CacheReport(locality=locality, policies=policies,
+                       points=sweep_axes(locality, asked.sweep),
                        prices="stated" if chosen is None else chosen.description)
 
 

@@ -23,8 +23,8 @@ from twin.pricing.calibration import choose_calibration
 from twin.learning.lower_bound import find_impossible
 from twin.learning.observations import list_cycles
 from twin.pricing.prediction import predict
+from twin.requests import takes
 from twin.requests.attribution import Diagnose
-from twin.requests.request import takes
 
 
 @takes(Diagnose)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
 from calibration.measurement.measurement import (
@@ -27,6 +27,7 @@ from calibration.power_trace.trace import METERS
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
 from twin.reports.export import check_place
+from twin.requests import measurement, takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,41 +58,9 @@ class Energy:
     remarks: tuple[str, ...] = ()
 
 
-def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, *,
-           supply_v: float | None = None, shunt_ohm: float | None = None,
-           mark_bit: int | None = None, runs: int | None = None, by_shape: bool = False,
-           sample_hz: float | None = None, column: str | None = None,
-           mark_column: str | None = None,
-           output: str | PathLike[str] | None = None) -> Energy:
+@takes(measurement.Energy)
+def energy(asked: measurement.Energy) -> Energy:
     """Integrate a recording over the marks of the board; intervals say what the meter can tell.
-
-    Parameters
-    ----------
-    folder : str or path
-        A measurement of the same image: its times.
-    trace : str or path
-        The meter's recording.
-    meter : str
-        "ppk2", "joulescope", "lpm01a", "stlink_v3pwr", "otii", "ina226", "ina228" or "scope".
-    supply_v, shunt_ohm : float, optional
-        Supply voltage where the recording has none; resistance the scope is across.
-    mark_bit : int, optional
-        Digital input of the mark; by default the one that moves.
-    runs : int, optional
-        Inferences between the two edges of a window; a recording may hold several.
-    by_shape : bool
-        No mark: find one inference by the shape of its power.
-    sample_hz : float, optional
-        Of a stream without time stamps.
-    column, mark_column : str, optional
-        Of a scope, name of the channel across the shunt; of any file, of the mark's column.
-    output : str or path, optional
-        Folder to write; by default energy-TRACE beside the measurement.
-
-    Returns
-    -------
-    Energy
-        As written.
 
     Raises
     ------
@@ -99,18 +68,20 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
         When runs are given without a window, the measurement has no times of layers, or the supply
         is none the board's part runs at.
     """
+    by_shape, runs, meter, supply_v = asked.by_shape, asked.runs, asked.meter, asked.supply_v
     if by_shape and runs is not None:
         raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
-    source, trace = find_folder(Path(folder)), fspath(trace)
-    target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
+    source, trace = find_folder(Path(asked.folder)), fspath(asked.trace)
+    target = Path(asked.output) if asked.output else source.parent / f"energy-{Path(trace).stem}"
     check_place(target, folder=True)
     measured = read_measurement(source)
     _check_supply(supply_v, measured.header.board)
     if (target / HEADER_FILE).exists():
         raise UsageError(f"{target}: holds a measurement already; accepted: another folder (-o)")
-    recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=shunt_ohm,
-                                mark_bit=mark_bit, sample_hz=sample_hz, column=column,
-                                mark_column=mark_column)
+    recording = read_meter_file(trace, meter, supply_v=supply_v,
+                                shunt_ohm=asked.shunt_ohm, mark_bit=asked.mark_bit,
+                                sample_hz=asked.sample_hz, column=asked.column,
+                                mark_column=asked.mark_column)
     header = replace(_describe(measured.header, recording, meter, trace, by_shape),
                      supply_v=supply_v or measured.header.supply_v)
     return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, write_measurement
 from hwmodels.quantities import format_frequency
 from twin.reports.export import check_place
+from twin.requests import takes
+from twin.requests.measurement import Import
 from twin.runtimes import load_runtime
 
 if TYPE_CHECKING:
@@ -47,50 +48,22 @@ class ImportedLog:
     remarks: tuple[str, ...]
 
 
-def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[str] | None = None,
-               board: str | None = None, model: str | None = None, runtime: str | None = None,
-               clock_hz: float | None = None, cpu_hz: float | None = None,
-               port: str | None = None, partial: bool = False,
-               anyway: bool = False) -> ImportedLog:
+@takes(Import)
+def import_log(asked: Import) -> ImportedLog:
     """Read a log of a public tool into a measurement folder.
 
-    Parameters
-    ----------
-    form : str
-        What wrote the log: "itm", "mlperf-tiny", "neuralspot", "npu-profiler", "perf-stat",
-        "probe", "st-edge-ai", "tflm", "vela" or "x-cube-ai".
-    file : str or path
-        The log.
-    output : str or path, optional
-        Folder to write; by default beside the log, under its name.
-    board, model : str, optional
-        What the log is of, where it does not say; the hash of a known network is noted, and what
-        the log lists must be its operators.
-    runtime : str, optional
-        Kernel library it is of, where it does not say; by default the one its times tell.
-    clock_hz : float, optional
-        Of its cycles or ticks.
-    cpu_hz : float, optional
-        Of the core, where the log counts ticks of another clock.
-    port : str, optional
-        Line it came from, for the record.
-    partial : bool
-        Take an incomplete log for what it has; the folder says so.
-    anyway : bool
-        Take the clocks and the board that are given where the log says others; the folder says so.
-
-    Returns
-    -------
-    ImportedLog
-        The measurement, where it was written, and what to know of it.
+    The hash of a known network is noted, and what the log lists must be its operators.
     """
-    log = Path(file)
-    folder = Path(output or _default_folder(log))
+    board, model, runtime, port = asked.board, asked.model, asked.runtime, asked.port
+    partial, anyway = asked.partial, asked.anyway
+    log = Path(asked.file)
+    folder = Path(asked.output or _default_folder(log))
     check_place(folder, folder=True)
     graph = None if model is None else _find_network(model)
     stated = None if runtime is None else load_runtime(runtime).identity
-    imported = importers.import_log(form, log, board=board, model=model, clock_hz=clock_hz,
-                                    cpu_hz=cpu_hz, partial=partial, anyway=anyway,
+    imported = importers.import_log(asked.form, log, board=board, model=model,
+                                    clock_hz=asked.clock_hz, cpu_hz=asked.cpu_hz,
+                                    partial=partial, anyway=anyway,
                                     listing=None if graph is None else _list_operators(graph))
     measurement = imported.measurement
     if port is not None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike, fspath
+from typing import Any
 
 from calibration.fitting.overlay import read_overlay
+from twin.deployment import deployment as placing
 from twin.deployment.deployment import Deployment
-from twin.errors import UsageError
-from twin.pricing import calibrated
+from twin.errors import DoesNotFitError, UsageError
+from twin.learning import calibrated
 from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
+from twin.requests import Predict
 from twin.runtimes.choice import list_best
 
 
@@ -64,3 +68,47 @@ def runtime_of(calibration: str) -> str | None:
 def is_best(deployment: Deployment) -> bool:
     """Whether a deployment has the runtime it would have had by default."""
     return deployment.runtime.identity in list_best(deployment.board)[:1]
+
+
+def deploy_as_told(model: str, board: str, *, runtime: str | None = None,
+                   weights: str | None = None, arena: str | None = None,
+                   changes: Mapping[str, object] | None = None, calibration: str = AUTO,
+                   **chosen: Any) -> Deployment:
+    """Put a model on a board; changes are not made, but say where it goes if it must.
+
+    Parameters
+    ----------
+    model, board, runtime, weights, arena
+        As for `deploy`; without a runtime, an overlay file of one runtime says which.
+    changes : mapping of str to object, optional
+        Of `Deployment.replace`, that will be made.
+    calibration : str
+        As for `predict`.
+    **chosen
+        Further arguments of `deploy`.
+
+    Raises
+    ------
+    DoesNotFitError
+        When it fits neither way.
+    """
+    if runtime is None:
+        runtime = runtime_of(calibration)
+    told = changes or {}
+    try:
+        return placing.deploy(model, board, runtime=runtime, weights=weights,
+                                 arena=arena, **chosen)
+    except DoesNotFitError:
+        network = {path: value for path, value in told.items() if path.startswith("network.")}
+        if not network and not {"placement.weights", "placement.arena"} & set(told):
+            raise
+        return placing.deploy(model, board, runtime=runtime, network=network or None,
+                                 weights=str(told.get("placement.weights", weights or "")) or None,
+                                 arena=str(told.get("placement.arena", arena or "")) or None,
+                                 **chosen)
+
+
+def deploy_request(asked: Predict) -> Deployment:
+    """Put a model on a board as a request says; changes are not made."""
+    placed = {name: value for name, value in asked.arguments.items() if name != "temperature"}
+    return deploy_as_told(**placed)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hwmodels.board.file import list_boards
-from twin.requests.options import split_words
-from twin.requests.request import takes
+from twin.requests import split_words, takes
 from twin.requests.studies import Select
 from twin.studies.axes import make_space
 from twin.studies.results import read_objectives

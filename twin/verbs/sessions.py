@@ -15,8 +15,8 @@ from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError, tell_in_one_line
 from twin.errors import SessionError, UsageError
 from twin.image.compile.permission import building_refused
-from twin.pricing.calibration import AUTO
 from twin.pricing.prediction import Prediction
+from twin.requests import Predict
 from twin.sessions.agreement import (
     Agreement,
     Comparison,
@@ -38,8 +38,7 @@ from twin.sessions.session import (
 )
 from twin.sessions.studied import STUDY_FILE, check_files, pack_study
 from twin.studies.study.tasks import made_with
-from twin.verbs.deploying import deploy_as_told
-from twin.verbs.predict import predict
+from twin.verbs.predict import deploy_request, predict
 
 NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds from what the "
             "bundle brought; accepted: reproduce --build")
@@ -85,7 +84,7 @@ def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
 
     told = session.request.resolve(session.folder)
     if session.request.verb == "predict":
-        return _predict(**told)
+        return _predict(Predict(**told))
     if session.request.verb == "study":
         with tempfile.TemporaryDirectory() as folder:
             done = twin.run_study(Path(told["study"]) / STUDY_FILE, folder)
@@ -258,11 +257,10 @@ def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]
     return tuple(found)
 
 
-def _predict(*, changes: Mapping[str, object] | None = None, temperature: str = "warm",
-             calibration: str = AUTO, **placed: Any) -> Prediction:
-    deployment = deploy_as_told(**placed, changes=changes, calibration=calibration)
-    return predict(deployment.replace(changes) if changes else deployment,
-                   temperature=temperature, calibration=calibration)
+def _predict(asked: Predict) -> Prediction:
+    deployment = deploy_request(asked)
+    return predict(deployment.replace(asked.changes) if asked.changes else deployment,
+                   temperature=asked.temperature, calibration=asked.calibration)
 
 
 def _document(result: Any) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 
 from hwmodels.board.facts import Board
 from twin.network.graph import Graph
-from twin.requests.options import split_words
-from twin.requests.request import takes
+from twin.requests import split_words, takes
 from twin.requests.studies import Compared, Sweep
 from twin.studies.axes import EACH, OWN, Value, make_space, read_clock
 from twin.studies.limits import Limits, read_limits

@@ -18,11 +18,10 @@ from typer.testing import CliRunner
 
 from hwmodels.errors import BoardError, ToolMissingError
 from twin.cli import VERBS, app, load_verb
-from twin.cli.command import derive
-from twin.cli.options import parse_quantity, parse_settings
+from twin.cli.options import derive
 from twin.cli.summaries import summarise
 from twin.errors import DoesNotFitError, UsageError
-from twin.requests.options import Priced
+from twin.requests import AUTO, Priced, parse_quantity, parse_settings
 
 HEAVY = {"numpy", "numba", "pydantic", "matplotlib", "onnx", "pandas", "scipy", "yaml", "tflite"}
 
@@ -108,7 +107,6 @@ def test_calibration_is_asked_for_by_name_or_file(made, verb):
 
 def test_every_verb_that_prices_has_one_option_and_one_default():
     import twin
-    from twin.cli import options
 
     functions = {name: verb for name in VERBS if inspect.isfunction(verb := load_verb(name))}
     priced = {name: inspect.signature(function, eval_str=True).parameters["calibration"]
@@ -116,12 +114,12 @@ def test_every_verb_that_prices_has_one_option_and_one_default():
               if "calibration" in inspect.signature(function).parameters}
     assert {"predict", "check", "whatif", "compare", "cache", "attribute", "diagnose",
             "plan"} <= set(priced)
-    assert {one.default for one in priced.values()} == {options.AUTO}
+    assert {one.default for one in priced.values()} == {AUTO}
     (shared,) = (one.annotation for one in derive(Priced) if one.name == "calibration")
-    assert all(one.annotation in (options.CalibrationChoice, shared) for one in priced.values())
+    assert all(one.annotation == shared for one in priced.values())
     for name in priced:
         verb = getattr(twin, name.replace("whatif", "what_if"))
-        assert inspect.signature(verb).parameters["calibration"].default == options.AUTO
+        assert inspect.signature(verb).parameters["calibration"].default == AUTO
 
 
 def test_predict_prints_tables_to_stdout_and_warnings_to_stderr(made):

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import twin
 from twin.cli import app, predict
+from twin.requests import Priced
 
 
 @pytest.mark.parametrize(("words", "told"), [
@@ -35,6 +36,6 @@ def test_files_are_there_when_a_reader_closes_the_pipe(monkeypatch, tmp_path):
     assert (tmp_path / "net/bill.csv").exists() and (tmp_path / "net.mlia.json").exists()
     with pytest.raises(BrokenPipeError):
         predict.predict_program(
-            twin.deploy("ad", "nucleo_l4r5zi"), calibration="auto", cold=False, as_json=False,
+            twin.deploy("ad", "nucleo_l4r5zi"), Priced(), as_json=False,
             csv_folder=str(tmp_path / "program"), plot=None, per_operand=False, flames=None)
     assert (tmp_path / "program/bill.csv").exists()

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from hwmodels.board.file import load_board
-from twin.cli.options import deploy as deploy_as_told
 from twin.deployment.deployment import deploy
 from twin.deployment.remedies import name_remedy
 from twin.errors import DoesNotFitError
 from twin.network.zoo import build
 from twin.runtimes import list_runtimes
+from twin.verbs.predict import deploy_as_told
 
 BOARD = "stm32h747i_disco"
 SMALL = {"memories.sram.size_bytes": "24KiB", "memories.sram_d2.size_bytes": "16KiB",
@@ -57,13 +57,13 @@ def test_weights_too_large_for_every_flash_are_told_of_the_ram_beside_the_chip()
 
 
 def test_a_command_takes_the_setting_a_refusal_names() -> None:
-    options = {"runtime": "tflm-cmsis-nn", "clock": None, "weights": None, "arena": None,
+    options = {"runtime": "tflm-cmsis-nn", "clock_hz": None, "weights": None, "arena": None,
                "assume_unsupported": None}
     with pytest.raises(DoesNotFitError, match=r"with --set placement\.arena=sram it fits"):
         deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"})
     placed = deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"},
-                            settings=["placement.arena=sdram"])
+                            changes={"placement.arena": "sdram"})
     assert placed.arena == "sdram"
     with pytest.raises(DoesNotFitError, match="itcm of"):
         deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"},
-                       settings=["supply.voltage_v=3.0"])
+                       changes={"supply.voltage_v": "3.0"})
