@@ -1,4 +1,4 @@
-"""Options the verbs share, and how their text becomes values."""
+"""How requests become options of commands, and the options only a command line has."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import RowCount, show_table
 from twin.requests import Option
+from twin.requests.studies import RunStudy, Sensitivity
 
 if TYPE_CHECKING:
     from twin.studies.study.session import Session
@@ -21,20 +22,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Run a file of many configurations in a folder: grids, samples, searches.",
                   rich_markup_mode=None, no_args_is_help=True)
 
-StudyFile = Annotated[str, Option("", "STUDY", "A study of `twin study list`, or a .yaml file.")]
 Folder = Annotated[str, Option("", "FOLDER", "Of a study that was run.")]
-Output = Annotated[str, Option(
-    "-o --output", "FOLDER", "Where results go; one that was begun goes on.")]
-Jobs = Annotated[int, Option("-j --jobs", "N", "Processes of this machine.", least=1)]
-Cluster = Annotated[str | None, Option(
-    "--cluster", "WHERE", "local:4 (as -j 4), or the address of a Dask scheduler: "
-    "tls://host:8786.")]
 Over = Annotated[str | None, Option(
     "--over", "NAMES", "What the front is over, in place of the file's: time, energy, ram, flash, "
     "price.")]
-Figure = Annotated[str, Option("--figure", "NAME", "time, energy, ram, flash or price.")]
-Method = Annotated[str, Option("--method", "NAME", "morris or sobol.")]
-Count = Annotated[int, Option("-n --count", "N", "Trajectories of Morris, base samples of Sobol.")]
 
 
 @app.command("list")
@@ -51,12 +42,11 @@ def list_all(as_json: AsJson = False) -> None:
 
 @app.command("run")
 @command
-def run(study: StudyFile, output: Output, jobs: Jobs = 1, cluster: Cluster = None,
-        rows: RowCount = 10, as_json: AsJson = False) -> None:
+def run(asked: RunStudy, rows: RowCount = 10, as_json: AsJson = False) -> None:
     """Run a study, or go on with one that was interrupted; nothing is lost or done twice."""
     with Rate() as rate:
-        done = twin.run_study(study, output, jobs=jobs, cluster=cluster,
-                              command=["twin", *sys.argv[1:]], on_progress=rate.tell)
+        done = twin.run_study(**asked.arguments, command=["twin", *sys.argv[1:]],
+                              on_progress=rate.tell)
     if as_json:
         show_table(done.load_results(), as_json=True)
     else:
@@ -108,14 +98,11 @@ def diff(before: Annotated[str, Option("", "BEFORE", "Folder of a study.")],
 
 @app.command("sensitivity")
 @command
-def sensitivity(study: StudyFile, figure: Figure = "time", method: Method = "morris",
-                count: Count = 8, jobs: Jobs = 1, cluster: Cluster = None,
-                plot: PlotFile = None, as_json: AsJson = False) -> None:
+def sensitivity(asked: Sensitivity, plot: PlotFile = None, as_json: AsJson = False) -> None:
     """Tell which axes of a study a figure depends on; --plot draws the tornado."""
     check_picture(plot)
     with Rate() as rate:
-        found = twin.study_sensitivity(study, figure=figure, method=method, count=count, jobs=jobs,
-                                       cluster=cluster, on_progress=rate.tell)
+        found = twin.study_sensitivity(**asked.arguments, on_progress=rate.tell)
     if as_json:
         show_json(found)
     else:

@@ -1,6 +1,6 @@
 """Requests for many configurations at once."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated
@@ -34,6 +34,46 @@ class Study(Request):
     """A study that was run, packed with its rows."""
 
     study: Annotated[str, Option(files=())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared(Request):
+    """Who works on a study."""
+
+    jobs: Annotated[int, Option(
+        "-j --jobs", "N", "Processes of this machine.", least=1)] = 1
+    cluster: Annotated[str | None, Option(
+        "--cluster", "WHERE", "local:4 (as -j 4), or the address of a Dask scheduler: "
+        "tls://host:8786.")] = None
+    on_progress: Told | None = None
+
+
+StudyFile = Annotated[str | PathLike[str], Option(
+    "", "STUDY", "A study of `twin study list`, or a .yaml file.", text=str)]
+
+
+@dataclass(frozen=True)
+class RunStudy(Shared):
+    """A study, and the folder of its results."""
+
+    study: StudyFile
+    folder: Annotated[str | PathLike[str], Option(
+        "-o --output", "FOLDER", "Where results go; one that was begun goes on.", text=str)]
+    _: KW_ONLY
+    command: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Sensitivity(Shared):
+    """A study with two or more axes, and the figure that may depend on them."""
+
+    study: StudyFile
+    _: KW_ONLY
+    figure: Annotated[str, Option(
+        "--figure", "NAME", "time, energy, ram, flash or price.")] = "time"
+    method: Annotated[str, Option("--method", "NAME", "morris or sobol.")] = "morris"
+    count: Annotated[int, Option(
+        "-n --count", "N", "Trajectories of Morris, base samples of Sobol.")] = 8
 
 
 @dataclass(frozen=True, kw_only=True)

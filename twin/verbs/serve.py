@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -13,32 +13,15 @@ from twin.errors import UsageError
 from twin.live.server import address_of, is_loopback, listen, run
 from twin.live.state import State, check_names, tell_invalid
 from twin.live.uploads import LARGEST_BYTES, SUFFIXES
+from twin.requests import takes
+from twin.requests.serving import Serve
 
-__all__ = ["HOST", "PORT", "is_loopback", "serve"]
-
-HOST, PORT = "127.0.0.1", 8787
+__all__ = ["is_loopback", "serve"]
 
 
-def serve(model: str | PathLike[str] | None = None, board: str | PathLike[str] | None = None, *,
-          runtime: str | None = None, settings: Mapping[str, object] | None = None,
-          host: str = HOST, port: int = PORT,
-          on_ready: Callable[[str], None] | None = None) -> None:
-    """Serve the live what-if until interrupted.
-
-    Parameters
-    ----------
-    model, board : str or path, optional
-        What the page opens with: a name, or a file that is read once, as if it were uploaded.
-    runtime : str, optional
-        Its kernel library.
-    settings : mapping of str to object, optional
-        What-if paths that are set at first.
-    host : str
-        What is listened to; by default only this machine is answered.
-    port : int
-        0: any that is free.
-    on_ready : callable, optional
-        Told the address of the page when it is answered.
+@takes(Serve)
+def serve(asked: Serve) -> None:
+    """Serve the live what-if until interrupted; a file is read once, as if it were uploaded.
 
     Raises
     ------
@@ -49,27 +32,26 @@ def serve(model: str | PathLike[str] | None = None, board: str | PathLike[str] |
     """
     from twin.live.app import Service
 
-    opened = listen(host, port)
+    host, on_ready = asked.host, asked.on_ready
+    opened = listen(host, asked.port)
     service = Service()
     try:
         address = address_of(opened, host)
-        query = _write_query(lambda *file: asyncio.run(service.upload(*file)), model, board,
-                             runtime, settings)
+        query = _write_query(lambda *file: asyncio.run(service.upload(*file)), asked)
         run(service, opened, host, lambda: on_ready(address + query) if on_ready else None)
     finally:
         service.close()
         opened.close()
 
 
-def _write_query(upload: Callable[..., Mapping[str, object]], model: str | PathLike[str] | None,
-                 board: str | PathLike[str] | None, runtime: str | None,
-                 settings: Mapping[str, object] | None) -> str:
+def _write_query(upload: Callable[..., Mapping[str, object]], asked: Serve) -> str:
     """Return what the page is opened with, as the end of its address."""
     from pydantic import ValidationError
 
-    if model is None and board is None and runtime is None and not settings:
+    model, board, runtime = asked.model, asked.board, asked.runtime
+    if model is None and board is None and runtime is None and not asked.settings:
         return ""
-    told = {path: str(value) for path, value in (settings or {}).items()}
+    told = {path: str(value) for path, value in (asked.settings or {}).items()}
     try:
         state = State(
             model=_find("model", fspath(model or "kws"), upload),

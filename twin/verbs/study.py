@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from hwmodels.errors import TwinError
 from hwmodels.files import write_whole
 from twin.errors import StudyError
+from twin.requests import studies as requests
+from twin.requests import takes
+from twin.requests.studies import RunStudy
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
 from twin.studies.study.findings import RowPair, diff_tables, tell
@@ -21,30 +24,12 @@ if TYPE_CHECKING:
     from twin.studies.study.session import Session
 
 
-def run_study(study: str | PathLike[str], folder: str | PathLike[str], *, jobs: int = 1,
-              cluster: str | None = None, command: Sequence[str] = (),
-              on_progress: run.Told | None = None) -> Session:
+@takes(RunStudy)
+def run_study(asked: RunStudy) -> Session:
     """Run a study in a folder, or go on with one that was interrupted.
 
-    Parameters
-    ----------
-    study : str or path
-        One of `list_studies`, or a .yaml file.
-    folder : str or path
-        New, or where it was begun. It gets `results.parquet`, `finding.md` and pictures.
-    jobs : int
-        Processes of this machine; results are the same at any number.
-    cluster : str, optional
-        "local:4", or the address of a Dask scheduler: "tls://host:8786".
-    command : sequence of str
-        Noted in `session.json`.
-    on_progress : callable, optional
-        Told (configurations done, all, failures) after every task.
-
-    Returns
-    -------
-    Session
-        With `load_results()`.
+    The folder gets `results.parquet`, `finding.md` and pictures; results are the same at any number
+    of processes.
 
     Raises
     ------
@@ -53,8 +38,8 @@ def run_study(study: str | PathLike[str], folder: str | PathLike[str], *, jobs: 
     ToolMissingError
         Without the extra `study`.
     """
-    done = run.run_study(study, folder, jobs=jobs, cluster=cluster, command=command,
-                         on_progress=on_progress)
+    done = run.run_study(asked.study, asked.folder, jobs=asked.jobs, cluster=asked.cluster,
+                         command=asked.command, on_progress=asked.on_progress)
     write_reports(done)
     return done
 
@@ -136,25 +121,11 @@ def diff_studies(before: str | PathLike[str], after: str | PathLike[str], *,
     return pairs
 
 
-def study_sensitivity(study: str | PathLike[str], *, figure: str = "time", method: str = "morris",
-                      count: int = 8, jobs: int = 1, cluster: str | None = None,
-                      on_progress: run.Told | None = None) -> tuple[Sensitivity, ...]:
-    """Return which axes of a study a figure depends on, for every model on every board.
-
-    Parameters
-    ----------
-    study : str or path
-        One of `list_studies`, or a .yaml file with two or more axes beside models and boards.
-    figure : str
-        time, energy, ram, flash or price.
-    method : str
-        "morris" or "sobol".
-    count : int
-        Trajectories (Morris) or base samples (Sobol, a power of two).
-    jobs, cluster, on_progress
-        As for `run_study`.
-    """
+@takes(requests.Sensitivity)
+def study_sensitivity(asked: requests.Sensitivity) -> tuple[Sensitivity, ...]:
+    """Return which axes of a study a figure depends on, for every model on every board."""
     from twin.studies.study.sensitivity import analyse
 
-    return analyse(study, quantity=read_objectives([figure])[0], method=method, count=count,
-                   jobs=jobs, cluster=cluster, on_progress=on_progress)
+    return analyse(asked.study, quantity=read_objectives([asked.figure])[0], method=asked.method,
+                   count=asked.count, jobs=asked.jobs, cluster=asked.cluster,
+                   on_progress=asked.on_progress)

@@ -1,0 +1,93 @@
+"""Arguments are declared once: options, functions and kept runs derive from requests."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import MISSING, fields
+from typing import Annotated
+
+import pytest
+from typer.testing import CliRunner
+
+import twin
+from twin.cli import app
+from twin.cli.options import command, derive
+from twin.errors import SessionError, UsageError
+from twin.requests import Deployed, Frequency, Option, Placed, Predict, Priced, parse_clock
+from twin.requests.advice import Advise
+from twin.requests.attribution import Attribute, Diagnose
+from twin.requests.measurement import Energy, Import
+from twin.requests.prediction import Cache, Port
+from twin.requests.serving import Serve
+from twin.requests.studies import RunStudy, Select, Sensitivity, Sweep
+from twin.requests.tuning import Tune
+from twin.sessions.request import FORMS, make_request
+
+FUNCTIONS = {
+    "advise": Advise, "attribute": Attribute, "cache": Cache, "diagnose": Diagnose,
+    "energy": Energy, "import_log": Import, "port": Port, "run_study": RunStudy, "select": Select,
+    "serve": Serve, "study_sensitivity": Sensitivity, "sweep": Sweep, "tune": Tune}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_has_the_fields_of_its_request(name: str) -> None:
+    function, request = getattr(twin, name), FUNCTIONS[name]
+    parameters = inspect.signature(function).parameters
+    assert {one: each.default for one, each in parameters.items()} == {
+        each.name: inspect.Parameter.empty if each.default is MISSING else each.default
+        for each in fields(request)}
+    assert not [each for each in parameters.values() if "Option(" in str(each.annotation)]
+    for field, (option, _) in request.list_options().items():
+        assert f"{field} : " in function.__doc__ and (option.help or "") in function.__doc__
+
+
+@pytest.mark.parametrize("request_of", [*FUNCTIONS.values(), Predict])
+def test_what_is_not_typed_is_the_default_of_the_field(request_of: type) -> None:
+    options = request_of.list_options()
+    defaults = {each.name: each.default for each in fields(request_of)}
+    for each in derive(request_of):
+        if each.default not in (inspect.Parameter.empty, None) and each.name != "tiles":
+            made = options[each.name][0].read(each.default)
+            assert (tuple(made) if isinstance(made, list) else made) == defaults[each.name]
+        assert (each.default is inspect.Parameter.empty) == (defaults[each.name] is MISSING)
+
+
+def test_requests_of_one_command_share_their_options() -> None:
+    @command
+    def both(first: Deployed, second: Priced, third: Placed, own: Annotated[
+            float | None, Option("--own", text=str, parse=parse_clock)] = None) -> object:
+        return first, second, third, own
+
+    names = [*inspect.signature(both).parameters]
+    assert len(names) == len(set(names)) == 9
+    given = dict.fromkeys(names) | {"clock_hz": "80MHz", "temperature": True, "own": "1kHz"}
+    first, second, third, own = both(**given)
+    assert first.clock_hz == third.clock_hz == 80e6 and own == 1000
+    assert second == Priced(temperature="cold") and first.changes is None
+
+
+def test_a_clock_is_hertz_and_keeps_how_it_was_written() -> None:
+    clock = parse_clock("0.08GHz")
+    assert clock == 80e6 and isinstance(clock, Frequency) and clock.text == "0.08GHz"
+    with pytest.raises(UsageError, match="--cpu-clock '80'"):
+        parse_clock("80", "--cpu-clock")
+
+
+@pytest.mark.parametrize(("verb", "arguments", "told"), [
+    ("predict", {"model": "kws"}, "predict.board: is missing"),
+    ("predict", {"model": "kws", "board": "x", "clock": 1}, "predict.clock: unknown"),
+    ("predict", {"model": "kws", "board": "x", "clock_hz": -1}, "not a number above zero"),
+    ("predict", {"model": "kws", "board": "x", "changes": {"a": [1]}}, "a mapping of paths"),
+    ("attribute", {"predicted": "kws", "measured": 3}, "not a text"),
+    ("attribute", {"predicted": "kws", "measured": "m", "shapley": 1}, "not true or false"),
+    ("diagnose", {"folder": "m", "on_progress": "print"}, "diagnose.on_progress: unknown"),
+])
+def test_a_kept_run_takes_the_fields_of_its_request(verb, arguments, told) -> None:
+    assert set(FORMS) == {"predict", "attribute", "diagnose", "study"}
+    with pytest.raises(SessionError, match=told):
+        make_request(verb, arguments)
+
+
+def test_a_table_shows_the_clock_as_it_was_typed() -> None:
+    words = ["predict", "kws", "ad", "-b", "nucleo_l4r5zi", "--clock", "0.04GHz"]
+    assert "clock 0.04GHz" in CliRunner().invoke(app, words).stdout
