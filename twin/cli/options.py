@@ -47,6 +47,7 @@ Flames = Annotated[str | None, Option(
     "--flamegraph", "FILE", "With --elf: layers, functions and causes as .svg, or as "
     ".speedscope.json.")]
 
+
 def place(model: str, board: str, asked: Deployed,
           calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says; its changes are not made yet."""

@@ -16,6 +16,7 @@ from twin.requests import Deployed, Model, Option, Placed, prediction
 To = Annotated[str, Option(
     "--to -b --board", "BOARD|FILE", "The board to predict for; `twin boards new` writes a file.")]
 
+
 @command
 def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: PlanOutput = None,
          page: PageFile = None, as_json: AsJson = False) -> None:

@@ -21,8 +21,6 @@ from twin.requests import (
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
 
-    SomeBoards = str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board]
-
 Told = Callable[[int, int, int], None]
 """Called now and then with points done, points, and failures."""
 
@@ -113,7 +111,8 @@ class Select(Compared):
     """Boards and libraries to choose from for networks."""
 
     models: Models
-    boards: Annotated["SomeBoards | None", Option(
+    boards: Annotated[
+        "str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board] | None", Option(
         "--board -b", "BOARD", "A board to choose from; by default all that are shipped; may be "
         "given several times.", text=list[str])] = None
     _: KW_ONLY

@@ -110,5 +110,5 @@ def deploy_as_told(model: str, board: str, *, runtime: str | None = None,
 
 def deploy_request(asked: Predict) -> Deployment:
     """Put a model on a board as a request says; changes are not made."""
-    placed = {name: value for name, value in asked.arguments.items() if name != "temperature"}
-    return deploy_as_told(**placed)
+    return deploy_as_told(**{name: value for name, value in asked.arguments.items()
+                             if name != "temperature"})
