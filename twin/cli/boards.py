@@ -44,7 +44,8 @@ Regulator = Annotated[str | None, Option(
     "--regulator", "ldo|smps|none", "What makes the core voltage; may be guessed.")]
 RunCurrent = Annotated[float | None, Option(
     "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, in "
-    "microampere per megahertz; unknown, and no --like: energy is not known.", least=1, most=1e5)]
+    "microampere per megahertz; unknown, and no --like: energy is not known.", least=1.0,
+    most=1e5)]
 BoardFile = Annotated[str | None, Option("--output -o", "FILE", "By default NAME.yaml.")]
 
 
