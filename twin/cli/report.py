@@ -22,18 +22,7 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
-from twin.requests import (
-    Anyway,
-    Arena,
-    AssumeUnsupported,
-    Clock,
-    Deployed,
-    Limited,
-    Option,
-    Priced,
-    Weights,
-    parse_settings,
-)
+from twin.requests import Deployed, Limited, Option, Priced, parse_settings
 
 if TYPE_CHECKING:
     from twin import Deployment, TwinError
@@ -77,9 +66,10 @@ NOT_MET = 1
 def report(model: Subject, limited: Limited, priced: Priced, boards: Boards = None,
            output: Output = "report.html", measured: Measured = None, published: Published = False,
            power: Power = None, changes: Changes = True, runtimes: Runtimes = None,
-           clock: Clock = None, weights: Weights = None, arena: Arena = None,
-           settings: requests.Changes = None, stage: Stage = None, stages: Stages = None,
-           assume_unsupported: AssumeUnsupported = None, anyway: Anyway = False,
+           clock: requests.Clock = None, weights: requests.Weights = None,
+           arena: requests.Arena = None, settings: requests.Changes = None, stage: Stage = None,
+           stages: Stages = None,
+           assume_unsupported: requests.AssumeUnsupported = None, anyway: requests.Anyway = False,
            length: Length = "full", as_json: AsJson = False) -> None:
     """Write all that is known of a deployment on one page that opens offline.
 
