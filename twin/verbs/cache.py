@@ -8,9 +8,9 @@ from os import fspath
 
 from twin.errors import UsageError
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.repricing import apply_calibration
 from twin.pricing.locality import Locality, measure_locality
 from twin.pricing.replacement import ReplacementRange, replacement_range
+from twin.pricing.repricing import apply_calibration
 from twin.requests import takes
 from twin.requests.prediction import Cache
 from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches

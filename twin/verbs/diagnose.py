@@ -19,9 +19,9 @@ from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
 from twin.errors import UsageError
-from twin.pricing.calibration import choose_calibration
 from twin.learning.lower_bound import find_impossible
 from twin.learning.observations import list_cycles
+from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
 from twin.requests import takes
 from twin.requests.attribution import Diagnose

@@ -5,8 +5,8 @@ from __future__ import annotations
 from os import fspath
 from pathlib import Path
 
-from twin.pricing.calibration import choose_calibration
 from twin.learning.portability.port import Ported, gather, predict_unmeasured
+from twin.pricing.calibration import choose_calibration
 from twin.requests import takes
 from twin.requests.prediction import Port
 
