@@ -10,7 +10,7 @@ from calibration.fitting.overlay import read_overlay
 from twin.deployment import deployment as placing
 from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError, UsageError
-from twin.learning import calibrated
+from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
 from twin.requests import Predict
