@@ -189,6 +189,23 @@ def test_what_cannot_be_leaves_the_figures_before_it_dimmed(visit) -> None:
     assert page.locator(".stale").count() == 0 and page.inner_text("#strip-time") != before
 
 
+def test_another_library_is_asked_for_and_shown(visit) -> None:
+    page = visit()
+    assert "tflm" not in page.inner_text("#subject")
+    with page.expect_request("**/api/predict") as sent:
+        page.select_option("#runtime", label="tflm-cmsis-nn@2026")
+    assert sent.value.post_data_json["state"]["runtime"] == "tflm-cmsis-nn@2026"
+    page.wait_for_selector("#subject:has-text('tflm-cmsis-nn@2026')")
+    page.wait_for_selector(DONE)
+    assert page.input_value("#runtime") == "tflm-cmsis-nn@2026"
+    assert page.url.endswith("runtime=tflm-cmsis-nn%402026")
+    page.select_option("#model", "ad")  # The library stays with its board.
+    page.wait_for_selector("#subject:has-text('ad, nucleo_l4r5zi, tflm-cmsis-nn@2026')")
+    page.select_option("#board", "nucleo_f401re")
+    page.wait_for_selector("#subject:has-text('nucleo_f401re')")
+    assert page.input_value("#runtime") == "" and "runtime" not in page.url
+
+
 def test_a_file_is_uploaded_and_its_name_is_text(visit, tmp_path) -> None:
     page = visit()
     twin.export_model("ad", tmp_path / "ad.tflite")

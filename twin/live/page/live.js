@@ -320,7 +320,7 @@ const upload = async (kind, file) => {
 // Another network or board: what was set for the one before is dropped with the board.
 const choose = (changes) => {
   const set = "board" in changes ? Object.fromEntries(Object.entries(state.set).filter(([path]) => path.startsWith("network."))) : state.set;
-  state = { ...state, ...changes, set, runtime: "board" in changes ? null : state.runtime };
+  state = { ...state, ...("board" in changes ? { runtime: null } : {}), ...changes, set };
   predict(true);
 };
 
