@@ -13,8 +13,13 @@ let asked = 0, moves = 0, moving = false, repricing = false, waiting = null, set
 let underway = new AbortController();
 const files = new Map();
 
-const ask = async (path, body, signal) => {
+// A busy server is asked again after a second, a few times; not while a slider moves.
+const ask = async (path, body, signal, tries = path === "/api/reprice" ? 0 : 5) => {
   const response = await fetch(path, { signal, method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  if (response.status === 503 && tries) {
+    await new Promise((resolve) => { setTimeout(resolve, 1000); });
+    return ask(path, body, signal, tries - 1);
+  }
   const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
   return response.ok ? found : { ...found, error: found.error ?? `the server answered ${response.status}` };
 };
