@@ -104,8 +104,8 @@ def load_runtime(name: str) -> Runtime:
     known = {one.partition("@")[0] for one in list_runtimes()}
     near = [one for one in sorted(known) if stem and one.startswith(stem.lower())]
     hint = f"did you mean {' or '.join(near)}?" if near else did_you_mean(stem.lower(), known)
-    raise RuntimeRefusedError(f"runtime {name!r} is not known; {hint} A library nobody described "
-                              "is named unknown")
+    raise RuntimeRefusedError(f"runtime {name!r} is not known; for a library that is not "
+                              f"listed, write --runtime unknown; {hint}")
 
 
 @lru_cache(maxsize=32)

@@ -211,6 +211,14 @@ def make_space(models: Iterable[Value], boards: Iterable[Value], *,
                  sample=read_sample(sample) if isinstance(sample, str) else sample)
 
 
+def check_runtimes(space: Space) -> None:
+    """Refuse a runtime that is not known, before anything is predicted."""
+    for axis in space.axes:
+        for name in axis.values if axis.name == "runtime" else ():
+            if name not in (BEST, MEASURED, EACH):
+                load_runtime(str(name))
+
+
 def read_axis(path: str, values: object) -> Axis:
     """Read the values of a path: a list, or text as `--set PATH=VALUES` has it.
 

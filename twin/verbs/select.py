@@ -27,6 +27,6 @@ def select(asked: Select) -> Selection:
     space = make_space(list_values(asked.models), boards, runtimes=split_words(asked.runtimes),
                        clocks=split_words(asked.clocks), settings=asked.settings)
     deployer = make_deployer(asked)
-    check_named(boards, split_words(asked.clocks), deployer)
+    check_named(space, boards, split_words(asked.clocks), deployer)
     return select_hardware(space, limits, deployer, objectives=over, advise=asked.advise,
                            on_progress=asked.on_progress)

@@ -15,6 +15,7 @@ from twin.live.state import State, check_names, tell_invalid
 from twin.live.uploads import LARGEST_BYTES, SUFFIXES
 from twin.requests import takes
 from twin.requests.serving import Serve
+from twin.runtimes.file import load_runtime
 
 __all__ = ["is_loopback", "serve"]
 
@@ -27,6 +28,8 @@ def serve(asked: Serve) -> None:
     ------
     UsageError
         When the port is taken, or a name is none.
+    RuntimeRefusedError
+        For a runtime that is not known.
     ToolMissingError
         When the extra "serve" is not installed.
     """
@@ -62,6 +65,7 @@ def _write_query(upload: Callable[..., Mapping[str, object]], asked: Serve) -> s
     check_names(state)
     words = [("model", state.model), ("board", state.board)]
     if state.runtime is not None:
+        load_runtime(state.runtime)
         words.append(("runtime", state.runtime))
     words += [("set", f"{path}={value}") for path, value in state.set.items()]
     return "?" + urlencode(words, quote_via=quote, safe=":=@+.")

@@ -10,7 +10,7 @@ from hwmodels.board.facts import Board
 from twin.network.graph import Graph
 from twin.requests import split_words, takes
 from twin.requests.studies import Compared, Sweep
-from twin.studies.axes import EACH, OWN, Value, make_space, read_clock
+from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
 from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, import_arrow, read_objectives
@@ -27,8 +27,8 @@ def sweep(asked: Sweep) -> Table:
     ------
     UsageError
         For limits, clocks, values or samples that are none.
-    BoardError
-        For a board that is not known.
+    BoardError, RuntimeRefusedError
+        For a board or a runtime that is not known.
     """
     limits = limits_of(asked)
     over = read_objectives(split_words(asked.objectives))
@@ -36,7 +36,7 @@ def sweep(asked: Sweep) -> Table:
                        runtimes=split_words(asked.runtimes), clocks=split_words(asked.clocks),
                        settings=asked.settings, sample=asked.sample)
     deployer = make_deployer(asked, assume_unsupported=asked.assume_unsupported)
-    check_named(list_values(asked.boards), split_words(asked.clocks), deployer)
+    check_named(space, list_values(asked.boards), split_words(asked.clocks), deployer)
     return sweep_space(space, deployer, limits=limits, objectives=over,
                        on_progress=asked.on_progress)
 
@@ -53,8 +53,10 @@ def make_deployer(asked: Compared, **more: Any) -> Deployer:
                     prices=asked.prices or {}, **more)
 
 
-def check_named(boards: Iterable[Value], clocks: Iterable[str], deployer: Deployer) -> None:
-    """Refuse a board or a clock that is none, before anything is predicted."""
+def check_named(space: Space, boards: Iterable[Value], clocks: Iterable[str],
+                deployer: Deployer) -> None:
+    """Refuse a runtime, a clock or a board that is none, before anything is predicted."""
+    check_runtimes(space)
     for clock in clocks:
         if clock not in (OWN, EACH):
             read_clock(clock)

@@ -62,6 +62,20 @@ def test_a_board_that_is_none_is_refused_as_predict_refuses_it(verb, beside) -> 
     assert "board 'nucleo_l4r5z' is not known; did you mean nucleo_l4r5zi" in ended.stderr
 
 
+def test_an_unknown_runtime_is_refused_before_anything_is_predicted(tmp_path) -> None:
+    (tmp_path / "s.yaml").write_text("schema: 1\nname: s\nquestion: Which?\nmodels: ad\n"
+                                     "boards: rpi_pico\nruntimes: [best, tensorflw]\n")
+    for words in (("sweep", "ad", "-b", "rpi_pico", "--runtime", "best,tensorflw"),
+                  ("select", "ad", "--runtime", "tensorflw"),
+                  ("study", "run", str(tmp_path / "s.yaml"), "-o", str(tmp_path / "out")),
+                  ("serve", "ad", "--runtime", "tensorflw", "--port", "0")):
+        ended = run(*words)
+        assert ended.exit_code == 3 and ended.stdout == "" and ended.stderr.count("\n") == 1
+        assert "runtime 'tensorflw' is not known" in ended.stderr
+        assert ended.stderr.startswith("error: " + "s.yaml:runtimes: " * (words[0] == "study"))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(("clock", "said"), [
     ("ech", "did you mean each?"), ("10..120:3", "a range is --set")])
 def test_a_clock_that_is_none_is_refused(clock, said) -> None:

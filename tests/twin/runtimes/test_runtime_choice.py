@@ -169,7 +169,8 @@ def test_a_name_without_a_version_is_the_release_measured_there(kws, board, name
 def test_a_library_nobody_knows_is_refused_and_unknown_named(kws, name):
     for ask in (lambda: deploy(kws, BOARD, runtime=name),
                 lambda: deploy(kws, BOARD).replace({"runtime": name})):
-        with pytest.raises(RuntimeRefusedError, match=f"{name!r} is not known; .* named unknown"):
+        with pytest.raises(RuntimeRefusedError, match=f"{name!r} is not known; for a library "
+                           "that is not listed, write --runtime unknown; (accepted: |did you )"):
             ask()
 
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hwmodels.errors import did_you_mean
 from hwmodels.files import DocumentError, names_file, read_yaml
-from twin.errors import StudyError, UsageError
+from twin.errors import RuntimeRefusedError, StudyError, UsageError
 from twin.pricing.prediction import TEMPERATURES
-from twin.studies.axes import Sample, Value, make_space, read_sample
+from twin.studies.axes import Sample, Value, check_runtimes, make_space, read_sample
 from twin.studies.limits import Limits, read_limits
 from twin.studies.results import read_objectives
 from twin.studies.study.findings import read_figures
@@ -130,6 +130,16 @@ def load_study(name_or_path: str) -> Study:
     except ValidationError as error:
         raise StudyError(_tell(path, error)) from error
     return _build(path, section)
+
+
+def load_runnable(name_or_path: str) -> Study:
+    """Return a study all of whose runtimes are known; raises `StudyError` as `load_study` does."""
+    study = load_study(name_or_path)
+    try:
+        check_runtimes(study.space)
+    except RuntimeRefusedError as error:
+        raise StudyError(f"{find_study(name_or_path).name}:runtimes: {error}") from error
+    return study
 
 
 def _tell(path: Path, error: ValidationError) -> str:

@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from twin.studies.axes import NAMED, label
 from twin.studies.limits import Limits
 from twin.studies.results import Row, Table, judge
-from twin.studies.study.file import load_study
+from twin.studies.study.file import load_runnable
 from twin.studies.study.search import search_points
 from twin.studies.study.session import Session, begin_session, lock_session
 from twin.studies.study.study import Asked, Study, list_asked
@@ -54,7 +54,7 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
     TwinError
         For a file, a folder or a worker that is refused.
     """
-    study = load_study(fspath(source))
+    study = load_runnable(fspath(source))
     plan = make_plan(study)
     with open_workers(jobs, cluster) as compute, lock_session(fspath(folder)):
         session = begin_session(fspath(source), study, plan, fspath(folder), command)

@@ -19,7 +19,7 @@ from hwmodels.errors import need_extra
 from twin.errors import StudyError, UsageError
 from twin.studies.axes import Axis, label
 from twin.studies.results import QUANTITIES, Row
-from twin.studies.study.file import load_study
+from twin.studies.study.file import load_runnable
 from twin.studies.study.study import Asked, Study, settle_clock
 from twin.studies.study.tasks import cut_tasks, make_plan
 from twin.studies.study.workers import open_workers
@@ -118,7 +118,7 @@ def analyse(source: str | PathLike[str], *, quantity: str = "time_us", method: s
     ToolMissingError
         Without SALib.
     """
-    study = load_study(fspath(source))
+    study = load_runnable(fspath(source))
     _check(method, quantity, count)
     axes = _list_factors(study)
     drawn = _draw(axes, method, count, seed)
