@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import ClassVar
 
-LONGEST_REFUSAL = 499
-"""Characters of a refusal, of which the end says what would be accepted."""
+LONGEST_REFUSAL = 492
+"""Characters of a refusal, of which the end says what would be accepted: under 500 with "error: "
+ahead of it."""
 
 _SHOWN = 300
 STEERING = re.compile(

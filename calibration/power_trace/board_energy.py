@@ -176,16 +176,16 @@ def _describe_marks(trace: PowerTrace, layers: Sequence[int], times_us: Sequence
         f". Layer {short[0]} is shorter than a sample of {trace.period_us:.4g} us, its edges may "
         "be lost: record windows of whole inferences, or measure --power-repeat")
     count = len(trace.marks_us)
+    edges = f"trace of {trace.meter.name}: {count} edges of the synchronisation signal (the mark)"
     columns = "" if count or not trace.columns else (
         f"; --mark-column NAME, where one of {', '.join(trace.columns[:MOST_NAMED])} is the mark")
     without = "" if count else (
         f"{columns}; --by-shape finds one inference in a recording without a mark")
     if runs is not None:
-        return (f"trace of {trace.meter.name}: {count} edges of the mark; accepted with --runs: "
-                "2 for each window" + (without or ". Was the recording begun or ended within one?"))
-    return (f"trace of {trace.meter.name}: {count} edges of the mark; accepted: 2 (a window; "
-            f"several with --runs), or a multiple of {len(layers) + 1} (the starts of "
-            f"{len(layers)} layers and the end){lost or without}")
+        return (f"{edges}; accepted with --runs: 2 for each window"
+                + (without or ". Was the recording begun or ended within one?"))
+    return (f"{edges}; accepted: 2 (a window; several with --runs), or a multiple of "
+            f"{len(layers) + 1} (the starts of {len(layers)} layers and the end){lost or without}")
 
 
 def _check_length(trace: PowerTrace, span_us: float, inference_us: float, runs: int) -> None:

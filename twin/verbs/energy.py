@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from os import fspath
 from pathlib import Path
 
+from calibration.errors import MeasurementError
 from calibration.measurement.measurement import (
     HEADER_FILE,
     Measurement,
@@ -84,7 +85,10 @@ def energy(asked: measurement.Energy) -> Energy:
                                 mark_column=asked.mark_column)
     header = replace(_describe(measured.header, recording, meter, trace, by_shape),
                      supply_v=supply_v or measured.header.supply_v)
-    return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)
+    try:
+        return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)
+    except MeasurementError as error:
+        raise MeasurementError(f"{trace}: {error}") from error
 
 
 def _integrate(measured: Measurement, recording: PowerTrace, header: Header, source: Path,

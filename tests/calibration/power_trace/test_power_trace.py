@@ -181,7 +181,7 @@ def test_marks_become_samples_per_layer_or_window():
                          marks_us=window.marks_us)
     with pytest.raises(MeasurementError, match="probes swapped"):
         energy_samples(swapped, layers, fifth, runs=5)
-    with pytest.raises(MeasurementError, match="6 edges of the mark; accepted: 2"):
+    with pytest.raises(MeasurementError, match=r"6 edges of the sync.* \(the mark\); accepted: 2"):
         energy_samples(trace, layers[:3], LAYERS_US[:3])
     shape = energy_samples(trace, layers, LAYERS_US, by_shape=True)
     assert shape[-5].value == pytest.approx(sum(truth), rel=0.05)

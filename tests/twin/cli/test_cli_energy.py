@@ -180,6 +180,7 @@ def test_several_windows_in_one_recording_are_runs(folder, tmp_path):
     result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "cut.csv"), "--meter",
                                       "ppk2", "--supply", "3", "--runs", "4"])
     assert result.exit_code == 3 and "begun or ended within one" in result.stderr
+    assert f"{tmp_path / 'cut.csv'}: trace of ppk2: 1 edges of the sync" in result.stderr
 
 
 def test_a_layer_shorter_than_a_sample_is_merged_and_said_so(folder, tmp_path):

@@ -114,6 +114,13 @@ def test_wrong_options_are_refused_in_one_line(words, said) -> None:
     assert said in ended.stderr and len(ended.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("words", [("predict", "ad", "--set", f"{'a' * 5000}=1"),
+                                   ("check", "ad", "--max-ms", "9" * 5000)])
+def test_a_refusal_of_long_words_is_under_500_characters(words) -> None:
+    ended = run(*words, "-b", "nucleo_l4r5zi")
+    assert ended.exit_code in (2, 3) and 300 < len(ended.stderr.rstrip("\n")) < 500
+
+
 @pytest.mark.parametrize("verb", ["predict", "check"])
 def test_several_boards_give_a_row_each_and_none_is_dropped(verb: str) -> None:
     ended = run(verb, "ad", *BOARDS, *STATED)

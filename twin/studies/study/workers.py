@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import ssl
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -142,12 +143,23 @@ def _load_credentials(distributed: Any, address: str) -> Any:
     """Return the certificates Dask's own configuration names; without them nothing connects."""
     from dask.config import get
 
+    files = []
     for key, variable in CREDENTIALS.items():
         file = get(f"distributed.comm.tls.{key}", None)
         if not file or not Path(file).is_file():
             raise UsageError(f"--cluster {address!r}: DASK_DISTRIBUTED__COMM__TLS__{variable} "
                              f"names no file: {file or 'not set'}; accepted: a PEM file in that "
                              f"variable for each of {', '.join(CREDENTIALS.values())}")
+        files.append(file)
+    authority, certificate, key = files
+    context = ssl.create_default_context()
+    try:
+        wrong, wanted = authority, "a PEM certificate of the CA"
+        context.load_verify_locations(authority)
+        wrong, wanted = f"{certificate}, {key}", "a PEM certificate and the key it was made with"
+        context.load_cert_chain(certificate, key)
+    except OSError as error:
+        raise UsageError(f"{wrong}: {error}; accepted: {wanted}") from error
     return distributed.Security(require_encryption=True)
 
 

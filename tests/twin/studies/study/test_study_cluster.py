@@ -191,6 +191,23 @@ def test_a_worker_of_another_version_is_refused(cluster, tmp_path) -> None:
 
 
 @needs_openssl
+@pytest.mark.parametrize(("names", "said"), [
+    (("junk.pem", "own.pem", "own.key"), r"junk\.pem: .*; accepted: a PEM certificate of the CA"),
+    (("own.pem", "own.pem", "strange.key"), r"own\.pem, \S+strange\.key: .*; accepted: .*the key"),
+    (("own.pem", "junk.pem", "own.key"), r"junk\.pem, \S+own\.key: .*; accepted: ")])
+def test_a_file_that_is_no_credential_is_named(names, said, tmp_path) -> None:
+    import dask
+
+    make_certificate(tmp_path, "own")
+    make_certificate(tmp_path, "strange")
+    (tmp_path / "junk.pem").write_text("junk\n")
+    with dask.config.set({f"distributed.comm.tls.{key}": str(tmp_path / name)
+                          for key, name in zip(CREDENTIALS, names, strict=True)}), \
+            pytest.raises(UsageError, match=said), open_workers(cluster="tls://127.0.0.1:8786"):
+        pass
+
+
+@needs_openssl
 def test_who_has_no_certificate_of_the_cluster_runs_nothing_there(cluster, tmp_path) -> None:
     work, file, _ = cluster
     make_certificate(tmp_path, "strange")
