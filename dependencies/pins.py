@@ -21,6 +21,7 @@ EXTRAS = {"demo": "plot", "test": "test", "docs": "docs"}
 
 OTHER_ARCHIVE = re.compile(r"DO NOT MATCH THE HASHES.*?\n\s+(\S+==[^\s:]+).*?Got\s+(\w+)", re.S)
 NOT_FOUND = re.compile(r"satisfies the requirement ([^\s;]+).*\(from versions: (.*)\)")
+NO_HASH = re.compile(r"(?:Hashes are required|pinned with ==).*?\n\s+([^\s;]+)", re.S)
 OTHER_PYTHON = r"[ ;]{version} Requires-Python ([^;\n]+)"
 """What pip prints of a package it cannot install."""
 
@@ -29,21 +30,22 @@ def install(name: str) -> int:
     """Install the project and what its lock pins; returns an exit code."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     project = ("-e", f"{ROOT}[{EXTRAS[name]}]")
-    if os.environ.get("UNPINNED") == "1":
-        print(f"UNPINNED=1: {name}.lock is not used, versions and hashes are not checked",
-              file=sys.stderr)
-        return subprocess.run((*pip, "install", "--quiet", "--no-compile", *project),
-                              check=False).returncode
     # The project comes last and offline: what the lock lacks is an error, not a download.
-    for options, environment in (
-            (("--require-hashes", "-r", str(HERE / f"{name}.lock")), {}),
-            (("--isolated", "--no-index", "--no-build-isolation", *project),
-             {"PIP_CONFIG_FILE": os.devnull})):
+    source, advice = f"{name}.lock", " (UNPINNED=1 make ... installs any version, unchecked)"
+    steps: list[tuple[tuple[str, ...], dict[str, str]]] = [
+        (("--require-hashes", "-r", str(HERE / source)), {}),
+        (("--isolated", "--no-index", "--no-build-isolation", *project),
+         {"PIP_CONFIG_FILE": os.devnull})]
+    if os.environ.get("UNPINNED") == "1":
+        print(f"UNPINNED=1: {source} is not used, versions and hashes are not checked",
+              file=sys.stderr)
+        source, advice, steps = "pyproject.toml", "", [(project, {})]
+    for options, environment in steps:
         ended = subprocess.run((*pip, "install", "--quiet", "--no-compile", *options), text=True,
                                stderr=subprocess.PIPE, check=False, env=os.environ | environment)
         if ended.returncode:
-            print(f"{name}.lock: {explain(ended.stderr, offline=bool(environment))} "
-                  "(UNPINNED=1 make ... installs any version, unchecked)", file=sys.stderr)
+            print(f"{source}: {explain(ended.stderr, offline=bool(environment))}{advice}",
+                  file=sys.stderr)
             return ended.returncode
     return 0
 
@@ -52,6 +54,8 @@ def explain(errors: str, *, offline: bool) -> str:
     """Return package and reason, in one line, from what pip printed."""
     if other := OTHER_ARCHIVE.search(errors):
         return f"{other[1]}: the archive found is not the one pinned, its sha256 is {other[2]}"
+    if unpinned := NO_HASH.search(errors):
+        return f"{unpinned[1]}: the lock has no hash or no version of it; run `make lock`"
     if missing := NOT_FOUND.search(errors):
         package, versions = missing[1], ", ".join(missing[2].split(", ")[-5:])
         if offline:

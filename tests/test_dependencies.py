@@ -193,6 +193,14 @@ def lock_nothing(checkout: Path) -> None:
     (checkout / "dependencies/demo.lock").write_text("--only-binary :all:\n")
 
 
+def drop_hash(checkout: Path) -> None:
+    (checkout / "dependencies/demo.lock").write_text("--only-binary :all:\nneeded==1.0\n")
+
+
+def drop_version(checkout: Path) -> None:
+    (checkout / "dependencies/demo.lock").write_text("--only-binary :all:\nneeded\n")
+
+
 def test_what_is_pinned_is_installed_by_hash(checkout):
     make_wheel(checkout / "wheels", "needed", "99.0")
     assert install(checkout) == (0, "", {"needed-1.0", "project-1"})
@@ -202,6 +210,8 @@ def test_what_is_pinned_is_installed_by_hash(checkout):
     (withhold, "needed==1.0: no wheel found for this Python and platform, found: 99.0"),
     (alter, "needed==1.0: the archive found is not the one pinned, its sha256 is "),
     (offer_source_only, "needed==1.0: no wheel found for this Python and platform"),
+    (drop_hash, "needed==1.0: the lock has no hash or no version of it; run `make lock`"),
+    (drop_version, "needed: the lock has no hash or no version of it; run `make lock`"),
     (lock_nothing, "needed: pyproject.toml asks for it, the lock lacks it; run `make lock`")])
 def test_what_cannot_be_met_stops_with_package_and_reason(checkout, damage, reason):
     damage(checkout)
@@ -217,6 +227,15 @@ def test_a_pin_of_another_python_says_which(checkout):
     code, errors, packages = install(checkout, "links.html")
     assert code != 0 and not packages and errors.count("\n") == 1
     assert errors.startswith("demo.lock: needed==1.0: needs Python >=99.5, this is 3.")
+
+
+def test_unpinned_with_an_empty_index_names_the_package(checkout):
+    shutil.rmtree(checkout / "wheels")
+    (checkout / "wheels").mkdir()
+    code, errors, packages = install(checkout, UNPINNED="1")
+    assert code != 0 and not packages and errors.count("\n") == 2
+    assert errors.splitlines()[1] == ("pyproject.toml: needed: no wheel found for this Python and "
+                                      "platform, found: none")
 
 
 @pytest.mark.parametrize("damage", [withhold, alter])
