@@ -129,6 +129,7 @@ def test_what_was_predicted_is_known_again(client) -> None:
     ({**KWS, "model": "upload:" + "0" * 64}, "uploading it again"),
     ({**KWS, "model": "upload:../../x"}, "model"),
     ({**KWS, "runtime": "../x"}, "state.runtime"),
+    ({**KWS, "runtime": "mine.yaml"}, "names a file"),
     ({**KWS, "runtime": "firmware@O2"}, "compiler"),
     ({**KWS, "calibration": "/etc/passwd"}, "state.calibration"),
     ({**KWS, "set": {"runtime": "firmware@O2"}}, "a key of its own"),
