@@ -223,7 +223,7 @@ def test_a_file_is_uploaded_and_its_name_is_text(visit, tmp_path) -> None:
 
 def test_a_long_name_makes_the_page_no_wider(visit, tmp_path) -> None:
     page = visit("", 400)
-    twin.export_model("ad", tmp_path / f"{'long_name' * 9}.tflite")
+    twin.export_model("sww", tmp_path / f"{'long_name' * 9}.tflite")
     page.set_input_files("#model-file", tmp_path / f"{'long_name' * 9}.tflite")
     page.wait_for_selector("#studies button:has-text('long_name')")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
