@@ -100,7 +100,7 @@ def test_a_drag_changes_the_figures_and_letting_go_predicts(visit, width) -> Non
     assert page.inner_text("#strip-time") == f"{made.time_us / 1e3:.1f} ms"
     assert page.inner_text("#sentence").startswith(f"{made.time_us / 1e3:.3g} ms because")
     assert f"set={CLOCK}={hertz / 1e6:g}MHz" in page.url
-    assert f"--set {CLOCK}={hertz / 1e6:g}MHz" in page.inner_text("#command")
+    page.wait_for_selector(f"#command:has-text('--set {CLOCK}={hertz / 1e6:g}MHz')")  # comes last
     rows = page.locator("#variants tbody tr")
     assert rows.count() == 2 and "moved: alu" in rows.nth(1).inner_text()
     assert "+" in page.inner_text("#cards .delta >> nth=0")
@@ -218,7 +218,7 @@ def test_a_file_is_uploaded_and_its_name_is_text(visit, tmp_path) -> None:
     page.wait_for_selector(DONE)
     made = twin.predict(twin.deploy(str(tmp_path / "ad.tflite"), "nucleo_l4r5zi"))
     assert page.inner_text("#strip-time") == f"{made.time_us / 1e3:.2f} ms"
-    assert page.inner_text("#command").startswith("twin predict _img_src_x_.tflite")
+    page.wait_for_selector("#command:has-text('twin predict _img_src_x_.tflite')")  # comes last
 
 
 def test_a_long_name_makes_the_page_no_wider(visit, tmp_path) -> None:
