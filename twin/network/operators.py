@@ -266,12 +266,6 @@ def _stated_macs(graph: Graph, layer: Layer) -> int:
     return int(layer.option("macs", 0))
 
 
-def _operator(name: str, macs: Callable[[Graph, Layer], int] = _nothing,
-              *, parameters: tuple[int, ...] = (), alias: bool = False,
-              assumed: bool = False) -> Operator:
-    return Operator(name=name, macs=macs, parameters=parameters, alias=alias, assumed=assumed)
-
-
 UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
          "round", "elu", "gelu", "logical_not", "erf", "hard_sigmoid", "softplus", "softsign",
          "selu", "celu", "mish", "reciprocal", "sign", "clip")
