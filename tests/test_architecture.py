@@ -17,8 +17,8 @@ HOMES = {
     "rich": "twin", "matplotlib": "twin", "serial": "calibration",
     "scipy": ("calibration", "twin/studies"), "sklearn": "calibration", "pyarrow": "twin/studies",
     "pandas": "twin",
-    "jinja2": "twin/reports", "plotly": "twin/reports", "fastapi": "twin/live",
-    "starlette": "twin/live", "uvicorn": "twin/live",
+    "jinja2": "twin/reports", "plotly": "twin/reports", "fastapi": "twin/api/live",
+    "starlette": "twin/api/live", "uvicorn": "twin/api/live",
 }
 """A package, or several folders: a study draws its points with SciPy."""
 

@@ -15,6 +15,63 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hwmodels.errors import TwinError
+    from twin.api.commands.accuracy import accuracy
+    from twin.api.commands.advise import advise
+    from twin.api.commands.attribute import attribute
+    from twin.api.commands.boards import list_boards, list_virtual_boards, new_board, show_board
+    from twin.api.commands.cache import cache
+    from twin.api.commands.calibrate import calibrate, calibrate_published
+    from twin.api.commands.check import check
+    from twin.api.commands.compare import compare, compare_published
+    from twin.api.commands.compiled import predict_compiled
+    from twin.api.commands.diagnose import diagnose
+    from twin.api.commands.diff import diff, diff_series
+    from twin.api.commands.differentiate import differentiate
+    from twin.api.commands.energy import energy
+    from twin.api.commands.explain import explain, list_paths, list_terms
+    from twin.api.commands.firmware import (
+        build_firmware,
+        compare_firmware,
+        export_firmware,
+        flash_firmware,
+        run_firmware,
+    )
+    from twin.api.commands.guidelines import guidelines
+    from twin.api.commands.importing import import_log
+    from twin.api.commands.measure import measure
+    from twin.api.commands.measuring import MeasureOptions, PowerRuns, Watcher
+    from twin.api.commands.microbench import measure_plan
+    from twin.api.commands.models import export_model, list_models
+    from twin.api.commands.plan import plan
+    from twin.api.commands.port import port
+    from twin.api.commands.predict import predict
+    from twin.api.commands.predict_many import predict_many
+    from twin.api.commands.program import deploy_elf
+    from twin.api.commands.report import report, write_report
+    from twin.api.commands.runtimes import learn_runtime, list_runtimes, show_runtime
+    from twin.api.commands.scenario import list_scenarios, run_scenario
+    from twin.api.commands.select import select
+    from twin.api.commands.serve import serve
+    from twin.api.commands.sessions import (
+        bundle,
+        clean_sessions,
+        compare_sessions,
+        keep,
+        list_sessions,
+        reproduce,
+    )
+    from twin.api.commands.study import (
+        diff_studies,
+        list_studies,
+        open_study,
+        run_study,
+        study_front,
+        study_sensitivity,
+    )
+    from twin.api.commands.sweep import sweep
+    from twin.api.commands.transform import list_transformations, transform
+    from twin.api.commands.tune import tune
+    from twin.api.commands.whatif import what_if
     from twin.deployment.deployment import Deployment, deploy
     from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
@@ -24,63 +81,6 @@ if TYPE_CHECKING:
     from twin.reports.documents import to_document
     from twin.reports.frames import to_pandas
     from twin.studies.results import Table
-    from twin.verbs.accuracy import accuracy
-    from twin.verbs.advise import advise
-    from twin.verbs.attribute import attribute
-    from twin.verbs.boards import list_boards, list_virtual_boards, new_board, show_board
-    from twin.verbs.cache import cache
-    from twin.verbs.calibrate import calibrate, calibrate_published
-    from twin.verbs.check import check
-    from twin.verbs.compare import compare, compare_published
-    from twin.verbs.compiled import predict_compiled
-    from twin.verbs.diagnose import diagnose
-    from twin.verbs.diff import diff, diff_series
-    from twin.verbs.differentiate import differentiate
-    from twin.verbs.energy import energy
-    from twin.verbs.explain import explain, list_paths, list_terms
-    from twin.verbs.firmware import (
-        build_firmware,
-        compare_firmware,
-        export_firmware,
-        flash_firmware,
-        run_firmware,
-    )
-    from twin.verbs.guidelines import guidelines
-    from twin.verbs.importing import import_log
-    from twin.verbs.measure import measure
-    from twin.verbs.measuring import MeasureOptions, PowerRuns, Watcher
-    from twin.verbs.microbench import measure_plan
-    from twin.verbs.models import export_model, list_models
-    from twin.verbs.plan import plan
-    from twin.verbs.port import port
-    from twin.verbs.predict import predict
-    from twin.verbs.predict_many import predict_many
-    from twin.verbs.program import deploy_elf
-    from twin.verbs.report import report, write_report
-    from twin.verbs.runtimes import learn_runtime, list_runtimes, show_runtime
-    from twin.verbs.scenario import list_scenarios, run_scenario
-    from twin.verbs.select import select
-    from twin.verbs.serve import serve
-    from twin.verbs.sessions import (
-        bundle,
-        clean_sessions,
-        compare_sessions,
-        keep,
-        list_sessions,
-        reproduce,
-    )
-    from twin.verbs.study import (
-        diff_studies,
-        list_studies,
-        open_study,
-        run_study,
-        study_front,
-        study_sensitivity,
-    )
-    from twin.verbs.sweep import sweep
-    from twin.verbs.transform import list_transformations, transform
-    from twin.verbs.tune import tune
-    from twin.verbs.whatif import what_if
 
 _HOMES = {
     "hwmodels.errors": ("TwinError",),
@@ -92,47 +92,47 @@ _HOMES = {
     "twin.reports.documents": ("to_document",),
     "twin.reports.frames": ("to_pandas",),
     "twin.studies.results": ("Table",),
-    "twin.verbs.accuracy": ("accuracy",),
-    "twin.verbs.advise": ("advise",),
-    "twin.verbs.attribute": ("attribute",),
-    "twin.verbs.boards": ("list_boards", "list_virtual_boards", "new_board", "show_board"),
-    "twin.verbs.cache": ("cache",),
-    "twin.verbs.calibrate": ("calibrate", "calibrate_published"),
-    "twin.verbs.check": ("check",),
-    "twin.verbs.compare": ("compare", "compare_published"),
-    "twin.verbs.compiled": ("predict_compiled",),
-    "twin.verbs.diagnose": ("diagnose",),
-    "twin.verbs.diff": ("diff", "diff_series"),
-    "twin.verbs.differentiate": ("differentiate",),
+    "twin.api.commands.accuracy": ("accuracy",),
+    "twin.api.commands.advise": ("advise",),
+    "twin.api.commands.attribute": ("attribute",),
+    "twin.api.commands.boards": ("list_boards", "list_virtual_boards", "new_board", "show_board"),
+    "twin.api.commands.cache": ("cache",),
+    "twin.api.commands.calibrate": ("calibrate", "calibrate_published"),
+    "twin.api.commands.check": ("check",),
+    "twin.api.commands.compare": ("compare", "compare_published"),
+    "twin.api.commands.compiled": ("predict_compiled",),
+    "twin.api.commands.diagnose": ("diagnose",),
+    "twin.api.commands.diff": ("diff", "diff_series"),
+    "twin.api.commands.differentiate": ("differentiate",),
     "twin.pricing.derivative": ("Derivative",),
-    "twin.verbs.energy": ("energy",),
-    "twin.verbs.explain": ("explain", "list_paths", "list_terms"),
-    "twin.verbs.firmware": ("build_firmware", "compare_firmware", "export_firmware",
-                            "flash_firmware", "run_firmware"),
-    "twin.verbs.guidelines": ("guidelines",),
-    "twin.verbs.importing": ("import_log",),
-    "twin.verbs.measure": ("measure",),
-    "twin.verbs.measuring": ("MeasureOptions", "PowerRuns", "Watcher"),
-    "twin.verbs.microbench": ("measure_plan",),
-    "twin.verbs.models": ("export_model", "list_models"),
-    "twin.verbs.plan": ("plan",),
-    "twin.verbs.port": ("port",),
-    "twin.verbs.predict": ("predict",),
-    "twin.verbs.predict_many": ("predict_many",),
-    "twin.verbs.program": ("deploy_elf",),
-    "twin.verbs.report": ("report", "write_report"),
-    "twin.verbs.runtimes": ("learn_runtime", "list_runtimes", "show_runtime"),
-    "twin.verbs.select": ("select",),
-    "twin.verbs.serve": ("serve",),
-    "twin.verbs.sessions": ("bundle", "clean_sessions", "compare_sessions", "keep",
-                            "list_sessions", "reproduce"),
-    "twin.verbs.study": ("diff_studies", "list_studies", "open_study", "run_study", "study_front",
-                         "study_sensitivity"),
-    "twin.verbs.sweep": ("sweep",),
-    "twin.verbs.scenario": ("list_scenarios", "run_scenario"),
-    "twin.verbs.transform": ("list_transformations", "transform"),
-    "twin.verbs.tune": ("tune",),
-    "twin.verbs.whatif": ("what_if",),
+    "twin.api.commands.energy": ("energy",),
+    "twin.api.commands.explain": ("explain", "list_paths", "list_terms"),
+    "twin.api.commands.firmware": ("build_firmware", "compare_firmware", "export_firmware",
+                                   "flash_firmware", "run_firmware"),
+    "twin.api.commands.guidelines": ("guidelines",),
+    "twin.api.commands.importing": ("import_log",),
+    "twin.api.commands.measure": ("measure",),
+    "twin.api.commands.measuring": ("MeasureOptions", "PowerRuns", "Watcher"),
+    "twin.api.commands.microbench": ("measure_plan",),
+    "twin.api.commands.models": ("export_model", "list_models"),
+    "twin.api.commands.plan": ("plan",),
+    "twin.api.commands.port": ("port",),
+    "twin.api.commands.predict": ("predict",),
+    "twin.api.commands.predict_many": ("predict_many",),
+    "twin.api.commands.program": ("deploy_elf",),
+    "twin.api.commands.report": ("report", "write_report"),
+    "twin.api.commands.runtimes": ("learn_runtime", "list_runtimes", "show_runtime"),
+    "twin.api.commands.select": ("select",),
+    "twin.api.commands.serve": ("serve",),
+    "twin.api.commands.sessions": ("bundle", "clean_sessions", "compare_sessions", "keep",
+                                   "list_sessions", "reproduce"),
+    "twin.api.commands.study": ("diff_studies", "list_studies", "open_study", "run_study",
+                                "study_front", "study_sensitivity"),
+    "twin.api.commands.sweep": ("sweep",),
+    "twin.api.commands.scenario": ("list_scenarios", "run_scenario"),
+    "twin.api.commands.transform": ("list_transformations", "transform"),
+    "twin.api.commands.tune": ("tune",),
+    "twin.api.commands.whatif": ("what_if",),
 }
 """Where each name is; a module is imported when one of its names is first used."""
 

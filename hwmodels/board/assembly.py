@@ -31,7 +31,7 @@ from hwmodels.board.npu import (
     Pool,
     UnitKind,
 )
-from hwmodels.board.power import Power
+from hwmodels.board.power import Power, SleepState
 from hwmodels.board.rules import (
     clock_of,
     demanded_wait_states,
@@ -40,7 +40,6 @@ from hwmodels.board.rules import (
     main_core_clock,
 )
 from hwmodels.board.schema import Section
-from hwmodels.board.sleep import SleepState
 
 ARRAY_ROLES = ("flash", "external_flash", "rom")
 """Roles read in lines, whose wait states are met once a line."""

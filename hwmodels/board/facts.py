@@ -36,8 +36,7 @@ from hwmodels.board.declaration import (
 from hwmodels.board.external import Sdram, SerialMemory
 from hwmodels.board.npu import Npu
 from hwmodels.board.policies import POLICIES
-from hwmodels.board.power import Power
-from hwmodels.board.sleep import SleepState
+from hwmodels.board.power import Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
 
 __all__ = ["KINDS", "MEMORY_ROLES", "Board", "Bus", "Cache", "Clock", "Core",

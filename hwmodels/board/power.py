@@ -1,4 +1,4 @@
-"""Supply and currents of a board."""
+"""Supply and currents of a board, and the states it sleeps in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hwmodels.board.declaration import (
     CURRENT,
     CURRENT_PER_MHZ,
     SHARE,
+    SWITCH,
     TEXT,
     VOLTAGE,
     ByScale,
@@ -72,3 +73,17 @@ class Power:
         Quantity(low=0, high=1e6, null=True),
         "What the idle board draws; stated where the figures above are what work adds to it, so "
         "that no energy holds it.", section="power")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SleepState:
+    """A state with clocks stopped; None is not known."""
+
+    name: str
+    current_ma: Annotated[float | None, Key(
+        CURRENT, "Supply current, memory kept where the state keeps it.")] = None
+    wake_up_ns: Annotated[float | None, Key(
+        Quantity(dimension="ns", low=0, high=1e12, null=True),
+        "From the event to the first instruction, clocks not yet raised.")] = None
+    keeps_ram: Annotated[bool, Key(
+        SWITCH, "Whether RAM and registers are kept.")] = True

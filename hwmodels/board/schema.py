@@ -55,8 +55,7 @@ from hwmodels.board.facts import (
     Memory,
 )
 from hwmodels.board.npu import HandOver, Interface, Npu, NpuCache, NpuEnergy, Pool, UnitKind
-from hwmodels.board.power import REGULATORS, Power
-from hwmodels.board.sleep import SleepState
+from hwmodels.board.power import REGULATORS, Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
 
 

@@ -15,12 +15,12 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from calibration.collecting.link import open_link
 from calibration.collecting.wire.session import Session
+from twin.api.commands.firmware import export_firmware
 from twin.errors import FirmwareError, UsageError
 from twin.image.compile.dropin import join_sources, write_drop_in
 from twin.image.compile.ports import firmware_folder
 from twin.image.compile.source import generate_source
 from twin.image.compile.verification import random_input, run_on_board
-from twin.verbs.firmware import export_firmware
 
 PROJECT = """#include <poll.h>
 #include <time.h>

@@ -133,8 +133,8 @@ def _typed(path: Path) -> None:
 @lru_cache(maxsize=1)
 def _listening() -> int:
     """Serve the live page to this process for as long as it lasts; return the port."""
-    from twin.live.app import Service
-    from twin.live.server import listen, run
+    from twin.api.live.app import Service
+    from twin.api.live.server import listen, run
 
     opened, ready = listen("127.0.0.1", 0), threading.Event()
     with contextlib.suppress(ValueError):  # signals are the main thread's

@@ -358,7 +358,7 @@ def _labelled(path: Path) -> None:
 
 
 def _compiled(path: Path) -> None:
-    from twin.verbs.compiled import predict_compiled
+    from twin.api.commands.compiled import predict_compiled
 
     predict_compiled(path, "stm32n6570_dk")
 

@@ -192,7 +192,7 @@ def _measure_line(path: Path) -> None:
 def _client() -> Any:
     from starlette.testclient import TestClient
 
-    from twin.live.app import Service, make_app
+    from twin.api.live.app import Service, make_app
 
     client = TestClient(make_app(Service()), base_url="http://localhost")
     client.__enter__()

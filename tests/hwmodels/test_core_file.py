@@ -82,7 +82,7 @@ def test_names_of_cores_and_instruction_sets_stand_in_data():
     assert sorted(found) == [("hwmodels/kernels/build.py", "x86-64"),
                              ("twin/cli/boards.py", "cortex-m4"),
                              ("twin/cli/firmware.py", "armv7e-m"),
-                             ("twin/verbs/firmware.py", "armv7e-m")]
+                             ("twin/api/commands/firmware.py", "armv7e-m")]
 
 
 @pytest.mark.parametrize("isa", ISAS)

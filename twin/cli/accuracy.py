@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import twin
+from twin.api.requests import Changes, Model, Option
 from twin.cli.options import AsJson, command
 from twin.cli.output import open_console, show, show_json, warn
-from twin.requests import Changes, Model, Option
 
 DataFile = Annotated[str, Option(
     "--data", "FILE", "An .npz file of inputs (x) and right classes (y).")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import typer
 
 import twin
+from twin.api.requests import BoardName, Deployed, Model
+from twin.api.requests.advice import Advise
 from twin.cli.options import AsJson, command, deploy
 from twin.cli.output import open_console, show, show_json, warn
 from twin.cli.progress import Rate
-from twin.requests import BoardName, Deployed, Model
-from twin.requests.advice import Advise
 
 
 @command

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from twin.api.requests import Option
+from twin.api.requests.attribution import Attribute
 from twin.cli.options import AsJson, Keep, PlotFile, check_outputs, check_picture, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.sessions import run_kept
-from twin.requests import Option
-from twin.requests.attribution import Attribute
 
 CsvFile = Annotated[str | None, Option("--csv", "FILE", "Write every row and cause as CSV.")]
 

@@ -10,10 +10,10 @@ import typer
 from typer.core import TyperGroup
 
 import twin
+from twin.api.requests import Option, parse_quantity
 from twin.cli.options import AsJson, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
-from twin.requests import Option, parse_quantity
 
 if TYPE_CHECKING:
     from twin import Wanted
@@ -75,7 +75,7 @@ def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = 
         regulator: Regulator = None, run_current: RunCurrent = None,
         output: BoardFile = None, as_json: AsJson = False) -> None:
     """Write a board file from what a datasheet's first page says; guesses are marked as such."""
-    from twin.verbs.boards import check_new
+    from twin.api.commands.boards import check_new
 
     check_new(name)
     model = None if like is None else twin.show_board(like)
@@ -122,7 +122,7 @@ def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
 
 def _ask_guesses(wanted: Wanted) -> Wanted:
     """Offer each guess that matters for time or energy; without a terminal they stand."""
-    from twin.verbs.boards import guess_board
+    from twin.api.commands.boards import guess_board
 
     if not sys.stdin.isatty():
         return wanted

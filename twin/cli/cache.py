@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import twin
+from twin.api.requests import BoardName, Deployed, Model, Option, prediction
 from twin.cli.options import AsJson, check_outputs, command, deploy
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.progress import Steps
 from twin.errors import UsageError
-from twin.requests import BoardName, Deployed, Model, Option, prediction
 
 PlotFolder = Annotated[str | None, Option(
     "--plot", "DIR", "Write every picture as PNG into a folder.")]
@@ -27,7 +27,7 @@ def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Ca
     if plot is not None and Path(plot).suffix == ".png":
         raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
                          "pictures")
-    from twin.verbs.cache import check_axes, check_layer, sweep_axes
+    from twin.api.commands.cache import check_axes, check_layer, sweep_axes
 
     check_axes(asked.sweep)
     deployment = deploy(model, board, placed, asked.calibration)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import twin
+from twin.api.requests import Option
 from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
-from twin.requests import Option
 
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Learnt, Overlay

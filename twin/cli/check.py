@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
+from twin.api.requests import BoardNames, Deployed, LimitedAndPriced, ModelNames, Option, Priced
 from twin.cli.options import AsJson, check_outputs, command, deploy, parse_limits
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.studying import show_several
 from twin.errors import DoesNotFitError, UsageError
-from twin.requests import BoardNames, Deployed, LimitedAndPriced, ModelNames, Option, Priced
 
 if TYPE_CHECKING:
+    from twin.api.commands.check import Check
     from twin.reports.tables.parts import Console
-    from twin.verbs.check import Check
 
 Sure = Annotated[bool, Option(
     "--sure", None, "Limits are met only where the whole interval meets them: exit 1 where a limit "

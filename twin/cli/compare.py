@@ -7,11 +7,7 @@ from os import PathLike
 from typing import Annotated
 
 import twin
-from twin.cli.options import AsJson, PlotFile, check_picture, command
-from twin.cli.output import note_written, open_console, show, show_json, warn
-from twin.cli.paging import PageFile, check_page, write_result
-from twin.errors import UsageError
-from twin.requests import (
+from twin.api.requests import (
     AUTO,
     Anyway,
     BoardNames,
@@ -21,6 +17,10 @@ from twin.requests import (
     Option,
     Runtime,
 )
+from twin.cli.options import AsJson, PlotFile, check_picture, command
+from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.paging import PageFile, check_page, write_result
+from twin.errors import UsageError
 
 Published = Annotated[bool, Option(
     "--published", None, "Compare with published measurements of this model and board.")]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from twin.api.requests.attribution import Diagnose
 from twin.cli.options import AsJson, Keep, command
 from twin.cli.output import open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.sessions import run_kept
-from twin.requests.attribution import Diagnose
 
 
 @command

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
+from twin.api.requests import Anyway, Option
 from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.errors import UsageError
-from twin.requests import Anyway, Option
 
 if TYPE_CHECKING:
     from twin.attribution.difference import Difference

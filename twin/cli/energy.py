@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import twin
+from twin.api.requests.measurement import Energy
 from twin.cli.options import AsJson, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
-from twin.requests.measurement import Energy
 
 
 @command

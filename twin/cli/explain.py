@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import twin
+from twin.api.requests import Option
 from twin.cli.options import AsJson, command
 from twin.cli.output import open_console, show, show_json
 from twin.errors import UsageError
-from twin.requests import Option
 
 Words = Annotated[list[str] | None, Option(
     "", "[TERM]", "A cause, event or metric, such as flash_wait or IPC; `paths BOARD`: what --set "

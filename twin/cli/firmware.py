@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 import twin
+from twin.api.requests import Arena, BoardName, Model, Option, Weights
 from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_files, note_written, open_console, show, show_json, warn
-from twin.requests import Arena, BoardName, Model, Option, Weights
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
                   help="Build the image of a network, flash it, run it, compare compilers.")
@@ -92,8 +92,8 @@ def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device 
         kernels: Kernels = "", image: Image = None, runs: Runs = 1,
         as_json: AsJson = False) -> None:
     """Run a network on a board and check every layer's output."""
+    from twin.api.commands.firmware import require_right
     from twin.reports.tables.firmware import run_report
-    from twin.verbs.firmware import require_right
 
     result = twin.run_firmware(model, board, virtual=virtual, device=device, image=image,
                                port=port, compiler=compiler, optimisation=opt, kernels=kernels,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from twin.api.requests import Option
 from twin.cli.options import AsJson, command
 from twin.cli.output import note_files
-from twin.requests import Option
 
 Folders = Annotated[list[str], Option(
     "", "FOLDER...", "Of finished studies: `twin study run hardware -o FOLDER` first.")]
@@ -17,6 +17,6 @@ GuideFile = Annotated[str, Option("-o --output", "FILE", "The document, Markdown
 def guidelines(folders: Folders, output: GuideFile = "guide.md",
                as_json: AsJson = False) -> None:
     """Learn a decision tree, classes of hardware and a checklist from finished studies."""
-    from twin.verbs.guidelines import write_guidelines
+    from twin.api.commands.guidelines import write_guidelines
 
     note_files([write_guidelines(folders, output)], as_json)

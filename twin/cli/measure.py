@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import twin
+from twin.api.requests import BoardName, Clock, Option
 from twin.cli.ending import note_ignored_interrupt
 from twin.cli.options import AsJson, check_outputs, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
-from twin.requests import BoardName, Clock, Option
 
 if TYPE_CHECKING:
     from twin import MeasureOptions
-    from twin.verbs.measure import Measured
+    from twin.api.commands.measure import Measured
 
 Port = Annotated[str | None, Option(
     "--port", "PORT", "Serial device, pty, or socket://HOST:PORT; by default the only board that "
@@ -84,7 +84,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         raise UsageError("--json and --advice exclude each other: `twin advise --json` writes it")
     if (model is None) == (plan is None):
         raise UsageError("either a MODEL or --plan is needed, to say what is measured")
-    from twin.verbs.measuring import MeasureOptions, PowerRuns, check_power
+    from twin.api.commands.measuring import MeasureOptions, PowerRuns, check_power
 
     check_outputs(flamegraph, folder=output)
     check_power(power, ina226, shunt, repeat=power_repeat)
@@ -123,8 +123,8 @@ def show_network(model: str, board: str, options: MeasureOptions, flamegraph: st
 
 def describe_suggestion(measured: Measured, board: str) -> str:
     """Say which change is predicted to help most against the bottleneck."""
+    from twin.api.commands.suggesting import suggest
     from twin.reports.tables.advice import say_suggestion
-    from twin.verbs.suggesting import suggest
 
     found = suggest(measured, board)
     return "suggestion  " + ("no setting or rebuild that was tried saves 2 %" if found is None
@@ -147,8 +147,8 @@ def show_machine(plan: str, board: str, options: MeasureOptions, as_json: bool =
 
 def write_flames(measured: Measured, path: str) -> None:
     """Write where the time goes; on the host by functions, where py-spy is installed."""
+    from twin.api.commands.measure import fold_stacks
     from twin.reports.flamegraph import write_flamegraph
-    from twin.verbs.measure import fold_stacks
 
     stacks, remark = fold_stacks(measured)
     warn([remark] if remark else [])

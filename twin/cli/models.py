@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 import twin
+from twin.api.requests import Option
 from twin.cli.options import AsJson, command
 from twin.cli.output import note_files, open_console, show, show_json
-from twin.requests import Option
 
 app = typer.Typer(help="List the networks of the zoo, or export one.", rich_markup_mode=None)
 

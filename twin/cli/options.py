@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from twin.requests import AUTO, FIELD, Deployed, Limited, Option, Request, primitive
+from twin.api.requests import AUTO, FIELD, Deployed, Limited, Option, Request, primitive
 
 if TYPE_CHECKING:
     from twin import Deployment
@@ -51,7 +51,7 @@ Flames = Annotated[str | None, Option(
 def place(model: str, board: str, asked: Deployed,
           calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says; its changes are not made yet."""
-    from twin.verbs.predict import deploy_as_told
+    from twin.api.commands.predict import deploy_as_told
 
     return deploy_as_told(model, board, calibration=fspath(calibration), **asked.arguments)
 
@@ -65,7 +65,7 @@ def deploy(model: str, board: str, asked: Deployed,
 
 def parse_limits(asked: Limited) -> dict[str, Any]:
     """Return limits as numbers, as `twin.check` takes them: ms, uJ, bytes; None where not given."""
-    from twin.verbs.check import read_limit
+    from twin.api.commands.check import read_limit
 
     names = {"max_ms": "max_ms", "max_uj": "max_uj", "max_ram": "max_ram_bytes",
              "max_flash": "max_flash_bytes"}

@@ -7,10 +7,10 @@ import sys
 from typing import Annotated, Any
 
 from hwmodels.errors import check_extra
+from twin.api.requests import Option
 from twin.cli.options import check_outputs
 from twin.cli.output import note_written
 from twin.errors import UsageError
-from twin.requests import Option
 
 PageFile = Annotated[str | None, Option(
     "--report", "FILE", "Write it as one page that opens offline: a file ending in .html.")]
@@ -34,6 +34,6 @@ def check_page(*outputs: str | None) -> None:
 def write_result(found: Any, output: str | None) -> None:
     """Write the page of what a verb found, where it is wanted."""
     if output is not None:
-        from twin.verbs.report import describe, write_page
+        from twin.api.commands.report import describe, write_page
 
         note_written(write_page(describe(found, command=say_command()), output))

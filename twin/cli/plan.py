@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Annotated
 
 import twin
+from twin.api.requests import AUTO, Calibration, Deployed, Model, Option, Placed
 from twin.cli.options import AsJson, check_outputs, command, deploy
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.progress import Steps
-from twin.requests import AUTO, Calibration, Deployed, Model, Option, Placed
 
 BoardOrFile = Annotated[str, Option(
     "--board -b --to", "BOARD|FILE", "The board, or a file of `twin boards new`.")]
@@ -22,8 +22,8 @@ def plan(model: Model, board: BoardOrFile, placed: Placed, calibration: Calibrat
          output: PlanOutput = None, as_json: AsJson = False) -> None:
     """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
     check_outputs(output)
+    from twin.api.commands.plan import host_library, write_best
     from twin.reports.tables.portability import ranking_report
-    from twin.verbs.plan import host_library, write_best
 
     asked = Deployed(**placed.arguments)
     deployment = deploy(model, board, asked, calibration)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import twin
+from twin.api.requests import Deployed, Model, Option, Placed, prediction
 from twin.cli.options import AsJson, command, deploy
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.plan import PlanOutput
 from twin.cli.progress import Steps
 from twin.errors import UsageError
-from twin.requests import Deployed, Model, Option, Placed, prediction
 
 To = Annotated[str, Option(
     "--to -b --board", "BOARD|FILE", "The board to predict for; `twin boards new` writes a file.")]
@@ -21,8 +21,8 @@ To = Annotated[str, Option(
 def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: PlanOutput = None,
          page: PageFile = None, as_json: AsJson = False) -> None:
     """Predict for a board nobody measured: physics first, what other boards taught second."""
+    from twin.api.commands.plan import write_best
     from twin.reports.tables.portability import ported_report
-    from twin.verbs.plan import write_best
 
     check_page(page)
     deployment = deploy(model, to, Deployed(**placed.arguments))

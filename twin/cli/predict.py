@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
+from twin.api.commands.predict import deploy_request, describe_measured_runtime
+from twin.api.requests import AUTO, BoardNames, Deployed, Option, Predict, Priced
 from twin.cli.options import (
     AsJson,
     Begin,
@@ -28,8 +30,6 @@ from twin.cli.options import (
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
-from twin.requests import AUTO, BoardNames, Deployed, Option, Predict, Priced
-from twin.verbs.predict import deploy_request, describe_measured_runtime
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,7 +206,7 @@ def check_beside(csv_folder: str | None, plot: str | None, flames: str | None,
         from twin.reports.functions import check_flames
 
         check_flames(flames)
-    from twin.verbs.predict import runtime_of
+    from twin.api.commands.predict import runtime_of
 
     runtime_of(calibration)  # reads it, where it is a file
 
@@ -234,7 +234,7 @@ def note_paths(written: list[Path]) -> None:
 
 def is_compiled(path: str) -> bool:
     """Whether a file is what an accelerator's compiler wrote, not a model."""
-    from twin.verbs import compiled
+    from twin.api.commands import compiled
 
     return compiled.is_compiled(path)
 
@@ -249,8 +249,8 @@ def refuse_beside(shown: str, options: Mapping[str, object],
 
 def read_roofline(folder: str, board: str, plot: str | None) -> Machine:
     """Read micro-benchmarks for the roofline, which is one of several pictures."""
+    from twin.api.commands.roofs import read_roofs
     from twin.reports.figures.sheet import is_folder
-    from twin.verbs.roofs import read_roofs
 
     if plot is None or not is_folder(plot):
         raise UsageError("--roofs needs --plot DIR/: the roofline is one of its pictures")

@@ -11,9 +11,9 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from twin.api.requests import Deployed
     from twin.pricing.prediction import Prediction
     from twin.program.deployment import Program
-    from twin.requests import Deployed
 
 
 def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | None,
@@ -21,7 +21,7 @@ def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | N
                         memory: list[str] | None, registers: list[str] | None,
                         limit: str | None, placed: Deployed) -> Program:
     """Run a program as the options of a command say, once they are all known to be right."""
-    from twin.verbs.program import LIMIT, deploy_elf, prepare_board
+    from twin.api.commands.program import LIMIT, deploy_elf, prepare_board
 
     options = {"nth": parse_count(nth, "--nth", 1), "limit": parse_count(limit, "--limit", LIMIT)}
     contents, values = parse_memory(memory or []), parse_registers(registers or [])
@@ -38,7 +38,7 @@ def parse_memory(texts: list[str]) -> dict[int, bytes]:
     UsageError
         For one without an address, or whose file cannot be read.
     """
-    from twin.verbs.program import read_memory
+    from twin.api.commands.program import read_memory
 
     found = {}
     for text in texts:
@@ -59,7 +59,7 @@ def parse_registers(texts: list[str]) -> dict[str, int]:
     UsageError
         For a register or a value that is none.
     """
-    from twin.verbs.program import list_registers
+    from twin.api.commands.program import list_registers
 
     cores = list_registers()
     found = {}

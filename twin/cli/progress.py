@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from twin.api.commands.measuring import Watcher
 from twin.cli.output import note_written, open_console, show, warn
-from twin.verbs.measuring import Watcher
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import twin
-from twin import requests
+from twin.api import requests
+from twin.api.requests import Deployed, Limited, Option, Priced, parse_settings
 from twin.cli.options import AsJson, command, parse_limits, place
 from twin.cli.output import note_files
 from twin.cli.paging import say_command
@@ -22,7 +23,6 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
-from twin.requests import Deployed, Limited, Option, Priced, parse_settings
 
 if TYPE_CHECKING:
     from twin import Deployment, TwinError
@@ -75,8 +75,8 @@ def report(model: Subject, limited: Limited, priced: Priced, boards: Boards = No
 
     Several boards or libraries, or stages of optimisation, stand beside each other.
     """
-    from twin.verbs.predict import runtime_of
-    from twin.verbs.report import check_report, deploy_beside
+    from twin.api.commands.predict import runtime_of
+    from twin.api.commands.report import check_report, deploy_beside
 
     check_report(output, length)
     limits = parse_limits(limited)
@@ -150,7 +150,7 @@ def try_deploying(put: Callable[[str, str | None], Deployment], board: str,
 def list_stages(deployment: Deployment, texts: list[str], most: int | None, priced: Priced,
                 told: Callable[[int, int, int], None]) -> dict[str, Any]:
     """Return the stages that were given, then as many as are to be found after them."""
-    from twin.verbs.variants import chain_stages, find_stages, make_deployer
+    from twin.api.commands.variants import chain_stages, find_stages, make_deployer
 
     given = [parse_settings(text.split(",")) for text in texts]
     if most is not None:
@@ -165,8 +165,8 @@ def list_stages(deployment: Deployment, texts: list[str], most: int | None, pric
 def refuse(output: str, model: str, board: str, error: DoesNotFitError, command: str,
            as_json: bool = False) -> NoReturn:
     """Write the page of what does not fit, and end."""
+    from twin.api.commands.report import write_page
     from twin.reports.page.deployment import describe_refusal
-    from twin.verbs.report import write_page
 
     title = f"{Path(model).name} on {Path(board).name}"
     written = write_page(describe_refusal(title, f"{error}.", command), output)

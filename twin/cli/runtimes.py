@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 import twin
+from twin.api.requests import AUTO, BoardName, Option
 from twin.cli.options import (
     AsJson,
     Begin,
@@ -22,7 +23,6 @@ from twin.cli.options import (
     command,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
-from twin.requests import AUTO, BoardName, Option
 
 Name = Annotated[str | None, Option(
     "", "[NAME]", "A runtime to show in full, as name, name@version or its file.")]
@@ -77,8 +77,8 @@ def learn(elfs: Elfs, board: BoardName, models: Networks, output: RuntimeFile = 
           nth: Nth = None, layers_by: LayersBy = AUTO, memory: MemoryFiles = None,
           registers: Registers = None, limit: Limit = None, as_json: AsJson = False) -> None:
     """Learn a kernel library from programs that run networks on it, as a runtime file."""
+    from twin.api.commands.program import LIMIT
     from twin.cli.program import parse_count, parse_memory, parse_registers
-    from twin.verbs.program import LIMIT
 
     check_outputs(output)
 

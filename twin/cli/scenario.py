@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 import twin
+from twin.api.requests import AUTO, Calibration, Option
 from twin.cli.options import AsJson, PlotFile, check_picture, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.progress import Steps
 from twin.errors import UsageError
-from twin.requests import AUTO, Calibration, Option
 
 app = typer.Typer(help="Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
                   rich_markup_mode=None, no_args_is_help=True)

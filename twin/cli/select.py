@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 import twin
+from twin.api.requests import Option
+from twin.api.requests.studies import Select
 from twin.cli.options import AsJson, command
 from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import TableFile, check_places, write_places
-from twin.requests import Option
-from twin.requests.studies import Select
 
 PlotTarget = Annotated[str | None, Option(
     "--plot", "FILE", "Write the Pareto picture; into a folder (DIR/): all of them.")]

@@ -7,11 +7,11 @@ import sys
 import typer
 
 import twin
+from twin.api.commands.serve import is_loopback
+from twin.api.requests.serving import Serve
 from twin.cli.ending import complain
 from twin.cli.options import AsJson, command
 from twin.cli.output import show_json
-from twin.requests.serving import Serve
-from twin.verbs.serve import is_loopback
 
 
 @command

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 import twin
+from twin.api.requests import Option
 from twin.cli.options import AsJson, command
 from twin.cli.output import note_files, note_written, open_console, show, show_json
 from twin.errors import UsageError
-from twin.requests import Option
 
 app = typer.Typer(help="List, compare and clean the runs that --keep kept in a folder.",
                   rich_markup_mode=None, no_args_is_help=True)
@@ -43,7 +43,7 @@ def list_all(root: Root, as_json: AsJson = False) -> None:
     if as_json:
         show_json(found, kind="sessions")
         return
-    from twin.reports.tables.sessions import sessions_table
+    from twin.api.sessions.tables import sessions_table
 
     show(open_console(), sessions_table(found) if found else f"no kept runs in {root}")
 
@@ -58,7 +58,7 @@ def compare(before: Annotated[str, Option("", "BEFORE", "Folder of a run.")],
     if as_json:
         show_json(found)
         return
-    from twin.reports.tables.sessions import comparison_report
+    from twin.api.sessions.tables import comparison_report
 
     show(open_console(), comparison_report(found))
 
@@ -107,7 +107,7 @@ def reproduce(file: BundleFile,
                   "--build", None, "Let runs of a compiled runtime call the compiler.")] = False,
               as_json: AsJson = False) -> None:
     """Ask everything in a bundle again; exit 1 where a report is not the same to nine digits."""
-    from twin.reports.tables.sessions import agreement_report
+    from twin.api.sessions.tables import agreement_report
 
     found = twin.reproduce(file, keep_in=folder, build=build)
     if as_json:

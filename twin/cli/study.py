@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
+from twin.api.requests import Option
+from twin.api.requests.studies import RunStudy, Sensitivity
 from twin.cli.options import AsJson, PlotFile, check_picture, command
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import RowCount, show_table
-from twin.requests import Option
-from twin.requests.studies import RunStudy, Sensitivity
 
 if TYPE_CHECKING:
     from twin.studies.study.session import Session

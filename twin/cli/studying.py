@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import twin
+from twin.api.requests import Deployed, Frequency, LimitedAndPriced, Option, Priced
 from twin.cli.options import check_outputs
 from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.progress import Rate
 from twin.errors import StudyError
-from twin.requests import Deployed, Frequency, LimitedAndPriced, Option, Priced
 
 if TYPE_CHECKING:
     from twin import Table
@@ -27,7 +27,7 @@ RowCount = Annotated[int, Option("--rows", "N", "Most rows shown; 0: all.", leas
 def check_places(output: str | None, plot: str | None) -> None:
     """Refuse files that could not be written, before anything is computed."""
     if output is not None:
-        from twin.verbs.sweep import check_output
+        from twin.api.commands.sweep import check_output
 
         check_output(output)
     check_outputs(output)

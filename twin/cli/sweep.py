@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import twin
+from twin.api.requests.studies import Sweep
 from twin.cli.options import AsJson, command
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import PlotTarget, RowCount, TableFile, check_places, show_table
-from twin.requests.studies import Sweep
 
 
 @command

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import twin
+from twin.api.requests import AssumeUnsupported, Changes, Model, Option, Runtime
 from twin.cli.options import AsJson, command
 from twin.cli.output import note_files, open_console, show, show_json, warn
 from twin.errors import UsageError
-from twin.requests import AssumeUnsupported, Changes, Model, Option, Runtime
 
 Board = Annotated[str | None, Option(
     "--board -b", "BOARD", "List what could be changed of the network on this board.")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import twin
+from twin.api.requests.tuning import Tune
 from twin.cli.options import AsJson, command
 from twin.cli.output import open_console, show, show_json
 from twin.cli.progress import Steps
-from twin.requests.tuning import Tune
 
 
 @command

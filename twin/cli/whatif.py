@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Annotated
 
 import twin
+from twin.api.requests import BoardName, Deployed, Model, Option, Priced, parse_settings
 from twin.cli.options import AsJson, command, place
 from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Steps
-from twin.requests import BoardName, Deployed, Model, Option, Priced, parse_settings
 
 PlotTarget = Annotated[str | None, Option(
     "--plot", "FILE", "Write causes before and after as a picture (.png, .svg, .pdf); into a "

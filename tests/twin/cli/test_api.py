@@ -31,8 +31,8 @@ NAMES = {
     "study sensitivity": ["study_sensitivity"], "sessions list": ["list_sessions"],
     "sessions compare": ["compare_sessions"], "sessions clean": ["clean_sessions"]}
 """Functions of a command where they are not called as it is."""
-MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.requests", "twin.reports", "twin.errors",
-              "twin.interruption", "hwmodels.quantities", "hwmodels.errors")
+MAY_IMPORT = ("twin", "twin.cli", "twin.api", "twin.reports", "twin.errors", "twin.interruption",
+              "hwmodels.quantities", "hwmodels.errors")
 DEPLOYED = ("kws", "-b", "nucleo_l4r5zi")
 
 
@@ -63,7 +63,7 @@ def test_every_command_is_a_documented_typed_function(command) -> None:
     for name in NAMES.get(command, [command]):
         function = getattr(twin, name)
         assert name in twin.__all__ and inspect.isfunction(function)
-        assert function.__doc__ and function.__module__.startswith("twin.verbs.")
+        assert function.__doc__ and function.__module__.startswith("twin.api.commands.")
         signature = inspect.signature(function)
         assert signature.return_annotation is not inspect.Signature.empty
         assert all(one.annotation is not inspect.Parameter.empty

@@ -17,11 +17,11 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from hwmodels.errors import BoardError, ToolMissingError
+from twin.api.requests import AUTO, Priced, parse_quantity, parse_settings
 from twin.cli import VERBS, app, load_verb
 from twin.cli.options import derive
 from twin.cli.summaries import summarise
 from twin.errors import DoesNotFitError, UsageError
-from twin.requests import AUTO, Priced, parse_quantity, parse_settings
 
 HEAVY = {"numpy", "numba", "pydantic", "matplotlib", "onnx", "pandas", "scipy", "yaml", "tflite"}
 

@@ -26,14 +26,14 @@ from calibration.errors import IncompleteWarning
 from calibration.measurement.measurement import read_measurement
 from calibration.virtual_board import Launched
 from hwmodels.board.file import load_board
+from twin.api.commands.campaign import Run
+from twin.api.commands.claims import claim_folder
+from twin.api.commands.firmware import build_firmware
+from twin.api.commands.measuring import MeasureOptions, Watcher
 from twin.cli import app
 from twin.errors import UsageError
 from twin.image.compile import build as compile_build
 from twin.network.readers import read_model
-from twin.verbs.campaign import Run
-from twin.verbs.claims import claim_folder
-from twin.verbs.firmware import build_firmware
-from twin.verbs.measuring import MeasureOptions, Watcher
 
 needs_compiler = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None,
                                     reason="arm-none-eabi-gcc is not installed")

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from twin.api.requests import Priced
 from twin.cli import app, predict
-from twin.requests import Priced
 
 
 @pytest.mark.parametrize(("words", "told"), [

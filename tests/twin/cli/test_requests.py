@@ -10,18 +10,18 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from twin.api.requests import Deployed, Frequency, Option, Placed, Predict, Priced, parse_clock
+from twin.api.requests.advice import Advise
+from twin.api.requests.attribution import Attribute, Diagnose
+from twin.api.requests.measurement import Energy, Import
+from twin.api.requests.prediction import Cache, Port
+from twin.api.requests.serving import Serve
+from twin.api.requests.studies import RunStudy, Select, Sensitivity, Sweep
+from twin.api.requests.tuning import Tune
+from twin.api.sessions.request import FORMS, make_request
 from twin.cli import app
 from twin.cli.options import command, derive
 from twin.errors import SessionError, UsageError
-from twin.requests import Deployed, Frequency, Option, Placed, Predict, Priced, parse_clock
-from twin.requests.advice import Advise
-from twin.requests.attribution import Attribute, Diagnose
-from twin.requests.measurement import Energy, Import
-from twin.requests.prediction import Cache, Port
-from twin.requests.serving import Serve
-from twin.requests.studies import RunStudy, Select, Sensitivity, Sweep
-from twin.requests.tuning import Tune
-from twin.sessions.request import FORMS, make_request
 
 FUNCTIONS = {
     "advise": Advise, "attribute": Attribute, "cache": Cache, "diagnose": Diagnose,

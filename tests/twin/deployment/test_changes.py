@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hwmodels.board.file import load_board, paths_of
+from twin.api.requests import SETTINGS_HELP
 from twin.deployment.changes import (
     NEAREST,
     BringWeights,
@@ -22,7 +23,6 @@ from twin.deployment.changes import (
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, TwinError, UsageError
 from twin.network.readers import read_model
-from twin.requests import SETTINGS_HELP
 from twin.runtimes import load_runtime
 from twin.runtimes.targets import TARGETS, check_target, load_target
 

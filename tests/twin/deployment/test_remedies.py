@@ -7,12 +7,12 @@ import re
 import pytest
 
 from hwmodels.board.file import load_board
+from twin.api.commands.predict import deploy_as_told
 from twin.deployment.deployment import deploy
 from twin.deployment.remedies import name_remedy
 from twin.errors import DoesNotFitError
 from twin.network.zoo import build
 from twin.runtimes import list_runtimes
-from twin.verbs.predict import deploy_as_told
 
 BOARD = "stm32h747i_disco"
 SMALL = {"memories.sram.size_bytes": "24KiB", "memories.sram_d2.size_bytes": "16KiB",

@@ -60,7 +60,7 @@ def test_one_layer_is_named(prediction):
 
 
 def test_importing_says_that_a_log_is_too_fast(prediction):
-    from twin.verbs.importing import _tell_impossible
+    from twin.api.commands.importing import _tell_impossible
 
     for factor, told in ((0.25, 1), (1.0, 0)):
         log = measure(prediction, factor=factor, model="kws", runtime="tflm-cmsis-nn@2023")

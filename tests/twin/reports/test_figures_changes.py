@@ -5,9 +5,9 @@ import math
 import pytest
 from made_predictions import make_prediction
 
+from twin.api.commands.sweep import sweep
 from twin.deployment.deployment import deploy
 from twin.pricing.calibrated import predict_calibrated
-from twin.verbs.sweep import sweep
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 

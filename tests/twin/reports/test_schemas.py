@@ -13,6 +13,8 @@ from calibration.fitting.overlay import read_shipped
 from calibration.measurement.counters import Bottleneck, Metric
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
+from twin.api.commands.measure import Measured
+from twin.api.sessions.agreement import Agreement, Comparison
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.cli import app
 from twin.image.compile.verification import BoardRun, LayerRun
@@ -20,9 +22,7 @@ from twin.network.accuracy import Accuracy
 from twin.network.zoo import build
 from twin.reports.documents import SCHEMAS, load_schema, write_json, write_schemas
 from twin.reports.outcomes import Accuracies, Flashed, Removed
-from twin.sessions.agreement import Agreement, Comparison
 from twin.studies.tune import Candidate, Tuning
-from twin.verbs.measure import Measured
 
 
 def test_every_schema_is_one_and_is_written_where_the_package_is_built(tmp_path):

@@ -17,6 +17,8 @@ import twin
 from calibration.measurement.measurement import write_measurement
 from calibration.power_trace.excerpt import Excerpt, dump_excerpt
 from hwmodels.quantities import format_energy
+from twin.api.commands.report import read_recording
+from twin.api.commands.variants import chain_stages, find_stages, make_deployer, predict_variants
 from twin.attribution.accounts import compare_sides
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import View
@@ -37,8 +39,6 @@ from twin.reports.page.variants import Variant, describe_variants
 from twin.studies.change import make_change
 from twin.studies.limits import Limits
 from twin.studies.results import Table as Rows
-from twin.verbs.report import read_recording
-from twin.verbs.variants import chain_stages, find_stages, make_deployer, predict_variants
 
 HOSTILE = "</script><img src=x onerror=alert(2)>"
 

@@ -1,0 +1,65 @@
+"""`twin diagnose`: which fault of a set-up explains a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import fspath
+
+from twin.api.requests import takes
+from twin.api.requests.attribution import Diagnose
+from twin.attribution.diagnosis import diagnosis
+from twin.attribution.diagnosis.finding import Diagnosis
+from twin.attribution.diagnosis.known_right import read_healthy
+from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
+from twin.attribution.diagnosis.setup import (
+    deploy_measured,
+    is_stand_in,
+    other_clock,
+    unread_build,
+)
+from twin.attribution.measured import read_folder, side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import agree
+from twin.errors import UsageError
+from twin.learning.lower_bound import find_impossible
+from twin.learning.observations import list_cycles
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.prediction import predict
+
+
+@takes(Diagnose)
+def diagnose(asked: Diagnose) -> Diagnosis:
+    """Weigh which fault of the set-up explains a measurement.
+
+    Raises
+    ------
+    UsageError
+        For a prediction, or a runtime on an accelerator.
+    """
+    measurement, where = read_folder(fspath(asked.folder))
+    if measurement.header.kind == "predicted":
+        raise UsageError(f"{where} holds a prediction; a measurement is diagnosed")
+    right, other_image = read_healthy(asked.healthy, measurement, where)
+    deployment, stand_in = deploy_measured(
+        measurement, model=asked.model, board=asked.board, runtime=asked.runtime,
+        weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
+    if deployment.runtime.offload is not None:
+        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
+                         "of cores only; `twin attribute` sets its epochs side by side")
+    stands_in = is_stand_in(deployment, measurement)
+    chosen = choose_calibration(deployment, fspath(asked.calibration),
+                                runtime=measurement.header.runtime if stands_in else None)
+    found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
+                               healthy=right, on_progress=asked.on_progress)
+    findings = agree(side_of_prediction(predict(deployment)),
+                     side_of_measurement(measurement, str(where)))
+    other = unread_build(deployment, measurement)
+    clock = "" if asked.clock_hz is not None else other_clock(deployment, measurement, asked.board)
+    impossible = None if stands_in else find_impossible(
+        deployment, list_cycles(measurement, clock_hz_of(deployment)))
+    return replace(found, remarks=(
+        *([stand_in] if stand_in else []), *([other] if other else []),
+        *([other_image] if other_image else []), *([str(impossible)] if impossible else []),
+        *([clock] if clock else []),
+        *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
+        *map(str, findings)))

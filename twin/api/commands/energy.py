@@ -1,0 +1,161 @@
+"""`twin energy`: a recording of a power meter becomes energy per layer and inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os import fspath
+from pathlib import Path
+
+from calibration.errors import MeasurementError
+from calibration.measurement.measurement import (
+    HEADER_FILE,
+    Measurement,
+    read_measurement,
+    write_measurement,
+)
+from calibration.measurement.sample import Header
+from calibration.microbench.probes import PowerStep, is_microbench, read_power
+from calibration.power_trace import PowerTrace, energy_samples, read_meter_file
+from calibration.power_trace.board_energy import (
+    describe_merged,
+    find_windows,
+    idle_power,
+    judge_power,
+    judge_windows,
+)
+from calibration.power_trace.excerpt import cut_excerpt, dump_excerpt
+from calibration.power_trace.trace import METERS
+from twin.api.requests import measurement, takes
+from twin.errors import UsageError
+from twin.learning.folders import find_folder
+from twin.reports.export import check_place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Energy as a power meter saw it.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Energy per layer and inference, as written.
+    folder : Path
+        Where.
+    doubt : str or None
+        Why the power cannot be right.
+    remarks : tuple of str
+        Layers whose energy is in a neighbour's.
+    steps : tuple of PowerStep or None
+        Of micro-benchmarks: what the machine draws while it does one thing.
+    idle_mw : float or None
+        While it waits, where the marks tell.
+    """
+
+    measurement: Measurement
+    folder: Path
+    doubt: str | None
+    steps: tuple[PowerStep, ...] | None = None
+    idle_mw: float | None = None
+    remarks: tuple[str, ...] = ()
+
+
+@takes(measurement.Energy)
+def energy(asked: measurement.Energy) -> Energy:
+    """Integrate a recording over the marks of the board; intervals say what the meter can tell.
+
+    Raises
+    ------
+    UsageError
+        When runs are given without a window, the measurement has no times of layers, or the supply
+        is none the board's part runs at.
+    """
+    by_shape, runs, meter, supply_v = asked.by_shape, asked.runs, asked.meter, asked.supply_v
+    if by_shape and runs is not None:
+        raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
+    source, trace = find_folder(Path(asked.folder)), fspath(asked.trace)
+    target = Path(asked.output) if asked.output else source.parent / f"energy-{Path(trace).stem}"
+    check_place(target, folder=True)
+    measured = read_measurement(source)
+    _check_supply(supply_v, measured.header.board)
+    if (target / HEADER_FILE).exists():
+        raise UsageError(f"{target}: holds a measurement already; accepted: another folder (-o)")
+    recording = read_meter_file(trace, meter, supply_v=supply_v,
+                                shunt_ohm=asked.shunt_ohm, mark_bit=asked.mark_bit,
+                                sample_hz=asked.sample_hz, column=asked.column,
+                                mark_column=asked.mark_column)
+    header = replace(_describe(measured.header, recording, meter, trace, by_shape),
+                     supply_v=supply_v or measured.header.supply_v)
+    try:
+        return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)
+    except MeasurementError as error:
+        raise MeasurementError(f"{trace}: {error}") from error
+
+
+def _integrate(measured: Measurement, recording: PowerTrace, header: Header, source: Path,
+               target: Path, *, runs: int | None, by_shape: bool) -> Energy:
+    """Integrate a recording over a measurement's layers, and write what comes of it."""
+    layers, times_us = _layer_times(measured)
+    samples = energy_samples(recording, layers, times_us, runs=runs, by_shape=by_shape)
+    merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
+    late = None if by_shape else judge_windows(recording, find_windows(recording, layers, runs))
+    if merged:
+        header = replace(header, environment=tuple(
+            {**dict(header.environment), "merged": merged[0]}.items()))
+    found = Measurement(samples=tuple(samples), header=header)
+    write_measurement(target, found, dump_excerpt(cut_excerpt(
+        recording, layers, times_us, runs=runs, by_shape=by_shape)))
+    made = Energy(measurement=found, folder=target, doubt=_doubt(measured, found),
+                  remarks=(*merged, *([late] if late else [])))
+    if not is_microbench(measured):
+        return made
+    idle_mw = None if by_shape or not recording.marks_us else idle_power(recording)
+    return replace(made, steps=tuple(read_power(measured, found, str(source))), idle_mw=idle_mw)
+
+
+def _doubt(measured: Measurement, found: Measurement) -> str | None:
+    """Say why the power cannot be right at the clock that was measured at."""
+    cpu_hz = dict(measured.header.clocks_hz).get("cpu")
+    return judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
+
+
+def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
+              by_shape: bool) -> Header:
+    """Return the header of a measurement with the meter's part of where it was made."""
+    environment = {**dict(header.environment), "meter": meter, "trace": trace,
+                   "accuracy": METERS[meter].source,
+                   "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
+    return replace(header, source=f"twin energy of {trace}", environment=tuple(environment.items()))
+
+
+def _check_supply(supply_v: float | None, board: str) -> None:
+    """Refuse a supply outside of what the board's file states; an unknown board has no range."""
+    from hwmodels.board.file import load_board, range_of_supply
+    from hwmodels.errors import BoardError
+
+    if supply_v is None:
+        return
+    try:
+        span = range_of_supply(load_board(board))
+    except BoardError:
+        return
+    if span is not None and not span[0] <= supply_v <= span[1]:
+        raise UsageError(f"--supply {supply_v:g} V: the part of {board} runs at {span[0]:g} to "
+                         f"{span[1]:g} V ({span[2]}); accepted: volts at the metered rail, within")
+
+
+def _layer_times(measured: Measurement) -> tuple[list[int], list[float]]:
+    """Return layers and how long each takes, in us, from cycles or ticks.
+
+    Together they take as long as the inference was measured to: what passes between layers is
+    shared out by their time.
+    """
+    clocks = dict(measured.header.clocks_hz)
+    for counter, clock in (("cpu_cycles", "cpu"), ("timer_ticks", "timer")):
+        layers = [index for index in measured.layers if measured.count(counter, index)]
+        if layers and clock in clocks:
+            spent = [measured.percentile(counter, 50, index) for index in layers]
+            whole = sum(spent)
+            if measured.count(counter) and not is_microbench(measured) and whole > 0:
+                whole = measured.percentile(counter, 50)
+            return layers, [one * whole / (sum(spent) or 1) / clocks[clock] * 1e6 for one in spent]
+    raise UsageError("the measurement has no times of layers; measure with a real clock first")

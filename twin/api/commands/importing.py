@@ -1,0 +1,261 @@
+"""`twin import`: a log of a public tool becomes a measurement folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calibration import importers
+from calibration.errors import MeasurementError
+from calibration.importers import Imported
+from calibration.importers.listing import Listing
+from calibration.importers.log import UNKNOWN
+from calibration.measurement.measurement import Measurement, write_measurement
+from hwmodels.quantities import format_frequency
+from twin.api.requests import takes
+from twin.api.requests.measurement import Import
+from twin.reports.export import check_place
+from twin.runtimes import load_runtime
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+    from twin.network.graph import Graph
+
+MAC_SLACK = 0.1
+"""How far apart MACs may be, relative: some tools count activations and biases among them."""
+
+EXAMPLES = 3
+"""Lines that were not understood and are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedLog:
+    """What a log held.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        As written.
+    folder : Path
+        Where.
+    remarks : tuple of str
+        Lines that were left, what is missing, an unknown board.
+    """
+
+    measurement: Measurement
+    folder: Path
+    remarks: tuple[str, ...]
+
+
+@takes(Import)
+def import_log(asked: Import) -> ImportedLog:
+    """Read a log of a public tool into a measurement folder.
+
+    The hash of a known network is noted, and what the log lists must be its operators.
+    """
+    board, model, runtime, port = asked.board, asked.model, asked.runtime, asked.port
+    partial, anyway = asked.partial, asked.anyway
+    log = Path(asked.file)
+    folder = Path(asked.output or _default_folder(log))
+    check_place(folder, folder=True)
+    graph = None if model is None else _find_network(model)
+    stated = None if runtime is None else load_runtime(runtime).identity
+    imported = importers.import_log(asked.form, log, board=board, model=model,
+                                    clock_hz=asked.clock_hz, cpu_hz=asked.cpu_hz,
+                                    partial=partial, anyway=anyway,
+                                    listing=None if graph is None else _list_operators(graph))
+    measurement = imported.measurement
+    if port is not None:
+        told = (*measurement.header.environment, ("port", port))
+        measurement = replace(measurement, header=replace(measurement.header, environment=told))
+    if graph is not None:
+        if not partial:
+            _check_work(measurement, graph, str(log))
+        measurement = _identify(measurement, graph)
+    measurement, remarks = _settle_runtime(measurement, stated, graph, str(log))
+    fast = () if graph is None else _tell_impossible(
+        measurement, graph, str(log), partial=partial, anyway=anyway)
+    write_measurement(folder, measurement)
+    return ImportedLog(measurement=measurement, folder=folder,
+                       remarks=(*_list_findings(imported, board), *remarks, *fast))
+
+
+def _default_folder(log: Path) -> Path:
+    return log.with_suffix("") if log.suffix else log.with_name(f"{log.name}-measurement")
+
+
+def _find_network(model: str) -> Graph | None:
+    """Return the network a name is of: a model file or one of the zoo; None is only a name."""
+    from twin.network import zoo
+    from twin.network.readers import SUFFIXES, read_model
+
+    if Path(model).suffix.lower() not in SUFFIXES and not zoo.is_known(model.removeprefix("zoo:")):
+        return None
+    return read_model(model)
+
+
+def _list_operators(graph: Graph) -> Listing:
+    from twin.network.operators import OPERATORS
+
+    return Listing(network=graph.name, operators=tuple(layer.op for layer in graph.layers),
+                   known=tuple(OPERATORS))
+
+
+def _identify(measurement: Measurement, graph: Graph) -> Measurement:
+    """Note name, hash and architecture of the network."""
+    header = replace(measurement.header, model=graph.name, model_sha256=graph.sha256,
+                     architecture_id=graph.architecture_id)
+    return replace(measurement, header=header)
+
+
+def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
+    """Refuse a log that counts other MACs than the network has."""
+    from twin.network.operators import graph_macs
+
+    ours = graph_macs(graph)
+    for counter in ("macs", "estimated_macs"):
+        layers = [layer for layer in (None, *measurement.layers)
+                  if measurement.count(counter, layer)]
+        told = [float(measurement.values(counter, layer)[0])
+                for layer in (layers[:1] if None in layers else layers)]
+        if told and ours and abs(sum(told) / ours - 1) > MAC_SLACK:
+            raise MeasurementError(f"{where}: counts {sum(told):,.0f} MACs, {graph.name} has "
+                                   f"{ours:,.0f}; is it of another network?")
+
+
+def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | None,
+                    where: str) -> tuple[Measurement, tuple[str, ...]]:
+    """Return the measurement with the library it is of, as said or told by its time."""
+    from twin.learning.library_told import tell_library
+    from twin.runtimes.stated import (
+        describe_open,
+        find_release,
+        list_candidates,
+        settle_runtime,
+        without_tools,
+    )
+
+    header = measurement.header
+    remark: tuple[str, ...] = ()
+    name = settle_runtime(header.runtime, given, where)
+    board = None if header.board == UNKNOWN else _find_board(header.board)
+    hint = describe_open(name, board) if header.kind == "measured" else ""
+    release = find_release(header.runtime)
+    if given is not None and release not in (None, name):
+        remark = (f"runtime: the log says {header.runtime}, which would be {release}: taken as "
+                  f"{name}, as asked for",)
+    versioned = hint and "@" in without_tools(name)
+    if versioned and release is not None:
+        remark = (f"runtime: the log says {name}: taken as {release}, the nearest release known at "
+                  "or below it; --runtime says another",)
+        header = replace(header, environment=(*header.environment, ("stated_runtime", name)))
+        name = release
+    elif hint and not versioned and graph is not None and header.board != UNKNOWN:
+        candidates = list_candidates(name, board=board)
+        told = tell_library(measurement, graph, header.board, candidates)
+        if told is not None and told.runtime is not None:
+            name, remark = told.runtime, (f"runtime: taken as {told.runtime}, told by its time: "
+                                          f"it took {told}; --runtime says another",)
+        elif told is not None:
+            remark = (f"runtime: not told by its time, which is {told}; say which by {hint}",)
+    if hint and not remark:
+        remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
+    return replace(measurement, header=replace(header, runtime=name)), remark
+
+
+def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the log", *,
+                     partial: bool = False, anyway: bool = False) -> tuple[str, ...]:
+    """Return what is faster than the core can be; refuse what no library can be.
+
+    Raises
+    ------
+    MeasurementError
+        For more products in a cycle than the core does, unless it is taken anyway.
+    """
+    from twin.learning.lower_bound import find_unreachable
+    from twin.learning.observations import LISTED, list_cycles
+    from twin.network.operators import layer_macs
+
+    header = measurement.header
+    board = None if header.board == UNKNOWN else _find_board(header.board)
+    if board is None or header.kind != "measured":
+        return ()
+    clock = board.core.clock
+    hertz = dict(header.clocks_hz).get(clock) or board.clock(clock).frequency_hz
+    found, ticks = dict(list_cycles(measurement, hertz)), dict(header.clocks_hz).get("timer")
+    tick = hertz / ticks if ticks else 0.0  # what a tick may have cut off
+    layers: dict[int | None, float] = {
+        layer: value + tick for layer, value in found.items() if layer is not None}
+    whole = found.get(None, 0.0)
+    if not whole and not partial and len(layers) >= sum(
+            layer_macs(graph, layer) > 0 for layer in graph.layers):
+        whole = sum(layers.values())
+    listed = header.runtime.startswith(LISTED) and "operators" in dict(header.environment)
+    if not listed or len(measurement.layers) > len(graph.layers):
+        layers = {}  # a tool's own nodes
+    over = find_unreachable(graph, board, {None: whole, **layers}, hertz)
+    if over is None:
+        return _tell_too_fast(measurement, graph, board, found.get(None))
+    own = "" if clock in dict(header.clocks_hz) else " (the board's own; --cpu-clock says another)"
+    unit = f"--clock {format_frequency(ticks)} that of its ticks" if ticks else "the unit right"
+    said = f"{where}: {over.tell(own)}; is {unit}, or the log of another network or board?"
+    if not anyway:
+        raise MeasurementError(f"{said} --anyway takes it")
+    return (f"{said} `calibrate` will refuse it",)
+
+
+def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,
+                   cycles: float | None) -> tuple[str, ...]:
+    """Return what is faster than the library's instructions can be, where that is known."""
+    from hwmodels.errors import TwinError
+    from twin.deployment.deployment import deploy
+    from twin.learning.lower_bound import find_impossible
+    from twin.runtimes.stated import describe_open
+
+    if cycles is None or describe_open(measurement.header.runtime, board):
+        return ()
+    try:
+        found = find_impossible(deploy(graph, board, runtime=measurement.header.runtime),
+                                [(None, cycles)])
+    except TwinError:  # It does not fit, or its runtime is only a name.
+        return ()
+    return () if found is None else (f"{found} `calibrate` will refuse it",)
+
+
+def _find_board(board: str) -> Board | None:
+    from hwmodels.board.file import load_board
+    from hwmodels.errors import BoardError
+
+    try:
+        return load_board(board)
+    except BoardError:
+        return None
+
+
+def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
+    """Return what a user must know: lines that were left, what is missing, unknown boards."""
+    found = list(imported.remarks)
+    if not imported.clocked:
+        hertz = dict(imported.measurement.header.clocks_hz).get("timer")
+        found.append(
+            "nothing in the log says how long a tick is; print ticks_per_second() of the firmware "
+            "once, " + ("and import again with that as --clock: without, no time is known"
+                        if hertz is None else f"which is to be {hertz:,.0f}: all its times hang "
+                                              "on --clock"))
+    if imported.unread:
+        count = len(imported.unread)
+        shown = "; ".join(f"{number}: {line.strip()[:60]!r}"
+                          for number, line in imported.unread[:EXAMPLES])
+        found.append(f"{count} of {imported.lines} lines {'was' if count == 1 else 'were'} not "
+                     f"understood and {'is' if count == 1 else 'are'} left out: line {shown}"
+                     + (" ..." if count > EXAMPLES else ""))
+    if board is not None:
+        from hwmodels.board.file import load_board
+        from hwmodels.errors import BoardError
+
+        try:
+            load_board(board)
+        except BoardError as error:
+            found.append(f"no board file is known for {board!r}, it is noted as a name ({error})")
+    return tuple(found)

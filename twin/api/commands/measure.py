@@ -1,0 +1,202 @@
+"""`twin measure`: run a network on a board, real or virtual, and keep every sample."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calibration.measurement.measurement import BOARD_HASH
+from hwmodels.board.file import hash_board
+from hwmodels.files import read_regular
+from twin.api.commands.campaign import Run, read_begun, refuse_other
+from twin.api.commands.claims import CLAIM, claim_folder
+from twin.api.commands.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
+from twin.errors import UsageError
+from twin.learning.folders import tell_other_file
+from twin.network.readers import read_model
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+    from twin.attribution.measured_layers import MeasuredNetwork
+    from twin.network.graph import Graph
+
+SAME_CLOCK = 1e-3
+"""Share that a clock asked for may be off the one a board told, which rounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a board did.
+
+    Parameters
+    ----------
+    folder : Path
+        With a folder of samples per temperature.
+    networks : tuple of MeasuredNetwork
+        What each says, the warm one last.
+    graph : Graph
+        What ran.
+    virtual : str or None
+        Where, if not on a real board.
+    """
+
+    folder: Path
+    networks: tuple[MeasuredNetwork, ...]
+    graph: Graph
+    virtual: str | None
+
+
+def measure(model: str | PathLike[str], board: str, options: MeasureOptions | None = None, *,
+            watcher: Watcher | None = None) -> Measured:
+    """Measure a network on a board, or on this machine: raw samples and what they say.
+
+    Parameters
+    ----------
+    model : str or path
+        A model file or a network of the zoo.
+    board : str
+        Name or file of the board, or "host".
+    options : MeasureOptions, optional
+        How, and on what; by default on the board that is plugged in.
+    watcher : Watcher, optional
+        Told of progress and trouble.
+
+    Returns
+    -------
+    Measured
+        Every layer's cycles, time, counters and bottleneck; samples are in its folder.
+
+    Raises
+    ------
+    UsageError
+        When options contradict each other, or the folder holds a measurement.
+    LinkError
+        When the board does not answer.
+    """
+    options = aim(board, options, reads_image=options is not None and not options.probe)
+    watcher = watcher or Watcher()
+    if options.resume and options.output is None:
+        raise UsageError("--resume needs the -o DIR of a network's measurement")
+    machine = find_machine(board, options)
+    graph = read_model(fspath(model))
+    name = machine.name if machine is not None else HOST
+    folder = Path(options.output) if options.output else _default_folder(graph.name, name)
+    with claim_folder(folder):
+        if not _has_begun(folder, options.resume) and options.resume:
+            watcher.remark(f"{folder}: nothing was kept to go on with; begun anew")
+        if options.resume:
+            _check_resumed(folder, graph, machine, options, watcher)
+        data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
+        if options.probe:
+            from twin.api.commands.listening import listen_to_probe
+
+            heard = listen_to_probe(fspath(model), graph, machine, options, folder, watcher)
+            return Measured(folder=folder, networks=(heard,), graph=graph, virtual=None)
+        networks = _collect(Run(graph=graph, board=machine, options=options, folder=folder,
+                                data=data, watcher=watcher))
+    return Measured(folder=folder, networks=networks, graph=graph, virtual=options.virtual)
+
+
+def _collect(run: Run) -> tuple[MeasuredNetwork, ...]:
+    """Make the runs; where they end early, say what there is if any came."""
+    folder, before = run.folder, _count_bytes(run.folder)
+    fresh = {one.name for one in folder.iterdir()} <= {CLAIM}
+    try:
+        return run.measure()
+    except BaseException:
+        if _count_bytes(folder) > before:
+            run.watcher.keep(folder, True)
+        elif fresh:  # an image and no sample: the same command is to work again
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _count_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*/samples.jsonl"))
+
+
+def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
+                   options: MeasureOptions, watcher: Watcher) -> None:
+    """Refuse to go on with a measurement of something else, before anything is built.
+
+    What an emulated board is follows from its file; of a real one another file is only told.
+    """
+    board = machine.name if machine is not None else HOST
+    now = None if machine is None else hash_board(machine)
+    for header in read_begun(folder):
+        then = dict(header.environment).get(BOARD_HASH)
+        if other := tell_other_file(board, then, now):
+            if options.virtual is not None:
+                raise UsageError(f"{folder}: cannot be gone on with: the board's file: {other}; "
+                                 "an emulated board is what its file says: give another -o")
+            watcher.remark(f"{header.temperature}: board file: {other}")
+        clocks = dict(header.clocks_hz)
+        then_hz, now_hz = clocks.get("cpu"), options.clock_hz  # Asked of a virtual board's alone.
+        if options.virtual is None or not then_hz or not now_hz or (
+                abs(then_hz / now_hz - 1) <= SAME_CLOCK):
+            then_hz = now_hz = 0.0
+        refuse_other(folder, (
+            ("model", header.model, graph.name),
+            ("model's content", str(header.model_sha256)[:12], str(graph.sha256)[:12]),
+            ("board", header.board, board),
+            ("core's clock", f"{then_hz * 1e-6:g} MHz", f"{now_hz * 1e-6:g} MHz")))
+
+
+def _has_begun(folder: Path, resume: bool) -> bool:
+    """Whether a folder holds a measurement; one that is not to be gone on with is refused."""
+    begun = any((folder / part / "header.json").exists() for part in ("cold", "warm"))
+    if begun and not resume:
+        raise UsageError(f"{folder} holds a measurement, and none is written over; give another "
+                         "-o, or --resume to go on with it")
+    return begun
+
+
+def _read_input(path: Path, graph: Graph) -> bytes:
+    """Read the network's input, and refuse another length before anything is built."""
+    from twin.image.compile.verification import random_input
+
+    wanted = random_input(graph).nbytes
+    try:
+        data = read_regular(path, max(1 << 24, wanted))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); accepted: a file of "
+                         f"{wanted} bytes") from error
+    if len(data) != wanted:
+        raise UsageError(f"{path}: has {len(data)} bytes; {graph.name} takes {wanted}")
+    return data
+
+
+def _default_folder(model: str, board: str) -> Path:
+    return Path("out") / "measurements" / f"{model}-{board}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def fold_stacks(measured: Measured) -> tuple[list[str], str | None]:
+    """Return where the time goes as folded stacks, and what they lack.
+
+    Parameters
+    ----------
+    measured : Measured
+        Of `measure`.
+
+    Returns
+    -------
+    tuple of (list of str, str or None)
+        One line per stack: frames by semicolon, then its weight. Layers as measured; on the host
+        functions, where py-spy is installed, and else a remark.
+    """
+    sampled = measured.virtual == HOST
+    if sampled:
+        from twin.image.compile.profile import find_profiler, sample_stacks
+
+        if find_profiler() is not None:
+            return sample_stacks(measured.graph), None
+    network = measured.networks[-1]
+    model = network.measurement.header.model
+    return [f"{model};{layer.op};{layer.index} {layer.name.replace(';', ',')} {layer.p50:.0f}\n"
+            for layer in network.layers], (
+        "the flamegraph shows layers only; functions need py-spy: pip install py-spy"
+        if sampled else None)

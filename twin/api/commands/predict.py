@@ -1,0 +1,114 @@
+"""`twin predict`: cycles, time and energy of one inference, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from calibration.fitting.overlay import read_overlay
+from twin.api.requests import Predict
+from twin.deployment import deployment as placing
+from twin.deployment.deployment import Deployment
+from twin.errors import DoesNotFitError, UsageError
+from twin.pricing import calibrated
+from twin.pricing.calibration import AUTO, NONE
+from twin.pricing.prediction import Prediction
+from twin.runtimes.choice import list_best
+
+
+def predict(deployment: Deployment, *, temperature: str = "warm",
+            calibration: str | PathLike[str] = AUTO) -> Prediction:
+    """Predict cycles, time and energy of one inference, why, and how sure that is.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`.
+    temperature : str
+        "warm" (after at least one inference) or "cold" (caches empty).
+    calibration : str or path
+        "auto": learnt prices that are shipped for this board and runtime; "none": stated prices;
+        else an overlay file of `calibrate`.
+
+    Returns
+    -------
+    Prediction
+        With `certainty` where learnt prices were used.
+
+    Raises
+    ------
+    UsageError
+        For a name or a path: it has no board yet.
+    """
+    if isinstance(deployment, (str, PathLike)):
+        raise UsageError(f"predict: {deployment!r} is no deployment; accepted: "
+                         f"twin.deploy({deployment!r}, board), board being a name or a file")
+    return calibrated.predict_calibrated(deployment, temperature=temperature,
+                                         calibration=fspath(calibration))
+
+
+def describe_measured_runtime(prediction: Prediction, calibration: str) -> tuple[str, ...]:
+    """Name the runtime that is known better on the board, beside shipped prices of another."""
+    if calibration != AUTO or prediction.certainty is None or is_best(prediction.deployment):
+        return ()
+    from twin.learning import measured_runtime
+
+    return measured_runtime.describe_measured_runtime(prediction)
+
+
+def runtime_of(calibration: str) -> str | None:
+    """Return the runtime an overlay file was made for, where it is of one: its user's own."""
+    if calibration in (AUTO, NONE):
+        return None
+    made_for = {entry.runtime for entry in read_overlay(calibration).entries}
+    return made_for.pop() if len(made_for) == 1 else None
+
+
+def is_best(deployment: Deployment) -> bool:
+    """Whether a deployment has the runtime it would have had by default."""
+    return deployment.runtime.identity in list_best(deployment.board)[:1]
+
+
+def deploy_as_told(model: str, board: str, *, runtime: str | None = None,
+                   weights: str | None = None, arena: str | None = None,
+                   changes: Mapping[str, object] | None = None, calibration: str = AUTO,
+                   **chosen: Any) -> Deployment:
+    """Put a model on a board; changes are not made, but say where it goes if it must.
+
+    Parameters
+    ----------
+    model, board, runtime, weights, arena
+        As for `deploy`; without a runtime, an overlay file of one runtime says which.
+    changes : mapping of str to object, optional
+        Of `Deployment.replace`, that will be made.
+    calibration : str
+        As for `predict`.
+    **chosen
+        Further arguments of `deploy`.
+
+    Raises
+    ------
+    DoesNotFitError
+        When it fits neither way.
+    """
+    if runtime is None:
+        runtime = runtime_of(calibration)
+    told = changes or {}
+    try:
+        return placing.deploy(model, board, runtime=runtime, weights=weights,
+                                 arena=arena, **chosen)
+    except DoesNotFitError:
+        network = {path: value for path, value in told.items() if path.startswith("network.")}
+        if not network and not {"placement.weights", "placement.arena"} & set(told):
+            raise
+        return placing.deploy(model, board, runtime=runtime, network=network or None,
+                                 weights=str(told.get("placement.weights", weights or "")) or None,
+                                 arena=str(told.get("placement.arena", arena or "")) or None,
+                                 **chosen)
+
+
+def deploy_request(asked: Predict) -> Deployment:
+    """Put a model on a board as a request says; changes are not made."""
+    return deploy_as_told(**{name: value for name, value in asked.arguments.items()
+                             if name != "temperature"})

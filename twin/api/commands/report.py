@@ -1,0 +1,284 @@
+"""`twin report`: all that is known of a deployment on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from calibration.measurement.measurement import read_measurement
+from calibration.power_trace.excerpt import read_excerpt
+from hwmodels.errors import check_extra
+from twin.api.commands.check import check
+from twin.api.commands.study import open_study
+from twin.api.commands.variants import predict_variants
+from twin.attribution import views
+from twin.attribution.diagnosis.setup import deploy_measured
+from twin.attribution.measured import read_folder, side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import NOTE, require_same
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.learning.folders import find_folder
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import AUTO
+from twin.pricing.prediction import Prediction
+from twin.reports.export import check_place, write_file
+from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.memory import find_locality
+from twin.reports.page.page import render_page
+from twin.reports.page.parts import Page
+from twin.reports.page.power import Recording
+from twin.reports.page.results import describe_result
+from twin.reports.page.variants import describe_variants
+from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
+from twin.studies.advice import try_changes
+from twin.studies.change import Change, Explainer
+from twin.studies.limits import Limits
+from twin.studies.points import Deployer
+from twin.studies.results import SUFFIXES, Table
+from twin.studies.study.session import Session
+from twin.studies.sweep import Told
+from twin.studies.table_files import read_frame, read_table
+
+_LIMITS = {"max_ms": "time_us", "max_uj": "energy_uj", "max_ram_bytes": "ram_bytes",
+           "max_flash_bytes": "flash_bytes"}
+
+ENDINGS = (".html", ".htm", ".md", ".pdf")
+"""Of the files a report can be."""
+
+EXPLAINED = 3
+"""Changes whose gain gets an interval: the best."""
+
+
+def report(subject: Any, *, measured: str | PathLike[str] | None = None,
+           published: bool = False, power: str | PathLike[str] | None = None,
+           limits: Mapping[str, float | None] | None = None,
+           changes: bool = True, chain: bool = False, anyway: bool = False,
+           temperature: str = "warm", calibration: str | PathLike[str] = AUTO, command: str = "",
+           on_progress: Told | None = None) -> str:
+    """Write the page of a deployment, of several, or of what a verb found; it opens offline.
+
+    Parameters
+    ----------
+    subject : Deployment, mapping of str to Deployment, path, or what a verb returned
+        From `twin.deploy`: its page, with all the options below. Several, by what they are called:
+        beside each other. The folder of a study, a table of a sweep or its data frame; what
+        `sweep`, `select`, `port`, `compare`, `attribute`, `diagnose`, `diff`, `what_if` or
+        `open_study` returned.
+    measured : str or path, optional
+        Folder of a measurement of it, to stand beside.
+    published : bool
+        Whether published rows of its network and board stand beside it, too.
+    power : str or path, optional
+        Folder `energy` wrote: its power over time stands on the page.
+    limits : mapping of str to float, optional
+        It is held to: as `check` takes them, `max_ms`, `max_uj`, `max_ram_bytes` ...
+    changes : bool
+        Whether to try settings and rebuilds and say which helps most; takes a prediction each.
+    chain : bool
+        Of several: whether each is a stage made of the one before.
+    anyway : bool
+        Set it beside a measurement of something else, too.
+    temperature, calibration
+        As for `predict`.
+    command : str
+        What the page says it was made by.
+    on_progress : callable, optional
+        Told (changes tried, changes, refusals).
+
+    Returns
+    -------
+    str
+        HTML; the same deployment gives the same text.
+
+    Raises
+    ------
+    ToolMissingError
+        When the extra "page" is not installed.
+    """
+    return render_page(describe(
+        subject, measured=measured, published=published, power=power, limits=limits,
+        changes=changes, chain=chain, anyway=anyway, temperature=temperature,
+        calibration=calibration, command=command, on_progress=on_progress))
+
+
+def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full",
+                 **options: Any) -> Path:
+    """Write a report as a page that opens offline, as Markdown, or as PDF.
+
+    Parameters
+    ----------
+    subject : Deployment, mapping of str to Deployment, path, or what a verb returned
+        As for `report`.
+    file : str or path
+        Where to: .html, .md or .pdf.
+    length : str
+        "full", or of Markdown and PDF "short": one page.
+    options
+        As for `report`.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    UsageError
+        For another ending or length.
+    """
+    drawn = check_report(file, length) == ".pdf" and length == "full"
+    return write_page(describe(subject, **options), file, length,
+                      _list_pictures(subject, options) if drawn else ())
+
+
+def check_report(file: str | PathLike[str], length: str = "full") -> str:
+    """Return the ending of a report, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        For another ending or length, or a place that cannot be written.
+    """
+    ending = Path(file).suffix.lower()
+    if ending not in ENDINGS:
+        raise UsageError(f"{file}: a report ends in {', '.join(ENDINGS)}")
+    if length not in LENGTHS:
+        raise UsageError(f"length {length!r}; accepted: {', '.join(LENGTHS)}")
+    if length == "short" and ending in (".html", ".htm"):
+        raise UsageError(f"{file}: a page is whole; accepted with --length short: .md, .pdf")
+    if ending == ".pdf":
+        check_extra("pictures", "matplotlib", "plot")
+    elif ending != ".md":
+        for package in ("jinja2", "plotly"):
+            check_extra("pages", package, "page")
+    check_place(fspath(file))
+    return ending
+
+
+def write_page(page: Page, file: str | PathLike[str], length: str = "full",
+               pictures: Sequence[Callable[[], Any]] = ()) -> Path:
+    """Write a page in the form its file's name ends with."""
+    place, ending = Path(file), Path(file).suffix.lower()
+    if ending == ".md":
+        return write_file(place, render_markdown(page, length).encode())
+    if ending == ".pdf":
+        return write_file(place, render_pdf(page, length, pictures))
+    return write_file(place, render_page(page).encode())
+
+
+def _list_pictures(subject: Any, options: Mapping[str, Any]) -> list[Callable[[], Any]]:
+    """Return what draws each picture of a deployment; of anything else there is none."""
+    if not isinstance(subject, Deployment):
+        return []
+    from twin.reports.figures.sheet import EPOCH_PICTURES, PICTURES
+
+    made = predict_calibrated(subject, temperature=options.get("temperature", "warm"),
+                              calibration=fspath(options.get("calibration", AUTO)))
+    drawn = PICTURES | (EPOCH_PICTURES if made.epochs else {})
+    return [partial(draw, made) for draw in drawn.values()]
+
+
+def describe(subject: Any, *, measured: str | PathLike[str] | None = None,
+             published: bool = False, power: str | PathLike[str] | None = None,
+             limits: Mapping[str, float | None] | None = None,
+             changes: bool = True, chain: bool = False, anyway: bool = False,
+             temperature: str = "warm", calibration: str | PathLike[str] = AUTO,
+             command: str = "", on_progress: Told | None = None) -> Page:
+    """Return what `report` says, whatever it is written as."""
+    chosen = fspath(calibration)
+    held: dict[str, Any] = {name: one for name, one in (limits or {}).items() if one is not None}
+    if not isinstance(subject, Deployment):
+        if measured is not None or published or power is not None:
+            raise UsageError("a measurement and published rows stand beside one deployment; "
+                             "accepted: one board, one library, no stages")
+        if isinstance(subject, Mapping):
+            asked = Limits(**{f"max_{_LIMITS[name]}": one * (1e3 if name == "max_ms" else 1)
+                              for name, one in held.items()})
+            deployer = Deployer(temperature=temperature, calibration=chosen)
+            made = predict_variants(subject, deployer, asked, on_progress)
+            return describe_variants(made, chain=chain, limits=asked, command=command)
+        found = open_result(subject) if isinstance(subject, str | PathLike) \
+            else read_frame(subject) if hasattr(subject, "iterrows") else subject
+        return describe_result(found, command)
+    if subject.target.executes:  # Nothing of a program can be rebuilt here.
+        changes = False
+    checked = check(subject, temperature=temperature, calibration=chosen, **held)
+    prediction = checked.prediction
+    recording, doubts = (None, ()) if power is None else _record_beside(prediction, power, anyway)
+    beside = None if measured is None else views.attribute_measured(
+        prediction, fspath(measured), options={}, calibration=chosen, anyway=anyway)
+    rows = views.compare_with_published(
+        subject.graph.name, subject.board.name, calibration=chosen) if published else None
+    return describe_report(Report(
+        prediction=prediction, command=command, measured=beside, published=rows,
+        power=recording,
+        requirements=checked.requirements if held else (),
+        locality=find_locality(prediction),
+        remarks=(*(() if beside is None else beside.remarks), *doubts),
+        changes=rank_changes(subject, Deployer(temperature=temperature, calibration=chosen),
+                             on_progress) if changes else None))
+
+
+def read_recording(folder: str | PathLike[str]) -> Recording:
+    """Return what a power meter saw, as `twin energy` kept it."""
+    place = find_folder(Path(folder))
+    return Recording(excerpt=read_excerpt(place), energies=read_measurement(place))
+
+
+def _record_beside(prediction: Prediction, folder: str | PathLike[str],
+                   anyway: bool) -> tuple[Recording, tuple[str, ...]]:
+    """Return a recording and what to warn of; refuse one of another network, board or clock."""
+    recording = read_recording(folder)
+    found = require_same(side_of_prediction(prediction),
+                         side_of_measurement(recording.energies, fspath(folder)), anyway=anyway)
+    return recording, tuple(f"--power: {one}" for one in found if one.level != NOTE)
+
+
+def open_result(path: str | PathLike[str]) -> Session | Table:
+    """Return the study of a folder, or the rows of a table a sweep wrote.
+
+    Raises
+    ------
+    UsageError
+        For what is neither.
+    """
+    place = Path(path)
+    if place.suffix.lower() in SUFFIXES and place.is_file():
+        return read_table(place)
+    if (place / "session.json").is_file():
+        return open_study(place)
+    raise UsageError(f"{path}: is no folder of a study and no table of a sweep; a model needs its "
+                     "board: -b BOARD")
+
+
+def deploy_beside(folder: str, model: str, board: str, **told: Any) -> Deployment:
+    """Put a model on a board as a measurement of it was set up, where nothing else is told.
+
+    Parameters
+    ----------
+    folder : str
+        Of the measurement.
+    model, board
+        As for `deploy`.
+    **told
+        Runtime, clock, placement ... of `deploy_measured`, which `attribute` asks, too.
+    """
+    measurement, _ = read_folder(folder)
+    deployment, stand_in = deploy_measured(measurement, model=model, board=board, **told)
+    return deployment.noted((stand_in,), first=True) if stand_in else deployment
+
+
+def rank_changes(deployment: Deployment, deployer: Deployer,
+                 on_progress: Told | None = None) -> tuple[Change, ...]:
+    """Return settings and rebuilds, each predicted, fastest first, those that cannot be last."""
+    tried = try_changes(deployment, deployer, on_progress=on_progress)
+    tried = [one for one in tried if one.time_ratio != 1 or one.energy_ratio != 1]
+    tried.sort(key=lambda one: (one.row.failure != "", one.time_ratio or float("inf")))
+    explained = Explainer(deployment=deployment, deployer=deployer, most=EXPLAINED).complete(
+        [one for one in tried if not one.row.failure])
+    return (*explained, *(replace(one, rests_on="") for one in tried if one.row.failure))

@@ -1,0 +1,287 @@
+"""Runs that leave a trail: kept, listed, compared, cleaned; bundled, and asked again elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from hwmodels.drafts import draft_folder
+from hwmodels.errors import TwinError, tell_in_one_line
+from twin.api.commands.predict import deploy_request, predict
+from twin.api.requests import Predict
+from twin.api.sessions.agreement import (
+    Agreement,
+    Comparison,
+    agree,
+    compare_requests,
+    compare_versions,
+)
+from twin.api.sessions.bundle import open_bundle, write_bundle
+from twin.api.sessions.request import make_request
+from twin.api.sessions.session import (
+    Session,
+    begin_session,
+    check_removal,
+    end_session,
+    find_sessions,
+    open_session,
+    relative,
+    remove_session,
+)
+from twin.api.sessions.studied import STUDY_FILE, check_files, pack_study
+from twin.errors import SessionError, UsageError
+from twin.image.compile.permission import building_refused
+from twin.pricing.prediction import Prediction
+from twin.studies.study.tasks import made_with
+
+NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds from what the "
+            "bundle brought; accepted: reproduce --build")
+
+
+def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
+         command: Sequence[str] = (),
+         aside: Mapping[str, Any] | None = None) -> tuple[Any, Session]:
+    """Run a verb and keep all it read, what stood between, and its result, in a new folder.
+
+    Parameters
+    ----------
+    verb : str
+        "predict", "attribute" or "diagnose".
+    arguments : mapping of str to value
+        As the verb takes them; of `predict` those of `deploy`, too, and "changes": path to value.
+    root : str or path
+        Folder of sessions; the run gets one of its own in it.
+    command : sequence of str
+        Noted with the result.
+    aside : mapping of str to value, optional
+        Arguments that change nothing, such as "on_progress"; they are not kept.
+
+    Returns
+    -------
+    result, session
+        What the verb returned, and where it is kept.
+
+    Raises
+    ------
+    SessionError
+        For another verb or argument, or what cannot be kept.
+    """
+    request = make_request(verb, arguments)
+    session = begin_session(fspath(root), request, command)
+    result = perform(session, aside or {})
+    return result, end_session(session, _document(result), _artefacts(result))
+
+
+def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
+    """Ask a kept run again, of the files in its folder, and return the verb's result."""
+    import twin
+
+    told = session.request.resolve(session.folder)
+    if session.request.verb == "predict":
+        return _predict(Predict(**told))
+    if session.request.verb == "study":
+        with tempfile.TemporaryDirectory() as folder:
+            done = twin.run_study(Path(told["study"]) / STUDY_FILE, folder)
+            return done.load_results()
+    return getattr(twin, session.request.verb)(**told, **(aside or {}))
+
+
+def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:
+    """Return the kept runs of a folder, oldest first; those without a result, too."""
+    return tuple(open_session(folder) for folder in find_sessions(fspath(root)))
+
+
+def compare_sessions(before: str | PathLike[str], after: str | PathLike[str]) -> Comparison:
+    """Say what two kept runs were asked, by which versions, and where their results differ."""
+    from twin.api.sessions.session import RESULT
+
+    first, second = open_session(fspath(before)), open_session(fspath(after))
+    for one in (first, second):
+        if not one.is_finished:
+            raise SessionError(f"{one.folder}: has no result")
+    found = agree(first.folder.name, first.request.verb, first.read_result(),
+                  second.read_result(), compare_versions(first.head, second.head))
+    difference = None
+    if first.request.verb == second.request.verb == "predict":
+        from twin.api.commands.diff import diff
+
+        difference = diff(first.folder / RESULT, second.folder / RESULT, anyway=True)
+    return Comparison(asked=compare_requests(first, second), agreement=found,
+                      difference=difference)
+
+
+def clean_sessions(root: str | PathLike[str], *, keep_newest: int,
+                   really: bool = False) -> tuple[Path, ...]:
+    """Delete kept runs but the newest.
+
+    Parameters
+    ----------
+    root : str or path
+        Folder of sessions; nothing else in it is touched.
+    keep_newest : int
+        How many stay.
+    really : bool
+        False: only say which would go.
+
+    Returns
+    -------
+    tuple of Path
+        Folders that went, or would go.
+
+    Raises
+    ------
+    SessionError
+        Before anything is removed, where one of them holds what no run leaves there.
+    """
+    if keep_newest < 0:
+        raise UsageError(f"keep_newest {keep_newest}: accepted: 0 and more")
+    found = [*find_sessions(fspath(root))]
+    old = found[:max(len(found) - keep_newest, 0)]
+    for folder in old:  # All of them before any goes.
+        check_removal(folder)
+    for folder in old if really else ():
+        try:
+            remove_session(folder)
+        except OSError as error:
+            raise SessionError(f"{folder}: cannot be removed: {error.strerror}") from error
+    return tuple(old)
+
+
+def bundle(folders: Sequence[str | PathLike[str]], path: str | PathLike[str]) -> Path:
+    """Pack kept runs and studies into one zip file that travels.
+
+    Parameters
+    ----------
+    folders : sequence of str or path
+        Of kept runs, of finished studies, or folders of kept runs.
+    path : str or path
+        Ends in ".zip".
+
+    Raises
+    ------
+    SessionError
+        For a folder that is neither, a run without a result, one changed since.
+    """
+    target = Path(fspath(path))
+    if target.suffix.lower() != ".zip":
+        raise UsageError(f"{target}: accepted: a name ending in .zip")
+    if not folders:
+        raise UsageError("nothing to bundle; accepted: folders --keep or twin study run wrote")
+    with tempfile.TemporaryDirectory() as scratch:
+        found: list[Session] = []
+        for folder in folders:
+            found.extend(_find(Path(fspath(folder)), Path(scratch)))
+        return write_bundle(found, target)
+
+
+def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None = None,
+              build: bool = False) -> tuple[Agreement, ...]:
+    """Ask everything in a bundle again and set the results beside those it brought.
+
+    Parameters
+    ----------
+    path : str or path
+        Of the bundle.
+    keep_in : str or path, optional
+        A new folder it is unpacked into and stays in, where nothing is refused.
+    build : bool
+        Whether a run of a compiled runtime may call the compiler, on C made from the bundle's
+        network.
+
+    Returns
+    -------
+    tuple of Agreement
+        One a run, whose `is_same` says whether the report is the same to nine digits.
+
+    Raises
+    ------
+    SessionError
+        For a bundle that is damaged or unsafe.
+    """
+    with nullcontext() if build else building_refused(NO_BUILD):
+        if keep_in is None:
+            with tempfile.TemporaryDirectory() as scratch:
+                return _reproduce(path, Path(scratch))
+        with _staged(Path(fspath(keep_in))) as folder:
+            return _reproduce(path, folder)
+
+
+@contextmanager
+def _staged(folder: Path) -> Iterator[Path]:
+    """Give an empty folder that becomes another, new one where nothing is refused within."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        if folder not in made or folder.is_symlink():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with draft_folder(folder.parent, ".unpacked-") as scratch:
+            whole = scratch / folder.name
+            whole.mkdir()
+            yield whole
+            whole.rename(folder)
+    except BaseException as error:
+        for one in made[1:]:
+            with suppress(OSError):
+                one.rmdir()
+        if isinstance(error, OSError):
+            raise SessionError(f"{folder}: {error.strerror}; accepted: a new folder") from error
+        raise
+
+
+def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
+    try:
+        return _ask_again(path, folder)
+    except TwinError as error:  # the folder goes with the refusal: the bundle is what stays
+        said = str(error)
+        for unpacked in (folder.resolve(), folder):
+            said = said.replace(f"{unpacked}{os.sep}", f"{fspath(path)}: ")
+        said = said if fspath(path) in said else f"{fspath(path)}: {said}"
+        error.args = (said if error.quotes_lines else tell_in_one_line(said),)
+        raise
+
+
+def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
+    now, found = made_with(), []
+    for session in open_bundle(fspath(path), folder):
+        if session.request.verb == "study":
+            check_files(session.folder / session.request.arguments["study"])
+        again = relative(_document(perform(session)), session.folder)
+        found.append(agree(session.folder.name, session.request.verb, session.read_result(),
+                           again, compare_versions(session.head, now)))
+    return tuple(found)
+
+
+def _predict(asked: Predict) -> Prediction:
+    deployment = deploy_request(asked)
+    return predict(deployment.replace(asked.changes) if asked.changes else deployment,
+                   temperature=asked.temperature, calibration=asked.calibration)
+
+
+def _document(result: Any) -> Any:
+    from twin.reports.documents import to_document
+
+    return to_document(result)
+
+
+def _artefacts(result: Any) -> dict[str, Any]:
+    from twin.api.sessions.artefacts import list_artefacts
+
+    return list_artefacts(result) if isinstance(result, Prediction) else {}
+
+
+def _find(folder: Path, scratch: Path) -> list[Session]:
+    """Return the kept run of a folder, those in it, or the one a study is as."""
+    if (folder / STUDY_FILE).is_file():
+        return [pack_study(folder, scratch, _document)]
+    if (folder / "session.json").is_file():
+        return [open_session(folder)]
+    if not folder.is_dir() or not (found := [*find_sessions(folder)]):
+        raise SessionError(f"{folder}: holds no kept run; accepted: folders --keep or "
+                           "twin study run wrote")
+    return [open_session(one) for one in found]

@@ -1,0 +1,79 @@
+"""`twin sweep`: every combination of models, boards, runtimes, clocks and what-if paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike, fspath
+from typing import Any
+
+from hwmodels.board.facts import Board
+from twin.api.requests import split_words, takes
+from twin.api.requests.studies import Compared, Sweep
+from twin.network.graph import Graph
+from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
+from twin.studies.limits import Limits, read_limits
+from twin.studies.points import Deployer
+from twin.studies.results import Table, check_file, import_arrow, read_objectives
+from twin.studies.sweep import sweep_space
+
+
+@takes(Sweep)
+def sweep(asked: Sweep) -> Table:
+    """Predict every combination of models, boards and what else varies; mark the best.
+
+    A row for every point, in order; an infeasible point is a row with its reason.
+
+    Raises
+    ------
+    UsageError
+        For limits, clocks, values or samples that are none.
+    BoardError, RuntimeRefusedError
+        For a board or a runtime that is not known.
+    """
+    limits = limits_of(asked)
+    over = read_objectives(split_words(asked.objectives))
+    space = make_space(list_values(asked.models), list_values(asked.boards),
+                       runtimes=split_words(asked.runtimes), clocks=split_words(asked.clocks),
+                       settings=asked.settings, sample=asked.sample)
+    deployer = make_deployer(asked, assume_unsupported=asked.assume_unsupported)
+    check_named(space, list_values(asked.boards), split_words(asked.clocks), deployer)
+    return sweep_space(space, deployer, limits=limits, objectives=over,
+                       on_progress=asked.on_progress)
+
+
+def limits_of(asked: Compared) -> Limits:
+    """Return the limits a request names."""
+    return read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
+                       max_flash=asked.max_flash, max_usd=asked.max_usd)
+
+
+def make_deployer(asked: Compared, **more: Any) -> Deployer:
+    """Return what deploys and prices the points of a request."""
+    return Deployer(calibration=fspath(asked.calibration), temperature=asked.temperature,
+                    prices=asked.prices or {}, **more)
+
+
+def check_named(space: Space, boards: Iterable[Value], clocks: Iterable[str],
+                deployer: Deployer) -> None:
+    """Refuse a runtime, a clock or a board that is none, before anything is predicted."""
+    check_runtimes(space)
+    for clock in clocks:
+        if clock not in (OWN, EACH):
+            read_clock(clock)
+    for board in boards:
+        deployer.read_board(board)
+
+
+def list_values(given: Any) -> tuple[Value, ...]:
+    """Return models or boards as values of an axis, one or several."""
+    if isinstance(given, (Graph, Board)):
+        return (given,)
+    if isinstance(given, (str, PathLike)):
+        return (fspath(given),)
+    return tuple(one if isinstance(one, (Graph, Board)) else fspath(one) for one in given)
+
+
+def check_output(path: str) -> None:
+    """Refuse a file no table is written as, and one that needs what is not installed."""
+    if check_file(path) != ".csv":
+        import_arrow()

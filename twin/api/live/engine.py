@@ -1,0 +1,148 @@
+"""What a worker does: it keeps deployments, predicts them, and slides them along a clock.
+
+Runs in a process of its own, which may be ended at any moment; what it keeps only saves time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hwmodels.board.file import load_board
+from hwmodels.errors import TwinError
+from hwmodels.quantities import read_quantity
+from twin.api.live.controls import list_controls, list_paths
+from twin.api.live.figures import tell_batch, tell_prediction
+from twin.api.live.reading import Operation, Reader
+from twin.api.live.state import State, check_names
+from twin.deployment.deployment import Deployment, deploy
+from twin.errors import DoesNotFitError, UsageError
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.sliding import Slide
+
+MOST_KEPT = 24
+"""Deployments, and slides, of which the oldest goes."""
+
+KEPT = ("time_us", "energy_uj", "idle_mw", "cycles", "causes", "layers", "operating")
+"""Of an answer: what a slide gives, too."""
+
+Kept = TypeVar("Kept")
+
+
+class Engine(Reader):
+    """Answers requests about states, too.
+
+    Parameters
+    ----------
+    folder : Path
+        As of `Reader`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._bases: OrderedDict[str, Deployment] = OrderedDict()
+        self._slides: OrderedDict[str, Slide] = OrderedDict()
+        self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def operations(self) -> Mapping[str, Operation]:
+        """Return what can be asked, by name."""
+        return {**super().operations(), "predict": self.predict, "reprice": self.reprice}
+
+    def predict(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Predict a state; with "controls", say what can be turned."""
+        state = State.model_validate(request["state"])
+        made = predict_calibrated(self._settle(state), temperature=state.temperature,
+                                  calibration=state.calibration)
+        answer = tell_prediction(made)
+        _keep(self._answers, state.key, {name: answer[name] for name in KEPT})
+        return {**answer, **self.tell_beside(request)}
+
+    def tell_beside(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what can be turned, where that is asked for and the board can be read."""
+        if not request.get("controls"):
+            return {}
+        try:
+            state = State.model_validate(request["state"])
+            check_names(state)
+            board = load_board(self.find(state.board))
+        except TwinError:
+            return {}
+        try:
+            own: Deployment | None = self._base(state, {})
+        except TwinError:
+            own = None
+        return {"controls": list_controls(board, own), "paths": list_paths(board)}
+
+    def reprice(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Price a state again at another clock, from counts that are kept.
+
+        "path" is the clock's, "begin" whether the slide may be begun: what it takes is simulated.
+        Without a path, a state that was predicted before.
+        """
+        state, path = State.model_validate(request["state"]), str(request["path"])
+        if not path:
+            known = self._answers.get(state.key)
+            return {"kept": False} if known is None else {"kept": True, **known}
+        parts = path.split(".")
+        if len(parts) != 3 or (parts[0], parts[2]) != ("clocks", "frequency_hz"):
+            raise UsageError(f"path {path!r}: accepted: clocks.NAME.frequency_hz")
+        hertz = _read_hertz(path, state.set.get(path, ""))
+        rest = state.without(path)
+        key = f"{rest.key} {path}"
+        slide = self._slides.get(key)
+        if slide is None:
+            if not request.get("begin"):
+                return {"kept": False}
+            slide = Slide(self._settle(rest), parts[1], temperature=state.temperature,
+                          calibration=state.calibration)
+        _keep(self._slides, key, slide)
+        if not slide.keeps:
+            return {"kept": False}
+        slid = slide.price(hertz)
+        return {"kept": True, **tell_batch(slid.batch, slid.board, slid.clocks_hz)}
+
+    def _settle(self, state: State) -> Deployment:
+        """Return the deployment of a state, as the command line makes it of the same words."""
+        settings = dict(state.set)
+        try:
+            base = self._base(state, {})
+        except DoesNotFitError:
+            told = {name: value for name, value in settings.items()
+                    if name in ("placement.weights", "placement.arena")
+                    or name.startswith("network.")}
+            if not told:
+                raise
+            base = self._base(state, told)
+        return base.replace(settings) if settings else base
+
+    def _base(self, state: State, told: Mapping[str, str]) -> Deployment:
+        key = repr((state.model, state.board, state.runtime, sorted(told.items())))
+        if key not in self._bases:
+            check_names(state)
+            network = {name: value for name, value in told.items() if name.startswith("network.")}
+            made = deploy(
+                self.find(state.model), self.find(state.board), runtime=state.runtime,
+                weights=told.get("placement.weights"), arena=told.get("placement.arena"),
+                network=network or None)
+            if made.runtime.is_compiled:
+                raise UsageError(f"runtime {made.runtime.identity}: is built by a compiler, which "
+                                 "is not done for whoever asks over the wire; accepted: another")
+            _keep(self._bases, key, made)
+        return self._bases[key]
+
+
+def _keep(kept: OrderedDict[str, Kept], key: str, value: Kept) -> None:
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > MOST_KEPT:
+        kept.popitem(last=False)
+
+
+def _read_hertz(path: str, text: str) -> float:
+    hertz, _ = read_quantity(text, "hz") or (0.0, "")
+    if not 0 < hertz < math.inf:
+        raise UsageError(f"{path}: {text!r}; accepted: a frequency such as 80MHz")
+    return hertz

@@ -1,0 +1,43 @@
+"""The request for the cheapest change that makes a deployment meet limits."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from twin.api.requests import Limited, Option, Priced
+from twin.api.requests.studies import Told
+from twin.errors import UsageError
+from twin.network.rewrites.rewrite import EFFORTS
+
+if TYPE_CHECKING:
+    from twin.deployment.deployment import Deployment
+
+
+def check_efforts(efforts: Sequence[str]) -> tuple[str, ...]:
+    """Return classes of effort in their order; raises `UsageError` for one that is none."""
+    wrong = next((one for one in efforts if one not in EFFORTS), None)
+    if wrong is not None:
+        raise UsageError(f"effort {wrong!r}; accepted: {', '.join(EFFORTS)}")
+    return tuple(one for one in EFFORTS if one in efforts)
+
+
+def efforts_up_to(effort: str) -> tuple[str, ...]:
+    """Return the classes of effort up to one."""
+    check_efforts([effort])
+    return EFFORTS[:EFFORTS.index(effort) + 1]
+
+
+@dataclass(frozen=True)
+class Advise(Limited, Priced):
+    """A deployment, and the limits a change has to make it meet."""
+
+    deployment: "Deployment"
+    _: KW_ONLY
+    efforts: Annotated[Sequence[str], Option(
+        "--effort", "CLASS", "The dearest class of changes: setting, rebuild, conversion or "
+        "retraining.", text=str, parse=efforts_up_to, default=EFFORTS[-1])] = EFFORTS
+    pairs: bool = True
+    thorough: Annotated[bool, Option(
+        "--thorough", None, "Try dearer classes too where a cheaper one has a change that is "
+        "sure.")] = False
+    on_progress: Told | None = None

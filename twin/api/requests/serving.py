@@ -1,0 +1,39 @@
+"""The request for the live what-if."""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import Annotated
+
+from twin.api.requests import Changes, Option, Request, Runtime
+from twin.errors import UsageError
+
+HOST, PORT = "127.0.0.1", 8787
+
+
+def parse_port(text: str) -> int:
+    """Read a port's number; raises `UsageError`."""
+    if not text.isdecimal():
+        raise UsageError(f"--port {text!r}; accepted: a number from 0 to 65,535")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Serve(Request):
+    """What the page opens with, and where it is answered."""
+
+    model: Annotated[str | PathLike[str] | None, Option(
+        "", "[MODEL]", "What the page opens with: a .tflite or .onnx file, or a network of `twin "
+        "models`.", text=str)] = None
+    board: Annotated[str | PathLike[str] | None, Option(
+        "--board -b", "BOARD", "The board it opens with: of `twin boards`, or a board file.",
+        text=str)] = None
+    _: KW_ONLY
+    runtime: Runtime = None
+    settings: Changes = None
+    host: Annotated[str, Option(
+        "--host", "ADDRESS", "Listen to more than this machine, such as 0.0.0.0.")] = HOST
+    port: Annotated[int, Option(
+        "--port", "PORT", "0 takes any that is free.", text=str, parse=parse_port,
+        default=str(PORT))] = PORT
+    on_ready: Callable[[str], None] | None = None

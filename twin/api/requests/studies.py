@@ -1,0 +1,125 @@
+"""Requests for many configurations at once."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated
+
+from twin.api.requests import (
+    AssumeUnsupported,
+    Boards,
+    LimitedAndPriced,
+    Models,
+    Option,
+    Priced,
+    Prices,
+    Request,
+    Words,
+    parse_settings,
+)
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+
+Told = Callable[[int, int, int], None]
+"""Called now and then with points done, points, and failures."""
+
+OVER = "What the front is over: time, energy, ram, flash, price."
+
+
+@dataclass(frozen=True)
+class Study(Request):
+    """A study that was run, packed with its rows."""
+
+    study: Annotated[str, Option(files=())]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared(Request):
+    """Who works on a study."""
+
+    jobs: Annotated[int, Option(
+        "-j --jobs", "N", "Processes of this machine.", least=1)] = 1
+    cluster: Annotated[str | None, Option(
+        "--cluster", "WHERE", "local:4 (as -j 4), or the address of a Dask scheduler: "
+        "tls://host:8786.")] = None
+    on_progress: Told | None = None
+
+
+StudyFile = Annotated[str | PathLike[str], Option(
+    "", "STUDY", "A study of `twin study list`, or a .yaml file.", text=str)]
+
+
+@dataclass(frozen=True)
+class RunStudy(Shared):
+    """A study, and the folder of its results."""
+
+    study: StudyFile
+    folder: Annotated[str | PathLike[str], Option(
+        "-o --output", "FOLDER", "Where results go; one that was begun goes on.", text=str)]
+    _: KW_ONLY
+    command: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Sensitivity(Shared):
+    """A study with two or more axes, and the figure that may depend on them."""
+
+    study: StudyFile
+    _: KW_ONLY
+    figure: Annotated[str, Option(
+        "--figure", "NAME", "time, energy, ram, flash or price.")] = "time"
+    method: Annotated[str, Option("--method", "NAME", "morris or sobol.")] = "morris"
+    count: Annotated[int, Option(
+        "-n --count", "N", "Trajectories of Morris, base samples of Sobol.")] = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared(LimitedAndPriced, Priced):
+    """Networks on boards, what varies, and what they are held to."""
+
+    settings: Annotated[Mapping[str, object] | None, Option(
+        "--set", "PATH=VALUES", "Values of a what-if path: a,b,c (a;b where values have commas), "
+        "LOW..HIGH:COUNT or, with --sample, LOW..HIGH; may be given several times.",
+        text=list[str], parse=parse_settings)] = None
+    clocks: Annotated[Words, Option(
+        "--clock", "FREQUENCY,...", "CPU clocks at their lowest voltage; own (the default) or "
+        "each: the top of every voltage scale.", text=str)] = ()
+    prices: Prices = None
+    on_progress: Told | None = None
+
+
+@dataclass(frozen=True)
+class Sweep(Compared):
+    """Every combination of models, boards and what else varies."""
+
+    models: Models
+    boards: Boards
+    _: KW_ONLY
+    runtimes: Annotated[Words, Option(
+        "--runtime", "NAME,...", "Runtimes; best (known on each board, the default), measured "
+        "(there) or each.", text=str)] = ()
+    sample: Annotated[str | None, Option(
+        "--sample", "METHOD:COUNT", "Points drawn instead of all: sobol:500, lhs:100, "
+        "random:50.")] = None
+    objectives: Annotated[Words, Option("--over", "NAMES", OVER, text=str)] = "time,energy"
+    assume_unsupported: AssumeUnsupported = None
+
+
+@dataclass(frozen=True)
+class Select(Compared):
+    """Boards and libraries to choose from for networks."""
+
+    models: Models
+    boards: Annotated[
+        "str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board] | None", Option(
+        "--board -b", "BOARD", "A board to choose from; by default all that are shipped; may be "
+        "given several times.", text=list[str])] = None
+    _: KW_ONLY
+    runtimes: Annotated[Words, Option(
+        "--runtime", "NAME,...", "Runtimes to choose from: each a board may have, measured there, "
+        "best, or names.", text=str)] = "each"
+    objectives: Annotated[Words, Option("--over", "NAMES", OVER, text=str)] = "time,energy,price"
+    advise: Annotated[bool, Option(
+        "--advice/--no-advice", None, "Whether to look for the nearest change that helps on boards "
+        "that do not meet the limits.")] = True

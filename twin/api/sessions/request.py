@@ -1,0 +1,115 @@
+"""What a kept run was asked: a verb and its arguments, the files among them inside its folder.
+
+A request is data: reading one runs nothing, and only the verbs listed here can be asked again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, get_args, get_origin
+
+from hwmodels.errors import did_you_mean
+from twin.api import requests
+from twin.api.requests import Predict
+from twin.api.requests.attribution import Attribute, Diagnose
+from twin.api.requests.studies import Study
+from twin.errors import SessionError
+from twin.pricing.calibration import AUTO, NONE
+
+INPUTS = "inputs"
+"""Folder of a session that holds copies of every file its run read."""
+
+
+FORMS: Mapping[str, type[requests.Request]] = {
+    "predict": Predict, "attribute": Attribute, "diagnose": Diagnose, "study": Study}
+"""Verbs whose runs can be kept, and asked again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A verb and its arguments.
+
+    Parameters
+    ----------
+    verb : str
+        Key of `FORMS`.
+    arguments : mapping of str to value
+        Those that were given; files relative to the session's folder.
+    """
+
+    verb: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def find_files(self) -> Iterator[tuple[str, str]]:
+        """Yield arguments that name a file or a folder, with its path."""
+        for name, (option, _) in FORMS[self.verb].list_options().items():
+            value = self.arguments.get(name)
+            if value is not None and option.files is not None and (
+                    not option.files or _is_file(name, str(value), option.files)):
+                yield name, str(value)
+
+    def resolve(self, folder: Path) -> dict[str, Any]:
+        """Return the arguments with paths of files as they are from here."""
+        return {**self.arguments, **{name: str(folder / path) for name, path in self.find_files()}}
+
+
+def make_request(verb: str, arguments: Mapping[str, Any]) -> Request:
+    """Return a checked request; arguments that are None are as good as not given.
+
+    Raises
+    ------
+    SessionError
+        For a verb that cannot be kept, or an argument that is missing, unknown or of another type.
+    """
+    form = FORMS.get(verb)
+    if form is None:
+        raise SessionError(f"{verb}: runs of it are not kept; {did_you_mean(verb, tuple(FORMS))}")
+    options = form.list_options()
+    given = {name: value for name, value in arguments.items() if value is not None}
+    for name, value in given.items():
+        if name not in options:
+            raise SessionError(f"{verb}.{name}: unknown; {did_you_mean(name, tuple(options))}")
+        expected, is_right = _judge(options[name][1], value)
+        if not is_right:
+            raise SessionError(f"{verb}.{name}: {str(value)[:60]!r} is not {expected}")
+    for name in form.list_required():
+        if name not in given:
+            raise SessionError(f"{verb}.{name}: is missing")
+    return Request(verb=verb, arguments=given)
+
+
+def read_request(head: Mapping[str, Any]) -> Request:
+    """Return the request of a session's head, whose files must lie in its folder of inputs."""
+    arguments = head.get("arguments")
+    if not isinstance(arguments, dict):
+        raise SessionError("arguments: a mapping is expected")
+    request = make_request(str(head.get("verb")), arguments)
+    for name, path in request.find_files():
+        parts = PurePosixPath(path).parts
+        if "\\" in path or len(parts) < 2 or parts[0] != INPUTS or ".." in parts:
+            raise SessionError(f"{request.verb}.{name}: {path[:60]!r} is not below {INPUTS}/")
+    return request
+
+
+def _is_file(name: str, value: str, suffixes: tuple[str, ...]) -> bool:
+    """Whether a verb may open what an argument names, rather than look it up."""
+    return (value.lower().endswith(suffixes) or "/" in value or "\\" in value
+            or (name == "calibration" and value not in (AUTO, NONE)))
+
+
+def _judge(hint: Any, value: object) -> tuple[str, bool]:
+    """Return what a field of a type takes in a file, and whether a value is that."""
+    kind = requests.primitive(hint)
+    if kind is bool:
+        return "true or false", isinstance(value, bool)
+    if kind is float:
+        return "a number above zero", (isinstance(value, int | float)
+                                       and not isinstance(value, bool) and 0 < value < math.inf)
+    if get_origin(get_args(hint)[:1][0] if get_args(hint) else hint) is Mapping:
+        return "a mapping of paths to values", isinstance(value, dict) and all(
+            isinstance(key, str) and isinstance(one, str | int | float | bool)
+            for key, one in value.items())
+    return "a text", isinstance(value, str) and bool(value)

@@ -1,0 +1,78 @@
+"""Kept runs: a row each, two beside each other, and how results asked for again agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from twin.api.sessions.agreement import Agreement, Comparison
+from twin.api.sessions.session import Session
+from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
+
+Rows = Sequence[tuple[str, str, str]]
+
+
+def sessions_table(sessions: Sequence[Session]) -> Table:
+    """Return a row a run."""
+    table = new_table(("run", "asked", "report"), drops=("report",))
+    table.columns[0].no_wrap = True
+    for one in sessions:
+        add_row(table, (one.folder.name, _write_request(one),
+                        str(one.head.get("report_hash", "no result"))[:12]))
+    return table
+
+
+def _write_request(session: Session) -> str:
+    words = [session.request.verb]
+    for name, value in session.request.arguments.items():
+        words += ([f"{path}={one}" for path, one in value.items()] if isinstance(value, dict)
+                  else [value.rpartition("/")[2] if isinstance(value, str)
+                        else f"clock {value / 1e6:g} MHz" if name == "clock_hz"
+                        else f"{name}={value}"])
+    return " ".join(words)
+
+
+def comparison_report(found: Comparison) -> Content:
+    """Return what was asked that differs, versions, results, and causes where they are known."""
+    parts: list[Content] = [_changes("asked", found.asked)]
+    if found.agreement.versions:
+        parts.append(_changes("made with", found.agreement.versions))
+    if found.difference is not None and not found.agreement.is_same:
+        from twin.reports.tables.difference import difference_report
+
+        parts.append(difference_report(found.difference))
+    else:
+        parts.append(_tell(found.agreement))
+    return spaced(parts)
+
+
+def agreement_report(found: Sequence[Agreement]) -> Content:
+    """Return a line a run, and what differs below it."""
+    table = new_table(("run", "verb", "report", "again", "says"),
+                      drops=("again", "report", "verb"))
+    table.columns[0].no_wrap = True
+    parts: list[Content] = [table]
+    for one in found:
+        says = "the same" if one.kept == one.again else (
+            "the same but for rounding" if one.is_same else f"{one.count} values differ")
+        add_row(table, (one.name, one.verb, one.kept[:12], one.again[:12], says))
+        if one.versions:
+            parts.append(_changes(f"{one.name} was made with", one.versions))
+        if not one.is_same:
+            parts.append(_tell(one))
+    return spaced(parts)
+
+
+def _tell(one: Agreement) -> Content:
+    if one.is_same:
+        return Text("the results are the same, to nine digits")
+    more = f", the first {len(one.differences)}" if one.count > len(one.differences) else ""
+    return _changes(f"{one.count} values differ{more}", one.differences)
+
+
+def _changes(title: str, rows: Rows) -> Content:
+    if not rows:
+        return new_pairs([(title, "the same")])
+    table = new_table((title, "before", "after"))
+    for row in rows:
+        add_row(table, row)
+    return table
