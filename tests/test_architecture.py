@@ -75,7 +75,7 @@ def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     planted = {
         "twin/network/graph.py": "if TYPE_CHECKING:\n    import twin.pricing.prediction\n",
-        "twin/pricing/host.py": "def late():\n    import twin.image.target\n",
+        "twin/pricing/host.py": "def late():\n    import twin.program.image.target\n",
         "twin/reports/tables/report.py": "def late():\n    import twin.reports.export\n",
         "twin/reports/export.py": "def late():\n    import twin.reports.tables.report\n"}
     for name, text in planted.items():
@@ -85,7 +85,7 @@ def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:
     ended = lint_imports(tmp_path)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     for said in ("twin.network.graph -> twin.pricing.prediction",
-                 "twin.pricing.host -> twin.image.target",
+                 "twin.pricing.host -> twin.program.image.target",
                  "No cycles are allowed in twin.reports", "twin.attic"):
         assert said in ended.stdout
 
@@ -110,7 +110,7 @@ def test_predict_loads_what_it_uses(options: list[str], most: int) -> None:
     assert heavy & set(everything) == set()
     assert {name for name in loaded if name.startswith("hwmodels.kernels.")} <= {
         f"hwmodels.kernels.{name}" for name in ("cache_words", "compiled", "library", "store")}
-    for part in ("twin.image", "twin.deployment.accelerator", "twin.pricing.accelerator",
+    for part in ("twin.program.image", "twin.deployment.accelerator", "twin.pricing.accelerator",
                  "twin.attribution", "twin.runtimes.offload", "hwmodels.npu", "hwmodels.bus",
                  "calibration.datasets", "calibration.measurement", "twin.cli.measure"):
         assert not [name for name in loaded if name == part or name.startswith(f"{part}.")]

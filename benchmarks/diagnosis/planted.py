@@ -26,9 +26,9 @@ from calibration.measurement.sample import Header, Sample
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board
 from twin.deployment.deployment import Deployment, deploy
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import firmware_folder, load_port
 from twin.network.operators import graph_macs
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import firmware_folder, load_port
 
 NOTHING = Beside()
 REFERENCE = Path(__file__).parent / "reference_kernels"

@@ -14,8 +14,8 @@ from calibration.virtual_board.costs import SCALE, Costs, Span, costs_of
 from calibration.virtual_board.image_file import read_image
 from hwmodels.board.facts import Board
 from hwmodels.program.listing import Listing
-from twin.image.compile.verification import random_input
 from twin.network.graph import Graph
+from twin.program.image.compile.verification import random_input
 
 OTHER = 1 << 31
 """Waits for other memories than flash are counted in multiples of this, in the same word."""

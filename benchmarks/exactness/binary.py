@@ -31,15 +31,15 @@ from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.kernel import Kernel
-from twin.image.compile.build import Build, build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
-from twin.image.read.image import read_built_image
-from twin.image.read.kernels import read_kernels
 from twin.network.graph import Graph
 from twin.network.operators import is_alias
 from twin.network.readers import read_model
 from twin.network.zoo.builder import Builder
+from twin.program.image.compile.build import Build, build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import BoardRun, open_board, random_input, run_on_board
+from twin.program.image.read.image import read_built_image
+from twin.program.image.read.kernels import read_kernels
 
 NETWORKS = ("kws", "ic", "vww", "ad", "sww")
 LEVELS = ("-O2", "-O3")

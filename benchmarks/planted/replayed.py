@@ -25,13 +25,13 @@ from calibration.virtual_board.costs import Costs, Disturbance
 from hwmodels.board.facts import Cache
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import random_input
 from twin.learning.overlays import stated_sds
 from twin.learning.own import OWN_NOISE
 from twin.network.graph import Graph
 from twin.pricing.factors import TIME_PRICES, price_of_family
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import random_input
 
 CORE = "cortex-m4"
 MISS_CYCLES, WRITE_BACK_CYCLES, CALL_CYCLES = 20.0, 10.0, 300.0

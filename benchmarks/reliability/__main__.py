@@ -26,9 +26,9 @@ from calibration.collecting.wire.frames import PAYLOAD_MAX
 from calibration.collecting.wire.session import Session
 from calibration.virtual_board.host import run_host
 from calibration.virtual_board.relay import Faults, Relay
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
 from twin.network.zoo import build
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
 
 RATE = 1e-4
 CUTS = 50

@@ -22,9 +22,9 @@ from calibration.virtual_board.costs import Costs
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Access, Operand
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import random_input
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import random_input
 
 pytestmark = needs_tools("arm-none-eabi-gcc", "make")
 KINDS = ("conv", "depthwise", "pointwise", "pad", "max_pool_2d", "add", "concatenation")

@@ -17,7 +17,7 @@ import unicorn
 from unicorn import arm_const as arm
 
 from hwmodels.board.file import load_board
-from twin.image.compile.ports import firmware_folder, load_port
+from twin.program.image.compile.ports import firmware_folder, load_port
 
 pytestmark = needs_tools("arm-none-eabi-gcc")
 PORTS = firmware_folder() / "ports"

@@ -17,10 +17,10 @@ from calibration.collecting.link import open_link
 from calibration.collecting.wire.session import Session
 from twin.api.commands.firmware import export_firmware
 from twin.errors import FirmwareError, UsageError
-from twin.image.compile.dropin import join_sources, write_drop_in
-from twin.image.compile.ports import firmware_folder
-from twin.image.compile.source import generate_source
-from twin.image.compile.verification import random_input, run_on_board
+from twin.program.image.compile.dropin import join_sources, write_drop_in
+from twin.program.image.compile.ports import firmware_folder
+from twin.program.image.compile.source import generate_source
+from twin.program.image.compile.verification import random_input, run_on_board
 
 PROJECT = """#include <poll.h>
 #include <time.h>

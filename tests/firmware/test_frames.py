@@ -11,7 +11,7 @@ import zlib
 import pytest
 from made_networks import needs_make
 
-from twin.image.compile.ports import firmware_folder
+from twin.program.image.compile.ports import firmware_folder
 
 pytestmark = needs_make
 VECTORS = json.loads((firmware_folder() / "protocol/golden/frames.json").read_text())

@@ -15,10 +15,10 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 pytest.importorskip("elftools", reason="needs the boards extra")
 
 from calibration.errors import BoardRefusedError
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import open_board, random_input, run_on_board
 from twin.network.zoo import build
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import open_board, random_input, run_on_board
 
 ARM, RISCV = ("make", "arm-none-eabi-gcc"), ("make", "riscv64-unknown-elf-gcc")
 RUNS, INFERENCE = 30, 0xffff

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from made_networks import ELEMENTWISE, WINDOWED, needs_make, random_network
 
-from twin.image.compile.native import build_kernels, build_library, called_layers, run_library
-from twin.image.compile.verification import random_input
 from twin.network.arithmetic import run_network
 from twin.network.zoo import build
+from twin.program.image.compile.native import (
+    build_kernels,
+    build_library,
+    called_layers,
+    run_library,
+)
+from twin.program.image.compile.verification import random_input
 
 pytestmark = needs_make
 SEEDS = 16

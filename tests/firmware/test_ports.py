@@ -21,9 +21,9 @@ from made_networks import needs_make
 
 from hwmodels.board.file import list_boards, load_board
 from twin.deployment.memories import FLASH_ROLES
-from twin.image.compile.image_sizes import read_sizes
-from twin.image.compile.memory_map import map_memories
-from twin.image.compile.ports import firmware_folder, list_ports, load_port
+from twin.program.image.compile.image_sizes import read_sizes
+from twin.program.image.compile.memory_map import map_memories
+from twin.program.image.compile.ports import firmware_folder, list_ports, load_port
 
 FIRMWARE = firmware_folder()
 COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc", "host": "cc"}

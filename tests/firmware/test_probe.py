@@ -21,7 +21,7 @@ from calibration.errors import MeasurementError
 from calibration.importers import import_log
 from calibration.importers.probe import count_inferences
 from twin.cli import app
-from twin.image.compile.ports import firmware_folder
+from twin.program.image.compile.ports import firmware_folder
 
 PROBE = firmware_folder() / "probe"
 NAMES = ("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D",

@@ -13,8 +13,8 @@ from calibration.errors import MeasurementError
 from calibration.importers import import_log
 from twin import deploy, predict
 from twin.cli import app
-from twin.image.compile.ports import firmware_folder
 from twin.pricing.accelerator.report import count_epochs
+from twin.program.image.compile.ports import firmware_folder
 
 PROBE = firmware_folder() / "probe"
 FLAGS = ("-Wall", "-Wextra", "-Werror", "-Wshadow", "-pedantic", f"-I{PROBE}")

@@ -20,9 +20,9 @@ from unicorn import arm_const as arm
 
 from hwmodels.board.file import load_board
 from twin.deployment.deployment import place
-from twin.image.compile.build import build_firmware
-from twin.image.compile.plan import FIRMWARE
-from twin.image.compile.ports import load_port
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.plan import FIRMWARE
+from twin.program.image.compile.ports import load_port
 
 pytestmark = needs_tools("make", "arm-none-eabi-gcc")
 STACK, RETURN, ROOM = 0x10008000, 0x1000F000, 0x10001000  # beside the part's own memories

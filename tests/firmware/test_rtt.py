@@ -18,8 +18,8 @@ from elftools.elf.elffile import ELFFile
 from unicorn import arm_const
 
 from twin.deployment.deployment import deploy
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
 
 RING = struct.Struct("<IIIIII")  # name, bytes, size, written, taken, flags: as SEGGER's probes do
 

@@ -18,10 +18,10 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 from cobs import cobs
 
 from calibration.collecting.wire.payloads import TYPES
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import open_board, random_input, run_on_board
 from twin.network.zoo import build
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import open_board, random_input, run_on_board
 
 pytestmark = needs_make
 

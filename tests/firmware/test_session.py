@@ -19,11 +19,11 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from cobs import cobs
 
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import random_input
 from twin.network.arithmetic import run_network
 from twin.network.operators import is_alias
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import random_input
 
 pytestmark = needs_make
 

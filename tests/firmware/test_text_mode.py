@@ -14,12 +14,12 @@ from made_patience import HANG_S
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import random_input
 from twin.network.arithmetic import run_network
 from twin.network.arithmetic.requantisation import round_away
 from twin.network.zoo import build
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import random_input
 
 pytestmark = needs_make
 

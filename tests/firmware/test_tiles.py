@@ -9,11 +9,11 @@ import twin
 from hwmodels.board.file import load_board
 from twin.deployment.core import lower_network
 from twin.errors import NotApplicableError, UsageError
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import open_board, random_input, run_on_board
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import open_board, random_input, run_on_board
 from twin.runtimes.firmware import convolution_scratch_bytes
 
 needs_compiler = needs_tools("arm-none-eabi-gcc", "make")

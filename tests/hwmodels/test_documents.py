@@ -96,8 +96,8 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
                ("yaml", "safe_load_all"), ("yaml", "unsafe_load"), ("json", "load"),
                ("json", "loads"), ("pickle", "load"), ("pickle", "loads")}
     # Text of the project, of the machine and of folders the project has made.
-    reads_text = {"calibration/virtual_board/host.py", "twin/image/compile/ports.py",
-                  "twin/image/compile/profile.py", "twin/runtimes/library.py",
+    reads_text = {"calibration/virtual_board/host.py", "twin/program/image/compile/ports.py",
+                  "twin/program/image/compile/profile.py", "twin/runtimes/library.py",
                   "twin/cli/summaries.py", "twin/network/rewrites/rewrite.py",
                   "twin/reports/page/page.py"}
     for package in ("twin", "calibration", "hwmodels"):

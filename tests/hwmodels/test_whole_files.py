@@ -81,9 +81,9 @@ def test_two_writers_of_one_file_both_succeed(tmp_path):
 
 def test_nobody_else_writes_files_of_a_user():
     # Folders the project has made for itself, and the sample line that is appended and synced.
-    own = {"hwmodels/kernels/build.py", "twin/image/compile/build.py",
-           "twin/image/compile/native.py",
-           "twin/image/compile/source.py", "twin/image/compile/microbench.py"}
+    own = {"hwmodels/kernels/build.py", "twin/program/image/compile/build.py",
+           "twin/program/image/compile/native.py",
+           "twin/program/image/compile/source.py", "twin/program/image/compile/microbench.py"}
     for package in ("twin", "calibration", "hwmodels"):
         for path in sorted((ROOT / package).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()

@@ -33,7 +33,7 @@ SAVES_BETWEEN_LOOKS = 64
 """Entries a process writes before it looks at the folder's size again."""
 
 _SOURCES = ("hwmodels", "twin/runtimes", "twin/deployment", "twin/network/graph.py",
-            "twin/network/operators.py", "twin/network/rewrites", "twin/image",
+            "twin/network/operators.py", "twin/network/rewrites", "twin/program/image",
             "twin/pricing/structure.py", "twin/pricing/count_cache.py",
             "twin/pricing/accelerator", "twin/program")
 """What decides what is counted."""

@@ -20,12 +20,12 @@ from twin.deployment.draft import KEPT
 from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement
 from twin.errors import UsageError
-from twin.image.compile.image_sizes import MemoryUse, share_memories
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import FUNCTION
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
+from twin.program.image.compile.image_sizes import MemoryUse, share_memories
 from twin.program.patterns import name_kind
 from twin.program.session import OUTSIDE, Wanted
 from twin.runtimes import Runtime

@@ -14,7 +14,7 @@ CORE = "core"
 
 TARGETS = {
     CORE: "twin.deployment.core:Core",
-    "firmware": "twin.image.target:Image",
+    "firmware": "twin.program.image.target:Image",
     "accelerator": "twin.pricing.accelerator.target:Accelerator",
 }
 """Where each is: "module:Class"."""

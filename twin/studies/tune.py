@@ -13,11 +13,11 @@ from hwmodels.board.facts import Board
 from twin.deployment.deployment import Deployment, deploy
 from twin.deployment.kernels import TILES
 from twin.errors import FirmwareError, UsageError
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.network.graph import Graph
 from twin.pricing.calibrated import predict_calibrated
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 
 Told = Callable[[int, int, str], None]
 """(builds done, builds, the next one's name)."""

@@ -13,7 +13,7 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 from typer.testing import CliRunner
 
 from twin.cli import app
-from twin.image.compile import build as build_module
+from twin.program.image.compile import build as build_module
 
 TOOLS = [name for name in ("make", "arm-none-eabi-gcc", "qemu-system-arm")
          if shutil.which(name) is None]

@@ -32,8 +32,8 @@ from twin.api.commands.firmware import build_firmware
 from twin.api.commands.measuring import MeasureOptions, Watcher
 from twin.cli import app
 from twin.errors import UsageError
-from twin.image.compile import build as compile_build
 from twin.network.readers import read_model
+from twin.program.image.compile import build as compile_build
 
 needs_compiler = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None,
                                     reason="arm-none-eabi-gcc is not installed")

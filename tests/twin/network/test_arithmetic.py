@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from made_graphs import MLPERF_TINY, model_file, needs_models, one_layer, tensor
 
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.image.compile.verification import random_input
 from twin.network.arithmetic import data_inputs, run_layer, run_network
 from twin.network.arithmetic.parameters import folded_bias, lookup_table, softmax_table
 from twin.network.arithmetic.requantisation import (
@@ -25,6 +24,7 @@ from twin.network.graph import Graph, Quantization, Window
 from twin.network.readers import read_model
 from twin.network.writers.tflite import write_tflite
 from twin.network.zoo import build
+from twin.program.image.compile.verification import random_input
 
 INT32 = st.integers(-2**31, 2**31 - 1)
 

@@ -16,7 +16,7 @@ HOMES = (
     "twin/network/operators.py",
     "twin/network/readers/", "twin/network/writers/", "twin/network/arithmetic/",
     "twin/network/zoo/",  # networks written in code name operators as files do
-    "twin/image/compile/calls.py",  # which of our own kernels an operator calls
+    "twin/program/image/compile/calls.py",  # which of our own kernels an operator calls
     *(f"{folder.relative_to(ROOT)}/" for folder in sorted((ROOT / "twin/runtimes").iterdir())
       if folder.is_dir() and folder.name not in ("lowering", "__pycache__")),
 )

@@ -18,8 +18,8 @@ import twin
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
-from twin.image.compile.store import keep_image
 from twin.network.operators import layer_macs
+from twin.program.image.compile.store import keep_image
 from twin.program.library.blocks import Run, cut_runs
 from twin.program.library.coefficients import fit_series
 from twin.program.library.matching import Ran, match_layers

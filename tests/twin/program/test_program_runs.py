@@ -26,13 +26,13 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
 from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
-from twin.image.compile.image_sizes import read_sizes
-from twin.image.compile.store import keep_image
 from twin.pricing.prediction import predict
 from twin.program import finding
 from twin.program.counters import Counters
 from twin.program.counting import EXCEPTIONS
 from twin.program.elf import Function, demangle, read_elf
+from twin.program.image.compile.image_sizes import read_sizes
+from twin.program.image.compile.store import keep_image
 from twin.program.parts import list_blocks
 from twin.program.patterns import choose_layers, name_kind
 from twin.program.peripherals import Peripherals

@@ -18,12 +18,12 @@ from benchmarks.oracles.replay import empty_layers
 from hwmodels.board.file import load_board
 from hwmodels.program import riscv
 from twin.errors import ProgramError
-from twin.image.compile.build import build_firmware
-from twin.image.compile.ports import load_port
-from twin.image.compile.verification import open_board, run_on_board
 from twin.network.operators import is_alias
 from twin.program.cores import open_machine
 from twin.program.elf import read_elf
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.ports import load_port
+from twin.program.image.compile.verification import open_board, run_on_board
 from twin.program.session import Wanted, run_program
 
 
@@ -60,7 +60,7 @@ def test_our_own_image_runs_the_instructions_qemu_counts(board, tmp_path):
 
 def test_both_windows_of_the_flash_are_one_memory(tmp_path, monkeypatch):
     from twin.deployment.deployment import deploy
-    from twin.image.compile.store import keep_image
+    from twin.program.image.compile.store import keep_image
 
     monkeypatch.setenv("TWIN_IMAGES", str(tmp_path))
     image = keep_image(deploy("ad", "esp32c3_devkitm", runtime="firmware"))

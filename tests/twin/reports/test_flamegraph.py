@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from twin.errors import FirmwareError
-from twin.image.compile import profile
 from twin.network.zoo import build
+from twin.program.image.compile import profile
 from twin.reports.flamegraph import HEAD, WIDTH, draw_flamegraph
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,9 +17,9 @@ from twin.api.commands.measure import Measured
 from twin.api.sessions.agreement import Agreement, Comparison
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.cli import app
-from twin.image.compile.verification import BoardRun, LayerRun
 from twin.network.accuracy import Accuracy
 from twin.network.zoo import build
+from twin.program.image.compile.verification import BoardRun, LayerRun
 from twin.reports.documents import SCHEMAS, load_schema, write_json, write_schemas
 from twin.reports.outcomes import Accuracies, Flashed, Removed
 from twin.studies.tune import Candidate, Tuning

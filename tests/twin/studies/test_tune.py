@@ -8,8 +8,8 @@ from made_networks import needs_tools
 
 from hwmodels.errors import ToolMissingError
 from twin.errors import UsageError
-from twin.image.compile.verification import BoardRun, LayerRun
 from twin.network.zoo.builder import Builder
+from twin.program.image.compile.verification import BoardRun, LayerRun
 from twin.studies.tune import Candidate, Tuning, tune
 
 

@@ -70,7 +70,7 @@ def show_board(name: str | PathLike[str]) -> Board:
 def list_virtual_boards() -> tuple[VirtualBoard, ...]:
     """Return the boards one can run today: emulators, and what each still needs."""
     from calibration import virtual_board
-    from twin.image.compile.build import find_missing
+    from twin.program.image.compile.build import find_missing
 
     return tuple(replace(one, missing=one.missing or find_missing(one.name))
                  for one in virtual_board.list_virtual_boards())

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
     from twin.attribution.measured_layers import MeasuredNetwork
-    from twin.image.compile.build import Build
     from twin.network.graph import Graph
     from twin.pricing.prediction import Prediction
+    from twin.program.image.compile.build import Build
 
 BUILT = Path("build", "firmware")
 """Where `twin firmware build` puts images by default."""
@@ -81,7 +81,7 @@ class Run:
             yield None
             return
         from calibration.virtual_board import check_virtual_board, launch
-        from twin.image.compile.ports import check_core
+        from twin.program.image.compile.ports import check_core
 
         check_virtual_board(virtual)
         if self.board is not None:
@@ -93,8 +93,8 @@ class Run:
     def build(self, name: str) -> Path:
         """Build the image; an emulated core gets the memories of the board it stands for."""
         from twin.deployment.deployment import deploy
-        from twin.image.compile.build import build_firmware, choose_kernels
-        from twin.image.compile.ports import load_port
+        from twin.program.image.compile.build import build_firmware, choose_kernels
+        from twin.program.image.compile.ports import load_port
 
         port = load_port(name)
         placed = (None if port.fixed_map or self.board is None
@@ -116,7 +116,7 @@ class Run:
 
     def compare(self, built: Build) -> None:
         """Refuse another image than a measurement was begun with, before that is written over."""
-        from twin.image.compile.build import runtime_of
+        from twin.program.image.compile.build import runtime_of
 
         for header in read_begun(self.folder):
             then = dict(header.environment)
@@ -132,7 +132,7 @@ class Run:
         from calibration.collecting.plan import make_plans
         from calibration.collecting.wire.conversation import RETURN_S
         from calibration.collecting.wire.session import Session
-        from twin.image.compile.build import runtime_of
+        from twin.program.image.compile.build import runtime_of
 
         options, remarks = self.options, list[str]()
         with open_link(line, baud=options.baud) as link:
@@ -188,8 +188,8 @@ class Run:
         """
         if self.board is None:
             return ()
-        from twin.image.compile.image_sizes import read_sizes
-        from twin.image.compile.ports import read_fixed_places
+        from twin.program.image.compile.image_sizes import read_sizes
+        from twin.program.image.compile.ports import read_fixed_places
 
         declared, fixed = dict(self.board.placement), read_fixed_places(self.board)
         image = self.find_flashed(digest) if made is None else made.image

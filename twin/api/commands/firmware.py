@@ -15,13 +15,13 @@ from hwmodels.isa import machine_isa, read_name
 from twin.api.commands.claims import claim_folder
 from twin.deployment.deployment import place
 from twin.errors import FirmwareError, UsageError
-from twin.image.compile import build
-from twin.image.compile.build import COMPILERS, Build, choose_kernels, installed_compilers
-from twin.image.compile.flashing import find_programmer, flash_image
-from twin.image.compile.plan import FIRMWARE
-from twin.image.compile.ports import check_places, choose_port, has_core_of, load_port
-from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.network.readers import read_model
+from twin.program.image.compile import build
+from twin.program.image.compile.build import COMPILERS, Build, choose_kernels, installed_compilers
+from twin.program.image.compile.flashing import find_programmer, flash_image
+from twin.program.image.compile.plan import FIRMWARE
+from twin.program.image.compile.ports import check_places, choose_port, has_core_of, load_port
+from twin.program.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +126,8 @@ def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
     UsageError
         For an instruction set nobody knows.
     """
-    from twin.image.compile.dropin import write_drop_in
-    from twin.image.compile.source import generate_source
+    from twin.program.image.compile.dropin import write_drop_in
+    from twin.program.image.compile.source import generate_source
 
     known, isa = sorted({*list_built_cores().values(), machine_isa("host")}), read_name(isa)
     if isa not in known:

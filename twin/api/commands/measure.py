@@ -157,7 +157,7 @@ def _has_begun(folder: Path, resume: bool) -> bool:
 
 def _read_input(path: Path, graph: Graph) -> bytes:
     """Read the network's input, and refuse another length before anything is built."""
-    from twin.image.compile.verification import random_input
+    from twin.program.image.compile.verification import random_input
 
     wanted = random_input(graph).nbytes
     try:
@@ -190,7 +190,7 @@ def fold_stacks(measured: Measured) -> tuple[list[str], str | None]:
     """
     sampled = measured.virtual == HOST
     if sampled:
-        from twin.image.compile.profile import find_profiler, sample_stacks
+        from twin.program.image.compile.profile import find_profiler, sample_stacks
 
         if find_profiler() is not None:
             return sample_stacks(measured.graph), None

@@ -13,10 +13,16 @@ from calibration.microbench.machine import Machine, describe_machine
 from twin.api.commands.claims import CLAIM, claim_folder
 from twin.api.commands.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
 from twin.errors import UsageError
-from twin.image.compile.ports import Port, choose_port, list_ports, load_port, name_emulators
 from twin.learning.portability.measuring import FOLDER, Job, build_job, prepare_job, run_job
 from twin.learning.portability.plan_file import read_plan
 from twin.learning.portability.stated import Stated, state_memories
+from twin.program.image.compile.ports import (
+    Port,
+    choose_port,
+    list_ports,
+    load_port,
+    name_emulators,
+)
 
 if TYPE_CHECKING:
     from calibration.measurement.measurement import Measurement

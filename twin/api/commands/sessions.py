@@ -36,8 +36,8 @@ from twin.api.sessions.session import (
 )
 from twin.api.sessions.studied import STUDY_FILE, check_files, pack_study
 from twin.errors import SessionError, UsageError
-from twin.image.compile.permission import building_refused
 from twin.pricing.prediction import Prediction
+from twin.program.image.compile.permission import building_refused
 from twin.studies.study.tasks import made_with
 
 NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds from what the "

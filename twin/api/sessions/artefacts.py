@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from twin.deployment.core import lower_network
-from twin.image.compile.store import keep_image
-from twin.image.target import Image
 from twin.pricing.prediction import Prediction
+from twin.program.image.compile.store import keep_image
+from twin.program.image.target import Image
 
 MOST_VALUES = 64
 """Of an array that are written out; of a longer one its hash stands there."""

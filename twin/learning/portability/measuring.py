@@ -16,11 +16,11 @@ from calibration.microbench.probes import PROBES_KEY, RUNTIME, Probe, pack_probe
 from calibration.virtual_board import Launched
 from hwmodels.board.facts import Board
 from twin.errors import UsageError
-from twin.image.compile.build import Build
-from twin.image.compile.microbench import Rooms, build_probes, hash_probes
-from twin.image.compile.ports import Port
 from twin.learning.portability.plan_file import PlanFile
 from twin.learning.portability.probes import choose_benchmarks, find_rooms
+from twin.program.image.compile.build import Build
+from twin.program.image.compile.microbench import Rooms, build_probes, hash_probes
+from twin.program.image.compile.ports import Port
 
 FOLDER = "warm"
 """Of the samples: every probe repeats what it has just done."""

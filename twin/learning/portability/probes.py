@@ -12,9 +12,9 @@ from hwmodels.core.schedule import schedule
 from hwmodels.errors import did_you_mean
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import UsageError
-from twin.image.compile.microbench import TAIL_BYTES, Rooms
-from twin.image.compile.ports import Port
 from twin.pricing.roofs import mac_loop
+from twin.program.image.compile.microbench import TAIL_BYTES, Rooms
+from twin.program.image.compile.ports import Port
 
 ALL = "all"
 """Name of every micro-benchmark a board can make."""

@@ -12,7 +12,7 @@ from twin.documents import Amount, Count, Of
 
 def predict_sizes(build: Any) -> dict[str, int]:
     """Return what an image was predicted to take."""
-    from twin.image.compile.plan import FIRMWARE
+    from twin.program.image.compile.plan import FIRMWARE
 
     placement = build.source.placement
     return {"code_bytes": FIRMWARE.code_bytes, "weights_bytes": placement.weights_bytes,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twin.image.compile.build import Build
-from twin.image.compile.plan import FIRMWARE
-from twin.image.compile.verification import BoardRun
+from twin.program.image.compile.build import Build
+from twin.program.image.compile.plan import FIRMWARE
+from twin.program.image.compile.verification import BoardRun
 from twin.reports.tables.parts import Content, Group, Table, add_row, new_pairs, new_table, spaced
 
 

@@ -1,6 +1,6 @@
 """The kernels of firmware/: compiled, not lowered; their blocks come from the built image.
 
-`twin.image.read` reads them. What is here is what placing a network needs to know before that.
+`twin.program.image.read` reads them. Here is what placing a network needs to know before that.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ KERNELS: Kernels = {
     "softmax": _COMPILED,
     "tanh": _COMPILED,
 }
-"""Operators by name: those `twin.image.compile.calls` writes."""
+"""Operators by name: those `twin.program.image.compile.calls` writes."""
 
 FAMILIES = {
     "conv_2d": "conv", "depthwise_conv_2d": "depthwise", "fully_connected": "fully_connected",

@@ -11,11 +11,11 @@ from hwmodels.drafts import renewed_files
 from twin.deployment.memories import align
 from twin.deployment.placement import Placement, plan_placement
 from twin.errors import FirmwareError, RuntimeRefusedError
-from twin.image.compile.calls import Context, emit_layer
-from twin.image.compile.plan import FIRMWARE, Image, lay_out_constants
 from twin.network.arithmetic.requantisation import single
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import is_alias, list_states, traits
+from twin.program.image.compile.calls import Context, emit_layer
+from twin.program.image.compile.plan import FIRMWARE, Image, lay_out_constants
 from twin.runtimes import load_runtime
 
 TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
@@ -66,7 +66,7 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int =
     isa : str
         Instruction set, which CMSIS-NN's scratch depends on.
     kernels : str
-        One of `twin.image.compile.plan.KERNELS`.
+        One of `twin.program.image.compile.plan.KERNELS`.
     tile : int
         Windows our own int8 convolution copies before it multiplies them.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.image.read.values import DATA, Value, lost, times, wrap
+from twin.program.image.read.values import DATA, Value, lost, times, wrap
 
 Operation = Callable[[Any], None]
 Source = Callable[[Any], Any]

@@ -12,11 +12,11 @@ from pathlib import Path
 from calibration.microbench.probes import MAC_REPEATS, Probe, pack_probes, probe_layers
 from hwmodels.board.facts import Board
 from twin.deployment.placement import Placement
-from twin.image.compile.build import Build, compile_source
-from twin.image.compile.memory_map import SAMPLES, map_memories
-from twin.image.compile.plan import Image
-from twin.image.compile.ports import Port, firmware_folder
-from twin.image.compile.source import WEIGHTS_S, Source, draft_build
+from twin.program.image.compile.build import Build, compile_source
+from twin.program.image.compile.memory_map import SAMPLES, map_memories
+from twin.program.image.compile.plan import Image
+from twin.program.image.compile.ports import Port, firmware_folder
+from twin.program.image.compile.source import WEIGHTS_S, Source, draft_build
 
 CALLS = {
     "chase": "chase({room}, {extent}, {stride}, {laps})",

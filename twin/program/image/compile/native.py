@@ -18,10 +18,10 @@ import numpy as np
 from hwmodels.errors import ToolMissingError
 from hwmodels.isa import machine_isa
 from twin.errors import FirmwareError
-from twin.image.compile.ports import firmware_folder
-from twin.image.compile.source import generate_source, write_source
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias
+from twin.program.image.compile.ports import firmware_folder
+from twin.program.image.compile.source import generate_source, write_source
 
 FLAGS = ("-std=c99", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror")
 

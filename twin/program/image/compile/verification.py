@@ -119,7 +119,7 @@ def open_board(where: str, image: Path, *, virtual: bool,
     from calibration.collecting.wire.conversation import RETURN_S
     from calibration.collecting.wire.session import Session
     from calibration.virtual_board import launch
-    from twin.image.compile.ports import check_core
+    from twin.program.image.compile.ports import check_core
 
     with contextlib.ExitStack() as stack:
         if not virtual:

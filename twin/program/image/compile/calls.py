@@ -10,7 +10,6 @@ import numpy as np
 
 from twin.deployment.placement import Placement
 from twin.errors import RuntimeRefusedError
-from twin.image.compile.plan import Image
 from twin.network.arithmetic import data_inputs, find_operation, parameters
 from twin.network.arithmetic.integer import check_concatenation, padding_amounts
 from twin.network.arithmetic.requantisation import (
@@ -20,6 +19,7 @@ from twin.network.arithmetic.requantisation import (
     weighted,
 )
 from twin.network.graph import Graph, Layer
+from twin.program.image.compile.plan import Image
 from twin.runtimes.firmware import is_pointwise
 
 Fields = Mapping[str, object]

@@ -11,9 +11,16 @@ from hwmodels.errors import need_extra
 from hwmodels.isa.mnemonics import CONDITIONS
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.image.read.image import BuiltImage, Function
-from twin.image.read.operations import compile_operation
-from twin.image.read.sources import LR, PC, REGISTERS, Operation, register_list, split_operands
+from twin.program.image.read.image import BuiltImage, Function
+from twin.program.image.read.operations import compile_operation
+from twin.program.image.read.sources import (
+    LR,
+    PC,
+    REGISTERS,
+    Operation,
+    register_list,
+    split_operands,
+)
 
 _BRANCH = re.compile(r"^b(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")
 _RETURNS = re.compile(r"^(pop|ldmia|ldm|bx|ldr)(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")

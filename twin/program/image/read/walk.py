@@ -1,6 +1,6 @@
 """A function's control flow followed without its data: blocks, loops and accesses as a tree.
 
-Registers hold numbers, lines in loop indices, or nothing known (`twin.image.read.values`). A loop
+Registers hold numbers, lines in loop indices, or nothing known (`values`). A loop
 is followed through one turn that stands for many: what its registers gain in a turn is guessed, the
 turn is followed with registers as lines in the turn's index, and each decision on the way says up
 to which turn it holds. When the turn ends with what was guessed, it is those turns, exactly; then
@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twin.errors import FirmwareError
-from twin.image.read.accesses import Near
-from twin.image.read.flow import Code, CodeBlock, Region
-from twin.image.read.image import BuiltImage
-from twin.image.read.sources import LR, PC, SP, STEP
-from twin.image.read.values import (
+from twin.program.image.read.accesses import Near
+from twin.program.image.read.flow import Code, CodeBlock, Region
+from twin.program.image.read.image import BuiltImage
+from twin.program.image.read.sources import LR, PC, SP, STEP
+from twin.program.image.read.values import (
     DATA,
     ENDLESS,
     STALE,

@@ -18,19 +18,19 @@ from hwmodels.errors import ToolMissingError
 from hwmodels.processes import command_of
 from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError, FirmwareError, UsageError
-from twin.image.compile.boot_checksum import write_boot_checksum
-from twin.image.compile.image_sizes import ImageSizes, read_sizes
-from twin.image.compile.memory_map import (
+from twin.network.graph import Graph
+from twin.program.image.compile.boot_checksum import write_boot_checksum
+from twin.program.image.compile.image_sizes import ImageSizes, read_sizes
+from twin.program.image.compile.memory_map import (
     SAMPLE_BYTES,
     SAMPLES,
     choose_sample_capacity,
     write_memory_map,
 )
-from twin.image.compile.permission import check_permission
-from twin.image.compile.plan import FIRMWARE, KERNELS
-from twin.image.compile.ports import Port, firmware_folder, load_port
-from twin.image.compile.source import Source, draft_build, generate_source, write_source
-from twin.network.graph import Graph
+from twin.program.image.compile.permission import check_permission
+from twin.program.image.compile.plan import FIRMWARE, KERNELS
+from twin.program.image.compile.ports import Port, firmware_folder, load_port
+from twin.program.image.compile.source import Source, draft_build, generate_source, write_source
 
 COMPILERS = ("gcc", "clang")
 OPTIMISATIONS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Og")
@@ -112,7 +112,7 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     graph : Graph
         The network.
     port : Port
-        From `twin.image.compile.ports`.
+        From `twin.program.image.compile.ports`.
     folder : path
         Where sources and image go once all of it is built; an earlier build stays until then.
     compiler : str, optional
@@ -180,7 +180,7 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
     source : Source
         What was written.
     port : Port
-        From `twin.image.compile.ports`.
+        From `twin.program.image.compile.ports`.
     folder : path
         Where it is, and where the image goes.
     memory_map : str

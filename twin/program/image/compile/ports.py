@@ -74,7 +74,7 @@ def firmware_folder() -> Path:
         When none is there.
     """
     named = os.environ.get("TWIN_FIRMWARE")
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[3]
     folders = [Path(named)] if named else [package.parent / "firmware", package / "firmware"]
     for folder in folders:
         if (folder / "Makefile").is_file():

@@ -10,7 +10,7 @@ from hwmodels.errors import ToolMissingError
 from hwmodels.files import write_whole
 from hwmodels.program.elf import read_elf_file
 from twin.errors import FirmwareError, UsageError
-from twin.image.compile.ports import Port
+from twin.program.image.compile.ports import Port
 
 LARGEST_FLAT_BYTES = 1 << 26
 SIGNER = "STM32_SigningTool_CLI"

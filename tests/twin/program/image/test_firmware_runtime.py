@@ -14,11 +14,11 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.image.compile import store
-from twin.image.compile.store import keep_image, port_of
-from twin.image.read import network
 from twin.learning.observations import name_runtime
 from twin.pricing.prediction import predict
+from twin.program.image.compile import store
+from twin.program.image.compile.store import keep_image, port_of
+from twin.program.image.read import network
 from twin.runtimes import load_runtime
 
 missing = [tool for tool in ("arm-none-eabi-gcc", "make") if shutil.which(tool) is None]

@@ -24,22 +24,22 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
-from twin.image.compile import build as compile_build
-from twin.image.compile import flashing
-from twin.image.compile.boot_checksum import boot_checksum
-from twin.image.compile.build import build_firmware
-from twin.image.compile.calls import _WRITERS, _literal
-from twin.image.compile.flashing import find_programmer, flash_image
-from twin.image.compile.image_sizes import read_sizes
-from twin.image.compile.memory_map import choose_sample_capacity, write_memory_map
-from twin.image.compile.plan import FIRMWARE, lay_out_constants
-from twin.image.compile.ports import choose_port, firmware_folder, list_ports, load_port
-from twin.image.compile.source import generate_source
 from twin.network.arithmetic.parameters import folded_bias
 from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph
 from twin.network.operators import is_alias
 from twin.network.zoo import build
+from twin.program.image.compile import build as compile_build
+from twin.program.image.compile import flashing
+from twin.program.image.compile.boot_checksum import boot_checksum
+from twin.program.image.compile.build import build_firmware
+from twin.program.image.compile.calls import _WRITERS, _literal
+from twin.program.image.compile.flashing import find_programmer, flash_image
+from twin.program.image.compile.image_sizes import read_sizes
+from twin.program.image.compile.memory_map import choose_sample_capacity, write_memory_map
+from twin.program.image.compile.plan import FIRMWARE, lay_out_constants
+from twin.program.image.compile.ports import choose_port, firmware_folder, list_ports, load_port
+from twin.program.image.compile.source import generate_source
 from twin.runtimes.firmware import KERNELS, convolution_scratch_bytes
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand
 from twin.deployment.placement import Placement
-from twin.image.compile.plan import Image
-from twin.image.read.flow import CodeBlock
-from twin.image.read.image import BuiltImage, Function
-from twin.image.read.stack import layer_stack_pointer
-from twin.image.read.values import Value
-from twin.image.read.walk import Event, Step, Touch, Turns, Walker
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias, layer_macs
+from twin.program.image.compile.plan import Image
+from twin.program.image.read.flow import CodeBlock
+from twin.program.image.read.image import BuiltImage, Function
+from twin.program.image.read.stack import layer_stack_pointer
+from twin.program.image.read.values import Value
+from twin.program.image.read.walk import Event, Step, Touch, Turns, Walker
 from twin.runtimes.firmware import FAMILIES, is_pointwise
 
 TABLE_ENTRIES = 256
@@ -70,7 +70,7 @@ def read_kernels(image: BuiltImage, graph: Graph, placement: Placement, constant
 
     Notes
     -----
-    Trips and addresses come from `twin.image.read.walk`. Blocks are the image's own text, but for
+    Trips and addresses come from `walk`. Blocks are the image's own text, but for
     conditional branches that are taken out of a straight run: those stand as jumps. What is left
     out: reading the counters and choosing the layer, which no kernel does.
     """

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twin.image.read.values import DATA, ENDLESS, STALE, Scope, add, at, lost, subtract, times
+from twin.program.image.read.values import (
+    DATA,
+    ENDLESS,
+    STALE,
+    Scope,
+    add,
+    at,
+    lost,
+    subtract,
+    times,
+)
 
 SMALL = st.integers(-40, 40)
 MOST = 60

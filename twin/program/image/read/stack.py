@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from twin.image.read.image import BuiltImage, Function
-from twin.image.read.sources import number, register_list, split_operands
+from twin.program.image.read.image import BuiltImage, Function
+from twin.program.image.read.sources import number, register_list, split_operands
 
 CHAIN = ("Reset_Handler", "run_firmware", "handle_byte", "handle_frame", "handle_request",
          "answer_request", "answer_run", "make_runs", "run_model", "run_measured_layer",

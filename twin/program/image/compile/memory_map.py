@@ -9,7 +9,7 @@ from types import MappingProxyType
 from hwmodels.board.facts import Board, Memory
 from twin.deployment.deployment import Deployment
 from twin.deployment.draft import Draft
-from twin.image.compile.source import count_input_room
+from twin.program.image.compile.source import count_input_room
 
 SAMPLES = (1024, 512, 256, 128)
 """Samples the firmware may keep, most first."""

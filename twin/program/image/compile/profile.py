@@ -13,8 +13,8 @@ from pathlib import Path
 from hwmodels.errors import ToolMissingError
 from hwmodels.processes import command_of, environment
 from twin.errors import FirmwareError
-from twin.image.compile.native import build_library
 from twin.network.graph import Graph
+from twin.program.image.compile.native import build_library
 
 RATE_HZ = 500
 _LAYER = re.compile(r"^run_(\d+) ")
@@ -50,7 +50,7 @@ def sample_stacks(graph: Graph, seconds: float = 3.0) -> list[str]:
         folder = Path(name)
         library, raw = build_library(graph, folder), folder / "stacks.txt"
         command = [profiler, "record", "--native", "--rate", str(RATE_HZ), "--format", "raw",
-                   "--output", str(raw), "--", *command_of("twin.image.compile.native"),
+                   "--output", str(raw), "--", *command_of("twin.program.image.compile.native"),
                    str(library), str(seconds)]
         result = subprocess.run(command, capture_output=True, text=True, check=False,
                                 env=environment())

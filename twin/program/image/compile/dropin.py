@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hwmodels.files import read_regular_text, write_whole
 from twin.errors import FirmwareError
-from twin.image.compile.ports import firmware_folder
-from twin.image.compile.source import Source
+from twin.program.image.compile.ports import firmware_folder
+from twin.program.image.compile.source import Source
 
 FILES = ("twin_network.c", "twin_network.h")
 

@@ -9,10 +9,10 @@ from hwmodels.isa import load_isa
 from hwmodels.kernel import Kernel
 from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
-from twin.image.compile.ports import Port
-from twin.image.compile.store import keep_image, port_of
-from twin.image.read.image import read_built_image
-from twin.image.read.kernels import read_kernels
+from twin.program.image.compile.ports import Port
+from twin.program.image.compile.store import keep_image, port_of
+from twin.program.image.read.image import read_built_image
+from twin.program.image.read.kernels import read_kernels
 
 """Cores that divide in a library function written in assembly, which is not followed."""
 

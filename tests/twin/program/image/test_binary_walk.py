@@ -12,10 +12,10 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 from benchmarks.oracles.cache import walk_addresses
 from hwmodels.kernel import walk_accesses
 from twin.errors import FirmwareError
-from twin.image.read.flow import Code
-from twin.image.read.image import read_built_image
-from twin.image.read.kernels import Extent, count_steps, place_accesses
-from twin.image.read.walk import Walker
+from twin.program.image.read.flow import Code
+from twin.program.image.read.image import read_built_image
+from twin.program.image.read.kernels import Extent, count_steps, place_accesses
+from twin.program.image.read.walk import Walker
 
 COMPILER = "arm-none-eabi-gcc"
 pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None,

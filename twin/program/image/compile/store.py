@@ -20,15 +20,15 @@ from hwmodels.folders import user_folder
 from hwmodels.kernels.store import is_own
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.image.compile.build import (
+from twin.program.image.compile.build import (
     build_firmware,
     describe_compiler,
     fingerprint,
     tile_macros,
 )
-from twin.image.compile.memory_map import write_memory_map
-from twin.image.compile.ports import Port, list_ports, load_port, name_probe_port
-from twin.image.compile.source import Source, generate_source
+from twin.program.image.compile.memory_map import write_memory_map
+from twin.program.image.compile.ports import Port, list_ports, load_port, name_probe_port
+from twin.program.image.compile.source import Source, generate_source
 
 SEAL = ".sha256"
 

@@ -11,7 +11,7 @@ from hwmodels.isa.instruction import parse_code
 from hwmodels.isa.mnemonics import Word
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.image.read.sources import (
+from twin.program.image.read.sources import (
     PC,
     REGISTERS,
     SINGLES,
@@ -23,7 +23,7 @@ from twin.image.read.sources import (
     source_of,
     split_operands,
 )
-from twin.image.read.values import DATA, Value, add
+from twin.program.image.read.values import DATA, Value, add
 
 _SIZES = {"b": (1, False), "sb": (1, True), "h": (2, False), "sh": (2, True), "": (4, True)}
 _SCALAR_ACCESS = re.compile(r"^(ldr|str)(sb|sh|b|h|)(t?)$")

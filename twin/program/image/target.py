@@ -21,7 +21,7 @@ class Image(Core):
 
     def own_ram(self, draft: Draft) -> Mapping[str, int]:
         """Return samples beyond the fewest, the input's copy, weights kept in RAM to be copied."""
-        from twin.image.compile.memory_map import count_own_ram
+        from twin.program.image.compile.memory_map import count_own_ram
 
         ram = count_own_ram(draft, bool(self._fixed(draft.board)))
         weights, code = draft.board.memory(draft.weights), draft.board.memory(draft.code)
@@ -41,7 +41,7 @@ class Image(Core):
 
     def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
         """Refuse places the port's own map does not have."""
-        from twin.image.compile.ports import check_places, load_port
+        from twin.program.image.compile.ports import check_places, load_port
 
         if self._fixed(draft.board):
             check_places(load_port(draft.board.name), draft.board, weights=draft.weights,
@@ -50,18 +50,18 @@ class Image(Core):
     @staticmethod
     def _fixed(board: Board) -> Mapping[str, str]:
         """Places of the port's own map; none where the map is written for the board."""
-        from twin.image.compile.ports import read_fixed_places
+        from twin.program.image.compile.ports import read_fixed_places
 
         return read_fixed_places(board)
 
     def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         """Build the image where it is not, and read its kernels."""
-        from twin.image.read.network import read_network
+        from twin.program.image.read.network import read_network
 
         return read_network(deployment)
 
     def content(self, deployment: Deployment) -> str:
         """Build the image where it is not, and return its hash."""
-        from twin.image.read.network import identify_image
+        from twin.program.image.read.network import identify_image
 
         return identify_image(deployment)

@@ -1,6 +1,6 @@
 """What each instruction does to registers, flags and memory, as far as control and addresses go.
 
-`compile_operation(listed)` gives a function of a machine: the `Walker` of `twin.image.read.walk`,
+`compile_operation(listed)` gives a function of a machine: the `Walker` of `walk`,
 which has registers and stack in `state`, `flags`, `scope`, `load`, `store` and `decide`. What only
 moves data about makes its results `DATA`.
 """
@@ -17,8 +17,8 @@ from hwmodels.isa.instruction import Instruction, parse_code
 from hwmodels.isa.mnemonics import Word, read_word
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.image.read.accesses import compile_access
-from twin.image.read.sources import (
+from twin.program.image.read.accesses import compile_access
+from twin.program.image.read.sources import (
     LR,
     REGISTERS,
     SHIFTS,
@@ -31,7 +31,17 @@ from twin.image.read.sources import (
     source_of,
     split_operands,
 )
-from twin.image.read.values import DATA, STALE, Value, add, base_of, lost, subtract, times, wrap
+from twin.program.image.read.values import (
+    DATA,
+    STALE,
+    Value,
+    add,
+    base_of,
+    lost,
+    subtract,
+    times,
+    wrap,
+)
 
 
 def read_mnemonic(listed: Listed) -> tuple[Word, str]:
