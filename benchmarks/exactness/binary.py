@@ -38,8 +38,8 @@ from twin.network.zoo.builder import Builder
 from twin.program.image.compile.build import Build, build_firmware
 from twin.program.image.compile.ports import load_port
 from twin.program.image.compile.verification import BoardRun, open_board, random_input, run_on_board
-from twin.program.image.read.image import read_built_image
 from twin.program.image.read.kernels import read_kernels
+from twin.program.image.read.network import read_built_image
 
 NETWORKS = ("kws", "ic", "vww", "ad", "sww")
 LEVELS = ("-O2", "-O3")

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
+from hwmodels.errors import TwinError
 from hwmodels.program.elf import (
     ALLOCATED,
     ARENA,
@@ -26,6 +27,7 @@ from hwmodels.program.elf import (
     read_elf_file,
 )
 from hwmodels.program.encodings import encoding_of
+from hwmodels.program.listing import Listed, disassemble
 from twin.errors import ProgramError
 
 LARGEST_LOAD_BYTES = 128 << 20
@@ -111,6 +113,11 @@ class Elf:
         return {one.name: (one.address, one.address + one.size_bytes) for one in self.parts}
 
     @cached_property
+    def instructions(self) -> Mapping[int, Listed]:
+        """The disassembly of an Arm program, by address."""
+        return disassemble(self.path)
+
+    @cached_property
     def _starts(self) -> list[int]:
         return [function.start for function in self.functions]
 
@@ -172,7 +179,7 @@ class Elf:
         yield from sorted(start for start, _, content in self.pieces if len(content) >= 8)
 
 
-def read_elf(path: str | Path) -> Elf:
+def read_elf(path: str | Path, refuse: type[TwinError] = ProgramError, what: str = "file") -> Elf:
     """Read a program.
 
     Parameters
@@ -180,17 +187,16 @@ def read_elf(path: str | Path) -> Elf:
     path : path
         ELF file of an Arm Cortex-M or a RISC-V core. Without symbols functions are what its code
         calls, named by their addresses.
-
-    Raises
-    ------
-    ProgramError
-        When it is none, or larger than a microcontroller's can be.
+    refuse : type
+        Raised for a file that is none, or larger than a microcontroller's program can be.
+    what : str
+        What it should be, for the refusal.
     """
-    file = read_elf_file(path, ProgramError, "file")
+    file = read_elf_file(path, refuse, what)
     try:
         return _read(Path(path), file)
     except ProgramError as error:
-        raise ProgramError(f"{path}: {error}") from error
+        raise refuse(f"{path}: {error}") from error
 
 
 def _read(path: Path, file: Tables) -> Elf:

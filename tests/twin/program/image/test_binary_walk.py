@@ -13,8 +13,8 @@ from benchmarks.oracles.cache import walk_addresses
 from hwmodels.kernel import walk_accesses
 from twin.errors import FirmwareError
 from twin.program.image.read.flow import Code
-from twin.program.image.read.image import read_built_image
 from twin.program.image.read.kernels import Extent, count_steps, place_accesses
+from twin.program.image.read.network import read_built_image
 from twin.program.image.read.walk import Walker
 
 COMPILER = "arm-none-eabi-gcc"
@@ -105,7 +105,7 @@ def images(tmp_path_factory):
 
 def stores(image, name: str, *arguments: int) -> list[int]:
     """Offsets from OUT of the stores a function makes there, in order."""
-    walker = Walker(image, image.symbols["stack_top"][0])
+    walker = Walker(image, image.symbols["stack_top"])
     events = walker.follow(name, (OUT, *arguments))
     extents = (Extent(name="code", role="parameters", start=0),
                Extent(name="stack", role="scratch", start=0x20008000),
@@ -128,7 +128,7 @@ def test_accesses_are_those_of_the_source(images, core, level):
 def test_equal_turns_are_one_loop(images):
     """1000 x 1000 turns would be a million stores: they are a handful of nodes."""
     image = images("cortex-m4", "-O2")
-    walker = Walker(image, image.symbols["stack_top"][0])
+    walker = Walker(image, image.symbols["stack_top"])
     events = walker.follow("nested", (OUT,))
     nests, _ = place_accesses(events, (Extent(name="all", role="output", start=0),),
                               lambda address: "ram")
@@ -138,7 +138,7 @@ def test_equal_turns_are_one_loop(images):
 def test_block_counts_hold_together(images):
     """What enters a block leaves it: taken branches and falls account for every trip."""
     image = images("cortex-m4", "-O2")
-    walker = Walker(image, image.symbols["stack_top"][0])
+    walker = Walker(image, image.symbols["stack_top"])
     trips: dict = {}
     count_steps(walker.follow("guarded", (OUT,)), 1, trips)
     came = {block.start: 0 for block in trips}
@@ -151,7 +151,7 @@ def test_block_counts_hold_together(images):
                 came[ending.target] += taken
             if count - taken and block.end in came:
                 came[block.end] += count - taken
-    start = image.function("guarded").start
+    start = image.symbols["guarded"]
     assert {block.start: count for block, (count, _) in trips.items()} == {
         place: times + (place == start) for place, times in came.items()}
 
@@ -170,7 +170,7 @@ def test_files_that_are_no_image_are_refused(tmp_path, images):
         read_built_image(tmp_path / "none.elf")
     image = images("cortex-m4", "-O2")
     with pytest.raises(FirmwareError, match="no function 'run_0'"):
-        image.function("run_0")
+        Walker(image, image.symbols["stack_top"]).follow("run_0")
     with pytest.raises(FirmwareError, match="no function at"):
         Code(image).enter(0x20000000)
     stripped = tmp_path / "stripped.elf"

@@ -11,7 +11,7 @@ from hwmodels.errors import need_extra
 from hwmodels.isa.mnemonics import CONDITIONS
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.program.image.read.image import BuiltImage, Function
+from twin.program.elf import Elf, Function
 from twin.program.image.read.operations import compile_operation
 from twin.program.image.read.sources import (
     LR,
@@ -66,8 +66,11 @@ class CodeBlock:
         What they do; of the last one, what is no branching.
     ending : Ending
         How it ends.
+    function : Function
+        It is of.
     """
 
+    function: Function
     start: int
     end: int
     listing: tuple[Listed, ...]
@@ -116,13 +119,21 @@ class Region:
 class Code:
     """The code of an image, read function by function as it is asked for."""
 
-    def __init__(self, image: BuiltImage) -> None:
+    def __init__(self, image: Elf) -> None:
         self.image = image
         self._functions: dict[Function, Region] = {}
 
     def enter(self, address: int) -> Region:
-        """Return the blocks of the function that begins at an address."""
+        """Return the blocks of the function that begins at an address.
+
+        Raises
+        ------
+        FirmwareError
+            When it lies in none.
+        """
         function = self.image.function_at(address)
+        if function is None:
+            raise FirmwareError(f"{self.image.path}: no function at 0x{address:08x}")
         if function not in self._functions:
             blocks = read_blocks(self.image, function)
             self._functions[function] = Region(blocks, frozenset(blocks))
@@ -134,7 +145,7 @@ class Code:
         return tuple(self._functions)
 
 
-def read_blocks(image: BuiltImage, function: Function) -> dict[int, CodeBlock]:
+def read_blocks(image: Elf, function: Function) -> dict[int, CodeBlock]:
     """Take a function apart.
 
     Raises
@@ -162,8 +173,8 @@ def read_blocks(image: BuiltImage, function: Function) -> dict[int, CodeBlock]:
             ending = endings.get(one.address, Ending(kind="fall"))
             work = run if ending.kind in ("fall", "return", "loop_start") else run[:-1]
             blocks[run[0].address] = CodeBlock(
-                start=run[0].address, end=behind, listing=tuple(run), ending=ending,
-                operations=tuple(compile_operation(each) for each in work
+                function=function, start=run[0].address, end=behind, listing=tuple(run),
+                ending=ending, operations=tuple(compile_operation(each) for each in work
                                  if not each.mnemonic.startswith("bx")))
             run = []
     return blocks

@@ -10,9 +10,9 @@ from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand
 from twin.deployment.placement import Placement
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias, layer_macs
+from twin.program.elf import Elf
 from twin.program.image.compile.plan import Image
 from twin.program.image.read.flow import CodeBlock
-from twin.program.image.read.image import BuiltImage, Function
 from twin.program.image.read.stack import layer_stack_pointer
 from twin.program.image.read.values import Value
 from twin.program.image.read.walk import Event, Step, Touch, Turns, Walker
@@ -41,13 +41,13 @@ MemoryOf = Callable[[int], str]
 """Name of the board's memory that holds an address."""
 
 
-def read_kernels(image: BuiltImage, graph: Graph, placement: Placement, constants: Image,
+def read_kernels(image: Elf, graph: Graph, placement: Placement, constants: Image,
                  memory_of: MemoryOf) -> tuple[tuple[Kernel, ...], ...]:
     """Return the kernel of every layer, as the image has it; an alias has none.
 
     Parameters
     ----------
-    image : BuiltImage
+    image : Elf
         Of the network, for a Cortex-M.
     graph : Graph
         The network.
@@ -86,7 +86,7 @@ def _read_kernel(walker: Walker, graph: Graph, layer: Layer, position: int,
     events = walker.follow(f"run_{position}")
     trips: dict[CodeBlock, list[int]] = {}
     count_steps(events, 1, trips)
-    functions = _functions_of(walker.image, trips)
+    functions = tuple(dict.fromkeys(block.function for block in trips))  # as they were entered
     nests, operands = place_accesses(events, extents, memory_of)
     family = FAMILIES.get(layer.op, "activation")
     if family == "conv" and is_pointwise(graph, layer):
@@ -97,7 +97,7 @@ def _read_kernel(walker: Walker, graph: Graph, layer: Layer, position: int,
         operands=operands, useful_macs=layer_macs(graph, layer),
         code_bytes=sum(block.end - block.start for block in trips),
         blocks=tuple(made for block in sorted(trips, key=lambda one: one.start)
-                     for made in _make_blocks(walker.image, block, *trips[block])))
+                     for made in _make_blocks(block, *trips[block])))
 
 
 def count_steps(events: Iterable[Event], times: int, trips: dict[CodeBlock, list[int]]) -> None:
@@ -114,9 +114,9 @@ def count_steps(events: Iterable[Event], times: int, trips: dict[CodeBlock, list
                 trips[event.last.block][1] += times * (1 - 2 * event.last.taken)
 
 
-def _make_blocks(image: BuiltImage, block: CodeBlock, trips: int, taken: int) -> Iterator[Block]:
+def _make_blocks(block: CodeBlock, trips: int, taken: int) -> Iterator[Block]:
     """Split off runs of a loop left by a branch, ending in a jump; a loop of one block is one."""
-    function, ending = image.function_at(block.start), block.ending
+    function, ending = block.function, block.ending
     cause = next((cause for start, cause in _CAUSES.items() if function.name.startswith(start)),
                  None)
     name = f"{function.name}+0x{block.start - function.start:x}"
@@ -131,17 +131,12 @@ def _make_blocks(image: BuiltImage, block: CodeBlock, trips: int, taken: int) ->
         yield Block(name=f"{name}, branching", code=jump, trips=taken, entries=taken, cause=cause)
 
 
-def _functions_of(image: BuiltImage, blocks: Iterable[CodeBlock]) -> tuple[Function, ...]:
-    """Functions in the order they were entered."""
-    return tuple(dict.fromkeys(image.function_at(block.start) for block in blocks))
-
-
 # ---- accesses ----
 
-def _find_extents(image: BuiltImage, graph: Graph, layer: Layer, position: int,
+def _find_extents(image: Elf, graph: Graph, layer: Layer, position: int,
                   placement: Placement, constants: Image) -> tuple[Extent, ...]:
     """Where a layer's data lie, in order of address; each goes on to where the next begins."""
-    weights, arena = image.symbols["model_weights"][0], image.sections[".model_arena"][0]
+    weights, arena = image.symbols["model_weights"], image.sections[".model_arena"][0]
     found = [Extent(name="constants", role="parameters", start=0)]
     for place, tensor in enumerate(layer.inputs):
         if tensor in constants.weights:

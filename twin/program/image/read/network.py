@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Kernel
 from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
+from twin.program.elf import Elf, read_elf
 from twin.program.image.compile.ports import Port
 from twin.program.image.compile.store import keep_image, port_of
-from twin.program.image.read.image import read_built_image
 from twin.program.image.read.kernels import read_kernels
-
-"""Cores that divide in a library function written in assembly, which is not followed."""
 
 Network = tuple[tuple[Kernel, ...], ...]
 
@@ -40,6 +39,22 @@ def read_network(deployment: Deployment) -> Network:
         When the cross compiler or make is not there.
     """
     return _read(_key_of(deployment))
+
+
+def read_built_image(path: str | Path) -> Elf:
+    """Read an image of an Arm Cortex-M, with its symbols, as `twin firmware build` leaves it.
+
+    Raises
+    ------
+    FirmwareError
+        When it is no such file.
+    """
+    image = read_elf(path, FirmwareError, "image")
+    if image.machine != "arm":
+        raise FirmwareError(f"{path}: of a RISC-V core; accepted: an image of an Arm Cortex-M")
+    if image.stripped:
+        raise FirmwareError(f"{path}: no symbols; accepted: an image that is not stripped")
+    return image
 
 
 def identify_image(deployment: Deployment) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from twin.program.image.read.image import BuiltImage, Function
+from twin.program.elf import Elf, Function
 from twin.program.image.read.sources import number, register_list, split_operands
 
 CHAIN = ("Reset_Handler", "run_firmware", "handle_byte", "handle_frame", "handle_request",
@@ -17,12 +17,12 @@ some of them into their callers."""
 _BACK = re.compile(r"^\[sp, #-(\d+)\]!$")
 
 
-def layer_stack_pointer(image: BuiltImage) -> int:
+def layer_stack_pointer(image: Elf) -> int:
     """Return the stack pointer a layer is called with while it is measured.
 
     Parameters
     ----------
-    image : BuiltImage
+    image : Elf
         Of the firmware.
 
     Notes
@@ -35,10 +35,10 @@ def layer_stack_pointer(image: BuiltImage) -> int:
     depth = sum(_frame_bytes(image, here, following) for here, following in pairwise(chain))
     if chain:
         depth += _pushed_bytes(image, chain[-1], chain[-1].end)
-    return image.symbols["stack_top"][0] - depth
+    return image.symbols["stack_top"] - depth
 
 
-def _frame_bytes(image: BuiltImage, here: Function, following: Function) -> int:
+def _frame_bytes(image: Elf, here: Function, following: Function) -> int:
     """Bytes one function holds while the next runs; none where it jumps there."""
     jumps = False
     for address in range(here.start, here.end, 2):
@@ -53,7 +53,7 @@ def _frame_bytes(image: BuiltImage, here: Function, following: Function) -> int:
     return 0 if jumps else _pushed_bytes(image, here, here.end)
 
 
-def _pushed_bytes(image: BuiltImage, function: Function, until: int) -> int:
+def _pushed_bytes(image: Elf, function: Function, until: int) -> int:
     taken = 0
     for address in range(function.start, until, 2):
         one = image.instructions.get(address)

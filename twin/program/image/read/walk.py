@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twin.errors import FirmwareError
+from twin.program.elf import Elf
 from twin.program.image.read.accesses import Near
 from twin.program.image.read.flow import Code, CodeBlock, Region
-from twin.program.image.read.image import BuiltImage
 from twin.program.image.read.sources import LR, PC, SP, STEP
 from twin.program.image.read.values import (
     DATA,
@@ -38,6 +38,9 @@ WORDS = 64
 ARRAY_BYTES = 64
 """A local array that a loop stores to has at most so many: what was known there is known no more.
 Those of our kernels are vectors of 16."""
+
+_OPAQUE = ".model_weights"
+"""Constants that are data of the network: no branch may hang on them."""
 
 _TRIES = 5
 _LONGEST_WAIT = 64
@@ -85,13 +88,13 @@ class Walker:
 
     Parameters
     ----------
-    image : BuiltImage
+    image : Elf
         The file.
     stack_pointer : int
         When the function is called.
     """
 
-    def __init__(self, image: BuiltImage, stack_pointer: int) -> None:
+    def __init__(self, image: Elf, stack_pointer: int) -> None:
         self.image, self.code = image, Code(image)
         self.scope = Scope()
         self.state: dict[int, Value] = {}
@@ -99,6 +102,7 @@ class Walker:
         self.log: list[Event] = []
         self._stack = stack_pointer
         self._floor = image.sections[".stack"][0]
+        self._fixed = [span for span in image.constants if span != image.sections.get(_OPAQUE)]
         self._test: tuple[str, Flags] = ("", self.flags)
         self._gains: dict[Region, dict[int, Value]] = {}
 
@@ -117,12 +121,15 @@ class Walker:
         FirmwareError
             When data decide where it goes, or an instruction is not understood.
         """
+        if name not in self.image.symbols:
+            raise FirmwareError(f"{self.image.path}: no function {name!r} in the image; was it "
+                                "stripped?")
         self.state = dict.fromkeys(range(PC), DATA)
         self.state.update(enumerate(arguments))
         self.state[SP], self.state[LR] = self._stack, DONE
         self.log = []
         try:
-            self._call(self.image.function(name).start)
+            self._call(self.image.symbols[name])
         except StaleError as error:
             raise FirmwareError(f"{self.image.path}: {name}: {error}") from error
         return tuple(self.log)
@@ -136,7 +143,17 @@ class Walker:
             return DATA
         if self._floor <= address < self._stack:
             return self.state.get(address, DATA) if size_bytes == 4 else DATA
-        return self.image.constant(address, size_bytes, signed) if size_bytes <= 4 else DATA
+        return self._constant(address, size_bytes, signed) if size_bytes <= 4 else DATA
+
+    def _constant(self, address: int, size_bytes: int, signed: bool) -> int | None:
+        """Return a constant, or None where memory is written or holds the network's data."""
+        end = address + size_bytes
+        if any(low <= address and end <= high for low, high in self._fixed):
+            for _, start, content in self.image.pieces:
+                if start <= address and end <= start + len(content):
+                    raw = content[address - start:end - start]
+                    return int.from_bytes(raw, "little", signed=signed)
+        return None
 
     def store(self, address: Value | Near, size_bytes: int, value: Value) -> None:
         """Store; on the stack what is stored is kept."""
@@ -230,9 +247,8 @@ class Walker:
         self.scope.place = -block.start  # what the branch asks, apart from what the block does
         taken = self.decide(ending.condition, flags)
         if taken is None:
-            name = self.image.function_at(block.start).name
             raise FirmwareError(f"{self.image.path}: at 0x{block.listing[-1].address:08x} data "
-                                f"decide where {name} goes")
+                                f"decide where {block.function.name} goes")
         if ending.kind == "loop_end" and taken:
             self.state[LR] = subtract(self.state[LR], step)
         elif ending.kind == "loop_start" and not taken:
