@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 from hwmodels.board.declaration import (
     ByScale,
@@ -97,6 +98,15 @@ def list_facts_of(board: Board) -> tuple[FactRow, ...]:
     known = [fact.path.split(".") for fact in board.facts]
     able = paths_of(board)
     return tuple(one for row in list_facts() for one in _name(row, known, 0) if one.path in able)
+
+
+@cache
+def find_units(path: str) -> tuple[str, ...]:
+    """Return the units a path of any board may be set in; none where it takes none, or is none."""
+    parts = path.split(".")
+    return next((row.units for row in list_facts() if len(own := row.path.split(".")) == len(parts)
+                 and all(one.isupper() or one == part
+                         for one, part in zip(own, parts, strict=True))), ())
 
 
 def _name(row: FactRow, known: list[list[str]], start: int) -> Iterator[FactRow]:

@@ -7,11 +7,13 @@ file. `Deployment.replace` applies them.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import LONGEST_WORD, did_you_mean
+from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_runtimes, load_runtime
@@ -149,6 +151,8 @@ def _read_via(text: str, graph: Graph, board: Board) -> BringWeights:
     return BringWeights(controller=None if text == "none" else text)
 
 
+_MEASURE = re.compile(r"\s*[+-]?[\d.]+(?:[eE][+-]?\d+)?\s*[A-Za-z/]+\s*")
+
 _MEMORY = ("a memory, its role, or an accelerator's pool; several as sram+sdram where the runtime "
            "splits")
 
@@ -169,6 +173,24 @@ PATHS = (
 )
 """Paths of every target besides those of the board file and of `load.MASTER`, in the order they
 are applied."""
+
+
+def check_unit(path: str, value: object) -> None:
+    """Refuse a number whose unit a path has on no board, before any board is changed.
+
+    Raises
+    ------
+    UsageError
+        With the units it has.
+    """
+    from hwmodels.board.catalogue import find_units
+
+    units = find_units(path)
+    dimension = next((name for name, known in UNITS.items() if units and tuple(known) == units), "")
+    if dimension and isinstance(value, str) and _MEASURE.fullmatch(value) and read_quantity(
+            value.strip(), dimension) is None:
+        raise UsageError(f"{path}: {value!r} is not a number of this unit; accepted: a number, or "
+                         f"one with a unit of {', '.join(units)}{suggest_unit(value, dimension)}")
 
 
 def list_paths() -> Iterator[tuple[str, str, str]]:
@@ -290,12 +312,14 @@ def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
 def _read_network(left: dict[str, object], original: Graph,
                   rewritten: tuple[tuple[str, str], ...]) -> list[Change]:
     """Read the paths of the network, and take them out of what is left."""
-    asked = {name: str(left.pop(name)).strip() for name in [*left] if name.startswith("network.")}
+    asked = {name: left.pop(name) for name in [*left] if name.startswith("network.")}
     if not asked:
         return []
-    from twin.network.rewrites.rewrite import rewrite_network
+    from twin.network.rewrites.rewrite import drop_neutral, rewrite_network
 
-    merged = {**dict(rewritten), **asked}
+    merged = drop_neutral({**dict(rewritten), **asked})
+    if not (merged or rewritten):
+        return []
     return [ChangeNetwork(asked=tuple(merged.items()), graph=rewrite_network(original, merged))]
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
@@ -127,11 +127,12 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     """
     graph = model if isinstance(model, Graph) else read_model(
         model, assume_unsupported=assume_unsupported)
-    original = graph
+    original, rewritten = graph, dict[str, str]()
     if network:
-        from twin.network.rewrites.rewrite import rewrite_network
+        from twin.network.rewrites.rewrite import drop_neutral, rewrite_network
 
-        graph = rewrite_network(graph, network)
+        rewritten = drop_neutral(network)
+        graph = rewrite_network(graph, rewritten)
     stated = machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
@@ -141,9 +142,45 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
                    code=dict(machine.placement)["code"])
     return dataclasses.replace(placed.noted((*graph.notes, *said), first=True),
                                chosen=said, own_scale=_other_scale(stated, machine),
-                               original=original if network else None,
-                               rewritten=tuple((name, str(value)) for name, value
-                                               in (network or {}).items()))
+                               original=original if rewritten else None,
+                               rewritten=tuple(rewritten.items()))
+
+
+def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
+                   changes: Mapping[str, object], **chosen: Any) -> Deployment:
+    """Put a model on a board where it fits, or else where and as changes to be made have it.
+
+    Parameters
+    ----------
+    model, board, **chosen
+        Of `deploy`.
+    changes : mapping of str to object
+        Of `Deployment.replace`, which is to make them: where the model fits as it is, none is made
+        here; else those of network, memories' sizes and places are.
+
+    Raises
+    ------
+    DoesNotFitError
+        When it fits neither way.
+    """
+    try:
+        return deploy(model, board, **chosen)
+    except DoesNotFitError:
+        told = choose_room(changes)
+        if not told:
+            raise
+    network, sizes = ({path: told.pop(path) for path in [*told] if path.startswith(stem)}
+                      for stem in ("network.", "memories."))
+    places = {path.removeprefix("placement."): str(value) for path, value in told.items()}
+    machine = board if isinstance(board, Board) else load_board(board)
+    return deploy(model, change_board(machine, sizes), **{"network": network, **chosen, **places})
+
+
+def choose_room(changes: Mapping[str, object]) -> dict[str, object]:
+    """Return the changes by which a model may fit that does not fit as it is."""
+    return {path: value for path, value in changes.items()
+            if path.startswith(("network.", "memories."))
+            or path in ("placement.weights", "placement.arena")}
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
@@ -223,8 +260,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     for change in changes:
         match change:
             case asked.ChangeNetwork(graph=graph, asked=rewritten):
+                original = (before.original or before.graph) if rewritten else None
                 after = dataclasses.replace(after, graph=graph, rewritten=rewritten,
-                                            original=before.original or before.graph)
+                                            original=original)
             case asked.ChangeRuntime(runtime=runtime):
                 after = dataclasses.replace(after, runtime=runtime)
                 weights, arena = _follow(before, runtime)

@@ -18,6 +18,7 @@ from calibration.fitting.cell import list_measured
 from hwmodels.board.facts import Board
 from hwmodels.errors import need_extra
 from hwmodels.quantities import read_count, read_quantity
+from twin.deployment.changes import check_unit
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes.choice import list_best, maker_of
@@ -105,6 +106,8 @@ class Axis:
         if len(self.values) > MOST_POINTS:
             raise UsageError(f"{self.name}: has {len(self.values):,} values; accepted: up to "
                              f"{MOST_POINTS:,}")
+        for value in self.values if self.span is None else (self.span.at(0.0),):
+            check_unit(self.name, value)
         twice = _find_twice(label(value) for value in self.values)
         if twice is not None:
             raise UsageError(f"{self.name} {twice!r}: is given twice")

@@ -18,10 +18,10 @@ import numpy as np
 from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
 from twin.errors import StudyError
+from twin.network.rewrites.rewrite import is_neutral
 from twin.runtimes import load_runtime
 from twin.runtimes.targets import load_target
 from twin.studies.character import Character, characterise
-from twin.studies.points import is_neutral
 from twin.studies.results import Row, Table
 from twin.studies.study.findings import Effect, group_rows, list_effects
 from twin.studies.study.study import Finding, Study

@@ -10,11 +10,10 @@ from functools import cached_property
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
-from hwmodels.board.file import change_board, load_board
+from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
-from hwmodels.quantities import read_quantity
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deployment import Deployment, deploy_towards
 from twin.errors import (
     DoesNotFitError,
     ModelError,
@@ -35,9 +34,6 @@ from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.limits import idle_energy_uj
 from twin.studies.prices import price_of
 from twin.studies.results import Row
-
-NEUTRAL = {"network.width": 1.0, "network.prune": 0.0}
-"""Values of changes of a network that leave it as it is."""
 
 FEWEST = 4
 """Points that differ in their clock alone from which they are predicted by one call."""
@@ -94,25 +90,11 @@ class Deployer:
         settings = {path: value for path, value in point.items() if path not in NAMED}
         network = {path: settings.pop(path) for path in [*settings]
                    if path.startswith("network.")}
-        network = {path: value for path, value in network.items()
-                   if not is_neutral(path, value)}
-        weights, arena = (settings.pop(f"placement.{what}", None) for what in ("weights", "arena"))
-
-        def put(machine: Board) -> Deployment:
-            return deploy(graph, machine, runtime=None if runtime == BEST else runtime,
-                          clock_hz=None if clock == OWN else read_clock(clock),
-                          weights=None if weights is None else str(weights),
-                          arena=None if arena is None else str(arena),
-                          network=network or None)
-
-        try:
-            placed = put(board)
-        except DoesNotFitError:
-            sizes = {path: value for path, value in settings.items()
-                     if path.startswith("memories.")}
-            if not sizes:
-                raise
-            placed = put(change_board(board, sizes))
+        places = {what: None if value is None else str(value) for what in ("weights", "arena")
+                  for value in (settings.pop(f"placement.{what}", None),)}
+        placed = deploy_towards(
+            graph, board, settings, runtime=None if runtime == BEST else runtime,
+            clock_hz=None if clock == OWN else read_clock(clock), network=network, **places)
         return placed.replace(settings) if settings else placed
 
     def read_graph(self, model: Value) -> Graph:
@@ -335,12 +317,6 @@ def add_idle(row: Row, idle_mw: float | None) -> Row:
     return dataclasses.replace(row, idle_mw=idle_mw, energy=energy,
                                energy_uj=row.energy_uj + idle_energy_uj(idle_mw, row.time_us))
 
-
-
-def is_neutral(path: str, value: Value) -> bool:
-    """Whether a change of the network is none: all of its width, nothing pruned."""
-    number = read_quantity(str(value), "")
-    return number is not None and number[0] == NEUTRAL.get(path)
 
 
 def _inputs(point: Point) -> tuple[tuple[str, str], ...]:

@@ -20,8 +20,8 @@ from twin.deployment.changes import (
     list_paths_of,
     parse_changes,
 )
-from twin.deployment.deployment import deploy
-from twin.errors import RuntimeRefusedError, TwinError, UsageError
+from twin.deployment.deployment import choose_room, deploy, deploy_towards
+from twin.errors import DoesNotFitError, RuntimeRefusedError, TwinError, UsageError
 from twin.network.readers import read_model
 from twin.runtimes import load_runtime
 from twin.runtimes.targets import TARGETS, check_target, load_target
@@ -148,3 +148,28 @@ def test_a_path_there_is_not_is_answered_with_the_eight_nearest(path, meant):
         deployment.replace({path: "1"})
     near = str(refused.value).partition("nearest: ")[2].partition(";")[0].split(", ")
     assert near[0] == meant and len(near) == NEAREST == 8
+
+
+def test_a_value_that_leaves_the_network_as_it_is_is_no_change():
+    plain = deploy("kws", BOARD)
+    for path, value in (("network.width", "1"), ("network.width", 1.0), ("network.prune", "0")):
+        same = plain.replace({path: value})
+        assert same.graph is plain.graph and not same.rewritten and same.original is None
+    narrow = plain.replace({"network.width": "0.5"})
+    assert narrow.graph is not plain.graph
+    back = narrow.replace({"network.width": "1"})
+    assert back.graph.sha256 == plain.graph.sha256 and not back.rewritten
+    assert deploy("kws", BOARD, network={"network.width": 1}).original is None
+
+
+def test_a_model_goes_where_changes_make_room_for_it_only_where_it_has_none():
+    fits = deploy_towards("kws", BOARD, {"placement.arena": "external", "network.width": "0.5"})
+    assert fits.arena == "sram" and not fits.rewritten
+    assert choose_room({"memories.sram.size_bytes": "64MiB", "placement.weights_via": "dma1",
+                        "clocks.cpu.frequency_hz": "8MHz"}) == {
+        "memories.sram.size_bytes": "64MiB"}
+    with pytest.raises(DoesNotFitError):
+        deploy_towards("mobilenet_v1_1.0_224", BOARD, {"placement.weights_via": "dma1"})
+    grown = deploy_towards("mobilenet_v1_1.0_224", BOARD, {
+        "memories.sram.size_bytes": "64MiB", "memories.flash.size_bytes": "64MiB"})
+    assert grown.board.memory("sram").size_bytes == 64 << 20

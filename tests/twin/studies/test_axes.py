@@ -112,3 +112,12 @@ def test_spaces_of_too_many_points_or_axes_are_refused() -> None:
 
 def test_a_hundred_thousand_values_are_an_axis() -> None:
     assert len(read_axis("x", ",".join(map(str, range(100_000)))).values) == 100_000
+
+
+def test_a_unit_a_path_has_nowhere_is_refused_before_anything_is_predicted() -> None:
+    with pytest.raises(UsageError, match=r"frequency_hz: '80MB' is not a number of this unit; "
+                                         r".*Hz, kHz, MHz, GHz"):
+        read_axis("clocks.cpu.frequency_hz", "80..280MB:3")
+    with pytest.raises(UsageError, match=r"'2ms'.*KiB"):
+        read_axis("caches.dcache.size_bytes", "1KiB,2ms")
+    assert read_axis("placement.arena", "2ms").values == ("2ms",)

@@ -10,7 +10,7 @@ from calibration.fitting.overlay import read_overlay
 from twin.api.requests import Predict
 from twin.deployment import deployment as placing
 from twin.deployment.deployment import Deployment
-from twin.errors import DoesNotFitError, UsageError
+from twin.errors import UsageError
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
@@ -71,14 +71,13 @@ def is_best(deployment: Deployment) -> bool:
 
 
 def deploy_as_told(model: str, board: str, *, runtime: str | None = None,
-                   weights: str | None = None, arena: str | None = None,
                    changes: Mapping[str, object] | None = None, calibration: str = AUTO,
                    **chosen: Any) -> Deployment:
     """Put a model on a board; changes are not made, but say where it goes if it must.
 
     Parameters
     ----------
-    model, board, runtime, weights, arena
+    model, board, runtime
         As for `deploy`; without a runtime, an overlay file of one runtime says which.
     changes : mapping of str to object, optional
         Of `Deployment.replace`, that will be made.
@@ -94,18 +93,7 @@ def deploy_as_told(model: str, board: str, *, runtime: str | None = None,
     """
     if runtime is None:
         runtime = runtime_of(calibration)
-    told = changes or {}
-    try:
-        return placing.deploy(model, board, runtime=runtime, weights=weights,
-                                 arena=arena, **chosen)
-    except DoesNotFitError:
-        network = {path: value for path, value in told.items() if path.startswith("network.")}
-        if not network and not {"placement.weights", "placement.arena"} & set(told):
-            raise
-        return placing.deploy(model, board, runtime=runtime, network=network or None,
-                                 weights=str(told.get("placement.weights", weights or "")) or None,
-                                 arena=str(told.get("placement.arena", arena or "")) or None,
-                                 **chosen)
+    return placing.deploy_towards(model, board, changes or {}, runtime=runtime, **chosen)
 
 
 def deploy_request(asked: Predict) -> Deployment:

@@ -18,7 +18,7 @@ from twin.api.live.controls import list_controls, list_paths
 from twin.api.live.figures import tell_batch, tell_prediction
 from twin.api.live.reading import Operation, Reader
 from twin.api.live.state import State, check_names
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deployment import Deployment, choose_room, deploy_towards
 from twin.errors import DoesNotFitError, UsageError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.sliding import Slide
@@ -110,23 +110,15 @@ class Engine(Reader):
         try:
             base = self._base(state, {})
         except DoesNotFitError:
-            told = {name: value for name, value in settings.items()
-                    if name in ("placement.weights", "placement.arena")
-                    or name.startswith("network.")}
-            if not told:
-                raise
-            base = self._base(state, told)
+            base = self._base(state, choose_room(settings))
         return base.replace(settings) if settings else base
 
-    def _base(self, state: State, told: Mapping[str, str]) -> Deployment:
+    def _base(self, state: State, told: Mapping[str, object]) -> Deployment:
         key = repr((state.model, state.board, state.runtime, sorted(told.items())))
         if key not in self._bases:
             check_names(state)
-            network = {name: value for name, value in told.items() if name.startswith("network.")}
-            made = deploy(
-                self.find(state.model), self.find(state.board), runtime=state.runtime,
-                weights=told.get("placement.weights"), arena=told.get("placement.arena"),
-                network=network or None)
+            made = deploy_towards(self.find(state.model), self.find(state.board), told,
+                                  runtime=state.runtime)
             if made.runtime.is_compiled:
                 raise UsageError(f"runtime {made.runtime.identity}: is built by a compiler, which "
                                  "is not done for whoever asks over the wire; accepted: another")

@@ -9,6 +9,6 @@ REWRITE = Rewrite(
     name="network.prune", accepted="a share of the channels, above 0 and below 1",
     does="that share of the channels of every layer goes, the least in L1 norm first",
     effort="retraining", costs="accuracy not known until it is measured or fine-tuned", stage=21,
-    rounds="what stays is rounded up to whole channels",
+    rounds="what stays is rounded up to whole channels", neutral=0.0,
     values=lambda graph: ("0.1", "0.25", "0.5"),
     apply=lambda graph, text: prune_channels(graph, read_share("network.prune", text, 0, 1)))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import did_you_mean
+from hwmodels.quantities import read_quantity
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
 
@@ -52,6 +53,8 @@ class Rewrite:
         (graph, text) -> the changed graph; raises `NotApplicableError` saying why not.
     rounds : str
         How values are rounded, so that several may be one network; "" where they are not.
+    neutral : float or None
+        Value that leaves the network as it is; None: there is none.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Rewrite:
     values: Callable[[Graph], tuple[str, ...]]
     apply: Callable[[Graph, str], Graph]
     rounds: str = ""
+    neutral: float | None = None
 
 
 @cache
@@ -93,6 +97,18 @@ def load_rewrite(name: str) -> Rewrite:
 def list_rewrites() -> tuple[Rewrite, ...]:
     """Return all rewrites, in the order they are applied."""
     return tuple(sorted(map(load_rewrite, find_rewrites()), key=lambda one: (one.stage, one.name)))
+
+
+def is_neutral(name: str, value: object) -> bool:
+    """Whether a value of a path leaves the network as it is: all of its width, nothing pruned."""
+    number = read_quantity(str(value).strip(), "")
+    return number is not None and number[0] == load_rewrite(name).neutral
+
+
+def drop_neutral(changes: Mapping[str, object]) -> dict[str, str]:
+    """Return changes as text, those apart that leave the network as it is."""
+    return {name: str(value).strip() for name, value in changes.items()
+            if not is_neutral(name, value)}
 
 
 def rewrite_network(graph: Graph, changes: Mapping[str, object]) -> Graph:

@@ -182,5 +182,6 @@ REWRITE = Rewrite(
     does="every layer keeps that share of its channels, in multiples of eight",
     effort="retraining", costs="accuracy not known until it is trained at that width", stage=20,
     rounds="channels of a layer are rounded to multiples of eight, at least eight",
+    neutral=1.0,
     values=lambda graph: ("0.75", "0.5", "0.25"),
     apply=lambda graph, text: scale_width(graph, read_share("network.width", text, 0, 1)))
