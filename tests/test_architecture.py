@@ -75,7 +75,7 @@ def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     planted = {
         "twin/network/graph.py": "if TYPE_CHECKING:\n    import twin.pricing.prediction\n",
-        "twin/pricing/host.py": "def late():\n    import twin.program.image.target\n",
+        "twin/pricing/lines.py": "def late():\n    import twin.program.image.target\n",
         "twin/reports/tables/report.py": "def late():\n    import twin.reports.export\n",
         "twin/reports/export.py": "def late():\n    import twin.reports.tables.report\n"}
     for name, text in planted.items():
@@ -85,7 +85,7 @@ def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:
     ended = lint_imports(tmp_path)
     assert ended.returncode == 1, ended.stdout + ended.stderr
     for said in ("twin.network.graph -> twin.pricing.prediction",
-                 "twin.pricing.host -> twin.program.image.target",
+                 "twin.pricing.lines -> twin.program.image.target",
                  "No cycles are allowed in twin.reports", "twin.attic"):
         assert said in ended.stdout
 

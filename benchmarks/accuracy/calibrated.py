@@ -30,7 +30,7 @@ from twin.learning.observations import (
     with_energy,
 )
 from twin.learning.overlays import Learning, find_support, learn, tell_operators
-from twin.pricing.distance import far_sd
+from twin.pricing.certainty import far_sd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

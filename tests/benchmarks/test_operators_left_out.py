@@ -16,7 +16,7 @@ from calibration.datasets import published_rows
 from calibration.fitting.cell import Cell
 from twin.learning.observations import Observation
 from twin.learning.tally import Tally
-from twin.pricing.factors import TIME_PRICES
+from twin.pricing.calibration import TIME_PRICES
 
 CONV, POOL = TIME_PRICES.index("conv"), TIME_PRICES.index("pool")
 

@@ -14,11 +14,9 @@ from plain_pricing import bound_offloaded_plainly, bound_plainly, price_plainly
 import twin
 from hwmodels.board.file import list_boards
 from twin.errors import PlacementError, RuntimeRefusedError
-from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import choose_calibration
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibrated import apply_calibration, apply_factors, predict_calibrated
+from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES, choose_calibration
 from twin.pricing.prediction import predict
-from twin.pricing.repricing import apply_calibration, apply_factors
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "another-accelerator"
 NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")

@@ -34,21 +34,21 @@ from twin.deployment.costs import bill_us
 from twin.deployment.transfers import count_transfers
 from twin.pricing.accelerator.certainty import PARTS, split_time
 from twin.pricing.accelerator.energy import path_of
-from twin.pricing.counted import list_counted
-from twin.pricing.distance import between_sd, far_sd
-from twin.pricing.factors import (
+from twin.pricing.calibration import (
     CORE_EVENTS,
     ENERGY_PRICES,
     EXTERNAL,
     TIME_PRICES,
     family_of,
+    list_counted,
     list_external,
     name_operators,
     power_of,
     price_of_family,
     waits_on_memory,
 )
-from twin.pricing.host import runtime_prices
+from twin.pricing.certainty import between_sd, far_sd
+from twin.pricing.lines import runtime_prices
 from twin.pricing.replacement import replacement_range
 from twin.pricing.structure import find_structure
 from twin.runtimes.runtime import COPY

@@ -15,7 +15,7 @@ from calibration.fitting.spread import fit_pooled, learn_noise
 from twin.deployment.deployment import deploy
 from twin.learning.overlays import stated_sds
 from twin.learning.tally import make_tally
-from twin.pricing.factors import TIME_PRICES
+from twin.pricing.calibration import TIME_PRICES
 
 BOARDS = 40
 TOLD = 0.5

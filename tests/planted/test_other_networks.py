@@ -20,7 +20,7 @@ from twin.learning.observations import Observation
 from twin.learning.own import learn_own
 from twin.learning.tally import Tally, make_tally
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.factors import waits_on_memory
+from twin.pricing.calibration import waits_on_memory
 from twin.pricing.prediction import predict
 
 BOARD, RUNTIME, HERTZ = "nucleo_l4r5zi", "tflm-cmsis-nn@2026", 120e6

@@ -25,8 +25,7 @@ from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.attribution.diagnosis.error_model import OTHER_PRICE_SD, PRICE_SD, ErrorModel
 from twin.attribution.diagnosis.likelihood import kernel_errors
 from twin.attribution.difference import Account, Row
-from twin.pricing.calibration import Calibration
-from twin.pricing.factors import OWN_FAMILIES
+from twin.pricing.calibration import OWN_FAMILIES, Calibration
 
 KERNELS = "none of these prices"
 """What is left: kernels that do other work, or something no cause counts."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from twin.deployment.changes import Change
 
 PriceOnCore = Callable[..., tuple[LayerCost, ...]]
-"""`twin.pricing.host.price_on_core`."""
+"""`twin.pricing.lines.price_on_core`."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +42,11 @@ class Deployment(Draft):
     def target(self) -> Target:
         """How the runtime's kernels get onto the board."""
         return load_target(self.runtime.target)
+
+    @property
+    def is_itemised(self) -> bool:
+        """Whether its bill is counts of kernels on the core times prices, and nothing beside."""
+        return not self.target.offloads and self.transfers is None
 
     def replace(self, overrides: Mapping[str, object] | None = None, /,
                 **fields: object) -> Deployment:

@@ -28,7 +28,7 @@ from twin.learning.published import build_published, deploy_row
 from twin.learning.tally import Tally, make_tally
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.stated import describe_open, settle_runtime, without_tools
 

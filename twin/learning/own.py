@@ -39,8 +39,13 @@ from twin.learning.overlays import (
     stated_sds,
     tell_operators,
 )
-from twin.pricing.calibration import Calibration, shipped_calibration, stranger_prices
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibration import (
+    ENERGY_PRICES,
+    TIME_PRICES,
+    Calibration,
+    shipped_calibration,
+    stranger_prices,
+)
 
 OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
 """Before the rows of one's own board; a hundred cycles of entering and leaving a layer, uncounted,

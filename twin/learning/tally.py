@@ -1,4 +1,4 @@
-"""What a deployment costs by price (`twin.pricing.factors`): the arrays calibration fits."""
+"""What a deployment costs by price (`twin.pricing.calibration`): the arrays calibration fits."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import is_assumed
-from twin.pricing.factors import EXTERNAL, TIME_PRICES, name_operators
+from twin.pricing.calibration import EXTERNAL, TIME_PRICES, name_operators
 from twin.pricing.itemised import itemise
 from twin.pricing.structure import find_structure
 
 LARGEST_KEPT_BYTES = 1 << 20
 """Of a tally: a few arrays of tens of numbers."""
 
-_SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/factors.py", "twin/pricing/host.py",
-            "twin/pricing/itemised.py", "twin/pricing/lines.py", "twin/pricing/structure.py",
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/calibration.py", "twin/pricing/itemised.py",
+            "twin/pricing/lines.py", "twin/pricing/structure.py",
             "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
             "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
             "twin/learning/tally.py")

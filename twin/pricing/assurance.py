@@ -35,15 +35,21 @@ from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import Certainty, Draw, LayerCertainty
-from twin.pricing.distance import between_sd, far_sd, find_extrapolation
-from twin.pricing.factors import (
+from twin.pricing.calibration import (
     ENERGY_PRICES,
     EXTERNAL,
     TIME_PRICES,
+    Calibration,
     name_operators,
     power_of,
+)
+from twin.pricing.certainty import (
+    Certainty,
+    Draw,
+    LayerCertainty,
+    between_sd,
+    far_sd,
+    find_extrapolation,
 )
 from twin.pricing.itemised import (
     Itemised,
@@ -113,7 +119,7 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         left_untold(told.get(name, 0.0), BORROWED_SD if closed or unknown else OPERATOR_SD)
         for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
     if calibration.counted:
-        from twin.pricing.counted import list_counted
+        from twin.pricing.calibration import list_counted
 
         untold[list_counted(deployment, item.assumed)] = 0.0
     return Doubt(
@@ -293,7 +299,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds.tolist(), energies[1:],
                                                   strict=True)),
-        extrapolating=(*find_extrapolation(prediction, entry, temperature),
+        extrapolating=(*find_extrapolation(deployed, prediction.cycles, entry, temperature),
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
                          for name, share in unclear.items() if share >= LARGE_SHARE),
                        *_name_untold(prediction, found.weights[0] * found.untold[0])),

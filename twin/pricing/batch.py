@@ -1,4 +1,4 @@
-"""Many predictions as arrays: one row a configuration, and the configurations themselves."""
+"""Many predictions as arrays, one row a configuration: what is varied, and what it comes to."""
 
 from __future__ import annotations
 
@@ -11,11 +11,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.paths.timing import Floats
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.assurance import ALONE, Doubt, bound_energies, deviate, deviate_layers, doubt
+from twin.pricing.calibration import (
+    ENERGY_PRICES,
+    TIME_PRICES,
+    Calibration,
+    choose_calibration,
+    choose_powers,
+)
+from twin.pricing.itemised import (
+    Itemised,
+    Work,
+    count_rivals,
+    draw_layers,
+    draw_total,
+    itemise,
+    multiply,
+)
 from twin.pricing.prediction import Prediction
-
-Floats = NDArray[np.float64]
 
 LEARNT = "learnt"
 """First part of a path of a learnt factor: learnt.time.memory, learnt.energy.leakage."""
@@ -270,3 +286,145 @@ def _fill_interval(arrays: Batch | LayerArrays, quantity: str, place: Any, inter
 def count_layers(deployments: Iterable[Any]) -> int:
     """Most layers of a network of some deployments."""
     return max((len(one.graph.layers) for one in deployments), default=0)
+
+
+ROWS = 1024
+"""Worked out at a time, so that a hundred thousand take no more memory than their answers."""
+
+_IDLE, _DMA = CAUSES.index("idle"), CAUSES.index("dma_wait")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Costs:
+    """What rows of one structure and timing share.
+
+    Parameters
+    ----------
+    item : Itemised
+        Costs at stated prices.
+    doubted : Doubt or None
+        For intervals.
+    time, power : ndarray of float, (prices,)
+        Learnt factors on stated prices, 1 where none was learnt.
+    """
+
+    item: Itemised
+    doubted: Doubt | None
+    time: Floats
+    power: Floats
+
+
+def find_costs(deployment: Deployment, wanted: str | Calibration | None, *, cold: bool,
+               top: Deployment | None = None) -> Costs:
+    """Return the costs of a deployment and the prices they are taken at.
+
+    Parameters
+    ----------
+    deployment, cold, top
+        Of `itemise`.
+    wanted : str, Calibration or None
+        Of `choose_calibration`, or chosen already.
+    """
+    chosen = choose_calibration(deployment, wanted) if isinstance(wanted, str) else wanted
+    powers = chosen or choose_powers(deployment, wanted)
+    item = itemise(deployment, cold=cold, unsure=chosen is not None, top=top)
+    return Costs(
+        item=item, doubted=None if chosen is None else doubt(deployment, chosen, item),
+        time=np.ones(len(TIME_PRICES)) if chosen is None else chosen.time.factors,
+        power=np.ones(len(ENERGY_PRICES)) if powers is None or powers.energy is None
+        else powers.energy.factors)
+
+
+def list_factors(rows: np.ndarray, names: tuple[str, ...], learnt: Floats,
+                 varied: Mapping[str, Floats]) -> Floats:
+    """Return factors on stated prices of rows of a batch, shape (n, prices).
+
+    Parameters
+    ----------
+    rows : ndarray of int, (n,)
+        Which of the batch.
+    names : tuple of str
+        `TIME_PRICES` or `ENERGY_PRICES`.
+    learnt : ndarray of float, (prices,)
+        Where none is varied.
+    varied : mapping of str to ndarray of float, (all rows,)
+        Of a `Variation`.
+    """
+    factors = np.repeat(learnt[None], len(rows), axis=0)
+    for name, values in varied.items():
+        factors[:, names.index(name)] = values[rows]
+    return factors
+
+
+def fill_rows(batch: Batch, rows: np.ndarray, costs: Costs, *, hertz: Floats, time: Floats,
+              power: Floats, toward: Floats | None = None) -> None:
+    """Work out rows of a batch that share structure and timing.
+
+    Parameters
+    ----------
+    batch : Batch
+        Whose arrays are written.
+    rows : ndarray of int, (n,)
+        Which of them.
+    costs : Costs
+        Of all of them.
+    hertz : ndarray of float, (n,)
+        Clock of the core.
+    time, power : ndarray of float, (n, prices)
+        Factors on stated prices.
+    toward : ndarray of float, (n,), optional
+        Where energies have two ends: 0 at the first, 1 at the other.
+    """
+    item, doubted = costs.item, costs.doubted
+    mixed = None if toward is None else np.column_stack([1 - toward, toward])
+    for begin in range(0, len(rows), ROWS):
+        piece = slice(begin, begin + ROWS)
+        _fill(batch, rows[piece], item, doubted, multiply(
+            item, hertz=hertz[piece], time=time[piece], power=power[piece],
+            mixed=None if mixed is None else mixed[piece]), power[piece])
+
+
+def _fill(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt | None, work: Work,
+          power: Floats) -> None:
+    totals, us, background = work.totals, 1e6 / work.hertz, work.background
+    cycles, terms = totals.sum(axis=1), draw_total(item, work)
+    factors = (work.time[:, :, None] * work.drawn[:, None, :]).reshape(len(at), -1)
+    batch.time_us[at], batch.cycles[at] = cycles * us, cycles
+    cause_cycles = work.time @ item.cause_cycles
+    cause_pj = factors @ item.cause_pj.reshape(factors.shape[1], -1)
+    cause_pj[:, _IDLE] += cycles * background.sum(axis=1)
+    if item.brought is not None:
+        cause_cycles[:, _DMA] += work.waits.sum(axis=1)
+        cause_pj[:, _DMA] += work.moving_pj.sum(axis=1)
+    batch.cause_cycles[at], batch.cause_pj[at] = cause_cycles, cause_pj
+    batch.cause_us[at] = cause_cycles * us[:, None]
+    batch.energy_uj[at] = terms.sum(axis=1) * 1e-6
+    if batch.layers is not None:
+        columns = slice(0, totals.shape[1])
+        batch.layers.time_us[at, columns] = totals * us[:, None]
+        powered = np.where(totals != 0, totals * background.sum(axis=1)[:, None], 0.0)
+        batch.layers.energy_uj[at, columns] = 1e-6 * (
+            powered + work.moving_pj
+            + factors @ item.energy_pj.reshape(totals.shape[1], -1).T)
+    if doubted is not None:
+        _bound(batch, at, item, doubted, work, terms, power)
+
+
+def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: Work,
+           terms: Floats, power: Floats) -> None:
+    calibration, found = doubted.calibration, deviate(item, doubted, work)
+    band, rivals, sd = calibration.entry.time.band.band(), count_rivals(item, work), found.total
+    low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
+    batch.time_low_us[at] = batch.time_us[at] * np.exp(-band.down * sd) * low
+    batch.time_high_us[at] = batch.time_us[at] * np.exp(band.up * sd) * high
+    batch.energy_low_uj[at], batch.energy_high_uj[at] = bound_energies(
+        calibration, terms, sd, band, found.spread, factors=power, least=doubted.least_power)
+    layers = batch.layers
+    if layers is None:
+        return
+    sd = deviate_layers(item, doubted, work, found)
+    columns = (at[:, None], np.arange(sd.shape[1]))
+    layers.time_low_us[columns] = layers.time_us[columns] * np.exp(-band.down * sd)
+    layers.time_high_us[columns] = layers.time_us[columns] * np.exp(band.up * sd)
+    layers.energy_low_uj[columns], layers.energy_high_uj[columns] = bound_energies(
+        calibration, draw_layers(item, work), sd, band, ALONE, factors=power[:, None])

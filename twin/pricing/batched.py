@@ -1,14 +1,17 @@
 """Many predictions at once: of many deployments, or of one with values varied.
 
-Rows of one structure and timing are one product of matrices (`rows`). Beside other masters a
-structure is of one clock, as what they ask for in a cycle follows it. On an accelerator rows of
-one placement are columns, whatever their clocks (`spans`, `offloaded`).
+Rows are cut into spans (`spans`), and those into groups of one structure and timing, each one
+product of matrices (`batch.fill_rows`): few boards are made for many clocks. A supply voltage in
+a span changes nothing but what energies are in proportion to. Beside other masters a structure is
+of one clock, as what they ask for in a cycle follows it. On an accelerator rows of one placement
+are columns, whatever their clocks (`offloaded`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,35 +20,175 @@ from numpy.typing import ArrayLike
 
 from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import LEVEL
+from hwmodels.board.facts import Board
+from hwmodels.board.file import change_board, spread_clock, spread_supply
 from hwmodels.errors import TwinError
+from hwmodels.paths.timing import Floats
+from hwmodels.prices import rail_mw_per_ma
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.pricing.assurance import doubt
 from twin.pricing.batch import (
     Batch,
     Failure,
-    Floats,
     Variation,
     count_layers,
     empty_batch,
     fill_row,
+    fill_rows,
+    find_costs,
+    list_factors,
     read_variation,
 )
-from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import (
     AUTO,
+    ENERGY_PRICES,
     NONE,
+    TIME_PRICES,
     Calibration,
-    choose_calibration,
-    choose_powers,
 )
-from twin.pricing.configurations import Group, gather_rows, list_groups
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
-from twin.pricing.itemised import itemise
 from twin.pricing.prediction import TEMPERATURES
-from twin.pricing.repricing import apply_factors
-from twin.pricing.rows import fill_rows
-from twin.pricing.spans import Span, list_spans
+from twin.pricing.spans import (
+    SUPPLY,
+    Span,
+    Spans,
+    is_varied_clock,
+    is_varied_supply,
+    list_spans,
+    split_alike,
+)
+
+Made = Deployment | TwinError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Group:
+    """Rows of one structure and timing.
+
+    Parameters
+    ----------
+    rows : ndarray of int, (n,)
+        Of the batch.
+    deployment : Deployment
+        One of them.
+    hertz : ndarray of float, (n,)
+        Clock of the core.
+    top : Deployment or None
+        Another of them, where energies differ by supply voltage.
+    toward : ndarray of float, (n,)
+        How far energies of each row are from those of the first to those of `top`, 0 to 1.
+    """
+
+    rows: np.ndarray
+    deployment: Deployment
+    hertz: Floats
+    top: Deployment | None = None
+    toward: Floats | None = None
+
+
+def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Failure]:
+    """Yield configurations in groups, and those that cannot be.
+
+    Parameters
+    ----------
+    base : Deployment
+        What is varied.
+    variation : Variation
+        Of `read_variation`.
+
+    Notes
+    -----
+    On an accelerator all are one group: `twin.pricing.spans` cuts them.
+    """
+    if base.target.offloads and "runtime" not in variation.paths:
+        yield from _whole(base, np.arange(variation.rows))
+        return
+    clocks = [name for name in variation.paths if is_varied_clock(name, variation)]
+    shared = base.loads or any(name.startswith("load.") for name in variation.paths)
+    clock = clocks[0] if clocks and not shared else None  # others ask by time, not by cycle
+    supply = SUPPLY if is_varied_supply(variation) else None
+
+    others = {name: values for name, values in variation.paths.items()
+              if name not in (clock, supply)}
+    for settings, rows in split_alike(others, np.arange(variation.rows)):
+        if clock is None and supply is None:
+            yield from _whole(_make(base, settings), rows)
+            continue
+        spans = Spans(base, variation, settings, [] if clock is None else [clock])
+        for span in spans.list(rows, supply):
+            yield from [span] if isinstance(span, Failure) else _list_timings(spans, span)
+
+
+def _list_timings(spans: Spans, span: Span) -> Iterator[Group]:
+    """Yield groups of rows of a span in which the ratios of all clocks are the same."""
+    whole, board = gather_rows(span.deployment, span.rows), span.deployment.board
+    if not span.hertz:
+        yield whole if span.volts is None else _supply(whole, span.volts)
+        return
+    (clock, values), = span.hertz.items()
+    spread = spread_clock(board, clock, values)
+    supply = {} if span.volts is None else {SUPPLY: board.power.voltage_v}
+    for piece in _list_ratios(list(spread.values())):
+        own = spans.change({f"clocks.{clock}.frequency_hz": float(values[piece[0]]), **supply})
+        group = Group(rows=span.rows[piece], hertz=spread[board.core.clock][piece],
+                      deployment=span.deployment.repriced(
+                          board=own, runtime=span.deployment.runtime))
+        yield group if span.volts is None else _supply(group, span.volts[piece])
+
+
+def _supply(group: Group, volts: Floats) -> Group:
+    """Return a group at one of its supply voltages with each row at its own."""
+    board = group.deployment.board
+    rails: Any = rail_mw_per_ma(spread_supply(board, np.array([board.power.voltage_v, *volts])))
+    away = rails[1:] - rails[0] if np.ndim(rails) else np.zeros_like(volts)
+    farthest = int(np.argmax(np.abs(away)))
+    if not away[farthest]:  # not known, or the same at each
+        return group
+    top = change_board(board, {SUPPLY: float(volts[farthest])})
+    return replace(group, toward=away / away[farthest], top=group.deployment.repriced(
+        runtime=group.deployment.runtime, board=top))
+
+
+def _make(base: Deployment, settings: dict[str, Any]) -> Made:
+    try:
+        return base.replace(settings) if settings else base
+    except TwinError as error:
+        return error
+
+
+def _whole(made: Made, rows: np.ndarray) -> Iterator[Group | Failure]:
+    if isinstance(made, TwinError):
+        yield from (Failure(row=row, error=made) for row in rows.tolist())
+        return
+    yield gather_rows(made, rows)
+
+
+def gather_rows(deployment: Deployment, rows: np.ndarray) -> Group:
+    """Return rows that are all one deployment."""
+    board = deployment.board
+    return Group(rows=rows, deployment=deployment,
+                 hertz=np.full(len(rows), board.clock(board.core.clock).frequency_hz))
+
+
+def sign_board(board: Board) -> tuple[object, ...]:
+    """Return all a clock may change of a board but frequencies; ratios to twelve digits."""
+    core = board.clock(board.core.clock).frequency_hz
+    return (board.power, tuple((memory.name, memory.wait_states, round(memory.latency_cycles, 9))
+                               for memory in board.memories),
+            tuple(float(f"{clock.frequency_hz / core:.12g}") for clock in board.clocks))
+
+
+def _list_ratios(clocks: Sequence[Floats]) -> Iterator[np.ndarray]:
+    """Yield places at which the ratios of all clocks are the same to the last bit."""
+    ratios = [one / other for one in clocks for other in clocks if one is not other]
+    moving = [ratio for ratio in ratios if np.ptp(ratio)]
+    if not moving:
+        yield np.arange(len(clocks[0]))
+        return
+    _, group = np.unique(np.stack(moving, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(group.ravel(), kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(group.ravel()[order])) + 1)
+
 
 ERRORS = ("raise", "keep")
 """What becomes of a configuration that cannot be: the first is raised, or all are kept as rows."""
@@ -124,36 +267,16 @@ class _Maker:
         self._keep(group.rows.tolist(), partial(self._multiply, group))
 
     def _multiply(self, group: Group) -> None:
-        deployment, rows, chosen = group.deployment, group.rows, self._choose(group.deployment)
-        doubted, cold = None, self.temperature == "cold"
-        item = itemise(deployment, cold=cold, unsure=chosen is not None, top=group.top)
-        if chosen is not None:
-            doubted = doubt(deployment, chosen, item)
-            self.level = chosen.entry.time.band.level
-        fill_rows(
-            self.batch, rows, item, doubted, hertz=group.hertz, toward=group.toward,
-            time=self._factors(rows, TIME_PRICES, self.variation.time,
-                               None if chosen is None else chosen.time),
-            power=self._factors(rows, ENERGY_PRICES, self.variation.energy,
-                                self._powers(deployment, chosen)))
+        deployment, rows, varied = group.deployment, group.rows, self.variation
+        costs = find_costs(deployment, self.calibration, cold=self.temperature == "cold",
+                           top=group.top)
+        if costs.doubted is not None:
+            self.level = costs.doubted.calibration.entry.time.band.level
+        fill_rows(self.batch, rows, costs, hertz=group.hertz, toward=group.toward,
+                  time=list_factors(rows, TIME_PRICES, costs.time, varied.time),
+                  power=list_factors(rows, ENERGY_PRICES, costs.power, varied.energy))
         self.batch.ram_bytes[rows] = deployment.ram_bytes
         self.batch.flash_bytes[rows] = deployment.flash_bytes
-
-    def _choose(self, deployment: Deployment) -> Calibration | None:
-        return (choose_calibration(deployment, self.calibration)
-                if isinstance(self.calibration, str) else self.calibration)
-
-    def _powers(self, deployment: Deployment, chosen: Calibration | None) -> Estimate | None:
-        powers = chosen or choose_powers(deployment, self.calibration)
-        return None if powers is None else powers.energy
-
-    def _factors(self, rows: np.ndarray, names: tuple[str, ...], varied: Mapping[str, Floats],
-                 estimate: Estimate | None) -> Floats:
-        own = np.ones(len(names)) if estimate is None else estimate.factors
-        factors = np.repeat(own[None], len(rows), axis=0)
-        for name, values in varied.items():
-            factors[:, names.index(name)] = values[rows]
-        return factors
 
     def _offload(self, group: Group) -> None:
         """Fill rows on an accelerator: spans of clocks and voltages as columns."""
@@ -185,14 +308,15 @@ class _Maker:
         from twin.pricing.offloaded import Offloaded
         from twin.pricing.offloaded_rows import Asked, fill_offloaded
 
-        varied = bool(self.variation.time or self.variation.energy)
+        time, power = (
+            list_factors(span.rows, names, np.ones(len(names)), varied)
+            if self.variation.time or self.variation.energy else None
+            for names, varied in ((TIME_PRICES, self.variation.time),
+                                  (ENERGY_PRICES, self.variation.energy)))
         unsure = self.calibration not in (None, NONE)
         fill_offloaded(self.batch, Offloaded(span.deployment), Asked(
-            rows=span.rows, hertz=dict(span.hertz), volts=span.volts,
-            time=self._factors(span.rows, TIME_PRICES, self.variation.time, None)
-            if varied else None,
-            power=self._factors(span.rows, ENERGY_PRICES, self.variation.energy, None)
-            if varied else None), unsure=unsure)
+            rows=span.rows, hertz=dict(span.hertz), volts=span.volts, time=time, power=power),
+            unsure=unsure)
         if unsure:
             self.level = LEVEL
 

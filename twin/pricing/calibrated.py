@@ -4,26 +4,282 @@
 
 An overlay changes no fact: its factors become efficiencies of the runtime and prices of the board
 for one prediction.
+
+The bill of a program has counted instructions and stated prices:
+
+    sd(log T) = sqrt((core's share x CORE_SD)^2 + (memories' share x WAITING_SD)^2) + sum w u
+
+What ran is exact for the data it ran with; what is left is how well a core's table and the waits of
+a board's memories are known. No measurement of the program stands behind it. Of a network on a
+library learnt from programs, u is what each layer, of share w, leaves open besides.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
-from hwmodels.quantities import format_energy
+import numpy as np
+
+from calibration.fitting.intervals import (
+    BORROWED_SD,
+    CORE_SD,
+    DRIFT_SD,
+    LAYER_SD,
+    WAITING_SD,
+    Band,
+    Interval,
+    bound,
+    concentrate,
+)
+from hwmodels.board.facts import Board, EventPrice
+from hwmodels.counts import Bill
+from hwmodels.errors import BoardError
+from hwmodels.file_cache import Same
+from hwmodels.prices import derive_prices
+from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.deployment.deployment import Deployment
-from twin.pricing.assurance import assure, power_terms
+from twin.deployment.placement import layer_dtype
+from twin.pricing.assurance import assure, bound_terms, power_terms
 from twin.pricing.calibration import (
     AUTO,
+    ENERGY_PRICES,
+    FAMILIES_OF,
     NONE,
+    TIME_PRICES,
     Calibration,
     choose_calibration,
     choose_powers,
+    core_band,
+    power_of,
+    waits_on_memory,
 )
-from twin.pricing.distance import note_missing
-from twin.pricing.factors import ENERGY_PRICES
+from twin.pricing.certainty import Certainty, Draw, LayerCertainty, between_sd, note_missing
 from twin.pricing.prediction import Prediction, predict
-from twin.pricing.repricing import apply_calibration, apply_factors
+from twin.runtimes import Runtime
+
+
+def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deployment:
+    """Return the deployment with learnt factors on its prices.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        With stated prices.
+    calibration : Calibration
+        From `choose_calibration`.
+
+    Returns
+    -------
+    Deployment
+        Equal in everything but what things cost.
+    """
+    return apply_factors(
+        deployment, dict(zip(TIME_PRICES, calibration.time.factors, strict=True)),
+        {} if calibration.energy is None else
+        dict(zip(ENERGY_PRICES, calibration.energy.factors.tolist(), strict=True)))
+
+
+def apply_factors(deployment: Deployment, time: Mapping[str, float],
+                  energy: Mapping[str, float]) -> Deployment:
+    """Return the deployment with factors on its prices; a price that is not named keeps its own.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        With stated prices.
+    time, energy : mapping of str to float
+        Factors by price, of `TIME_PRICES` and `ENERGY_PRICES`.
+    """
+    runtime, board = _apply(Same((deployment.board, deployment.runtime)), tuple(time.items()),
+                            tuple(energy.items()))
+    return deployment.repriced(runtime=runtime, board=board)
+
+
+@lru_cache(maxsize=16)
+def _apply(priced: Same[tuple[Board, Runtime]], times: tuple[tuple[str, float], ...],
+           energies: tuple[tuple[str, float], ...]) -> tuple[Runtime, Board]:
+    """Return what deployments with the same board and runtime share."""
+    (board, runtime), time, energy = priced.parts, dict(times), dict(energies)
+    efficiency = {family: runtime.efficiency.get(family, 1.0) * float(time.get(price, 1.0))
+                  for price, families in FAMILIES_OF.items() for family in families}
+    return (dataclasses.replace(
+                runtime, efficiency=efficiency,
+                dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),
+            _reprice(board, float(time.get("memory", 1.0)),
+                     {name: energy.get(name, 1.0) for name in ENERGY_PRICES}))
+
+
+def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:
+    """Return the board with every price stated, times its factor."""
+    stated = []
+    for (event, place), price in sorted(derive_prices(board).table.items(),
+                                        key=lambda item: (item[0][0], item[0][1])):
+        waits = waits_on_memory(event)
+        scale = memory if waits else 1.0
+        stated.append(EventPrice(
+            event=event, place=place, cycles=price.cycles * scale, clock=price.clock,
+            pj=None if price.pj is None else price.pj * scale * powers[power_of(event)]))
+    return dataclasses.replace(board, prices=tuple(stated))
+
+
+def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Prediction],
+                 ) -> Prediction:
+    """Return a prediction that says which voltage scale its clock took, and what that saves.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a deployment with an `own_scale`.
+    predict : callable
+        Predicts a deployment at the same prices.
+    """
+    deployment, own = prediction.deployment, prediction.deployment.own_scale
+    if own is None:
+        return prediction
+    board = deployment.board
+    clock = format_frequency(board.clock(board.core.clock).frequency_hz)
+    said = f"{board.power.voltage_scale}, the lowest scale that allows {clock}"
+    try:
+        kept = predict(deployment.replace({"supply.voltage_scale": own}))
+    except BoardError:
+        said += f"; the board's own {own} does not"
+    else:
+        said += f": {_describe_saving(prediction, kept)}{_describe_delay(prediction, kept)}"
+    return dataclasses.replace(prediction, voltage=said)
+
+
+def _describe_saving(prediction: Prediction, kept: Prediction) -> str:
+    own = kept.deployment.board.power.voltage_scale
+    if not prediction.energy_uj or not kept.energy_uj:
+        return f"what it saves beside the board's own {own} is not known"
+    change = prediction.energy_uj / kept.energy_uj - 1
+    return (f"{'saves' if change <= 0 else 'costs'} {100 * abs(change):.0f} % of the "
+            f"{format_energy(kept.energy_uj)} of the board's own {own}")
+
+
+def _describe_delay(prediction: Prediction, kept: Prediction) -> str:
+    """Say how much longer it takes, and by which wait states."""
+    if prediction.time_us == kept.time_us:
+        return ""
+
+    def waits_of(board: Board) -> dict[str, int]:
+        return {memory.name: memory.wait_states for memory in board.memories}
+
+    now, then = waits_of(prediction.deployment.board), waits_of(kept.deployment.board)
+    moved = ", ".join(f"{name} {waits} instead of {then[name]}" for name, waits in now.items()
+                      if waits != then[name])
+    return (f"; {format_time(prediction.time_us)} instead of {format_time(kept.time_us)}"
+            + (f" (wait states of {moved})" if moved else ""))
+
+
+POWER_SD = 0.3
+"""Of the logarithm of stated powers, as overlays take them before any data; assumed."""
+
+GUESSED_SD = 0.1
+"""Of a layer whose kernel was seen in one shape only, another: what its loops turn over is guessed;
+assumed."""
+
+
+def assure_program(prediction: Prediction, powers: Calibration | None = None) -> Certainty:
+    """Return the intervals of a prediction of machine code: a program's, our image's, a library's.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a program, at stated prices of time.
+    powers : Calibration, optional
+        What its powers were learnt from; by default they are stated.
+
+    Returns
+    -------
+    Certainty
+        Of the whole and of its layers; what two builds of a program have in common they share.
+
+    Notes
+    -----
+    What a learnt kernel leaves open: the residual of its instructions, `GUESSED_SD` where one shape
+    was seen, and `DRIFT_SD` for each factor e a layer's sizes lie beyond those seen; of a layer
+    nobody saw, `BORROWED_SD`.
+    """
+    learnt = prediction.deployment.runtime.learnt is not None
+    left = tell_left(prediction) if learnt else np.zeros(len(prediction.layers))
+    weights = np.array([layer.time_us for layer in prediction.layers]) / (prediction.time_us or 1)
+    band = core_band()
+    shares = _split(prediction.bill)
+    variances = np.array([CORE_SD, WAITING_SD])**2
+    sds = [math.sqrt(float(_split(layer.bill)**2 @ variances) + LAYER_SD["open"]**2) + more
+           for layer, more in zip(prediction.layers, left.tolist(), strict=True)]
+    missing = float(weights @ left)
+    sd = math.sqrt(float(shares**2 @ variances)) + missing
+    energies = ([_bound_energy(whole, one, band) for whole, one in zip(
+        [prediction.energy_uj, *(layer.energy_uj for layer in prediction.layers)], [sd, *sds],
+        strict=True)] if powers is None else
+        _bound_powers(prediction, powers, np.array([sd, *sds]), band))
+    return Certainty(
+        calibration="instructions as "
+        + _name_reading(prediction) + ", at stated prices"
+        + (f"; powers as networks measured on {powers.powers_of} drew"
+           if powers and prediction.energy_uj else ""),
+        time_us=bound(prediction.time_us, sd, band),
+        energy_uj=energies[0], basis=band.basis,
+        errors=band.count, layers=tuple(LayerCertainty(
+            time_us=bound(layer.time_us, one, band), energy_uj=energy)
+            for layer, one, energy in zip(prediction.layers, sds, energies[1:], strict=True)),
+        extrapolating=(), unidentified=(),
+        draw=Draw(source=("program", prediction.deployment.board.name),
+                  covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
+                  untold_sd=missing,
+                  network=prediction.deployment.graph.architecture_id))
+
+
+def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,
+                  band: Band) -> list[Interval | None]:
+    """Return intervals of the whole energy and of layers' at learnt powers."""
+    terms = np.array([power_terms(bill) for bill in (
+        prediction.bill, *(layer.bill for layer in prediction.layers))])
+    times_us = np.array([layer.time_us for layer in prediction.layers])
+    return bound_terms(powers, terms, sds, band, concentrate(times_us), least=between_sd(
+        prediction.deployment.graph.architecture_id, powers.entry, time=False))
+
+
+def _name_reading(prediction: Prediction) -> str:
+    """Say where instructions are from: "instructions as ..."."""
+    deployment = prediction.deployment
+    if deployment.runtime.learnt is not None:
+        return "programs of the library run them"
+    return "they ran" if deployment.target.executes else "its image has them"
+
+
+def tell_left(prediction: Prediction) -> np.ndarray:
+    """Return how far learnt kernels leave each layer's cost open, shape (layers,)."""
+    deployment, found = prediction.deployment, []
+    graph, learnt = deployment.executed, deployment.runtime.learnt
+    assert learnt is not None
+    for layer, made in zip(graph.layers, prediction.layers, strict=True):
+        kernel, _ = learnt.choose(graph, layer, layer_dtype(graph, layer))
+        if made.alias or kernel is None or made.assumed:
+            found.append(0.0 if made.alias else BORROWED_SD)
+            continue
+        distance = kernel.distance(graph, layer)
+        guessed = GUESSED_SD if kernel.distinct == 1 and distance else 0.0
+        found.append(math.hypot(kernel.residual, guessed) + DRIFT_SD * distance)
+    return np.array(found)
+
+
+def _split(bill: Bill) -> np.ndarray:
+    """Return the shares of time of the core and of waiting for memories, shape (2,)."""
+    waiting = math.fsum(line.cycles for line in bill.lines if waits_on_memory(line.event))
+    total = math.fsum(line.cycles for line in bill.lines) or 1.0
+    return np.array([1 - waiting / total, waiting / total])
+
+
+def _bound_energy(energy_uj: float | None, sd: float, band: Band) -> Interval | None:
+    if not energy_uj:
+        return None
+    return bound(energy_uj, math.hypot(sd, POWER_SD), band)
 
 
 def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
@@ -56,8 +312,6 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
         made = dataclasses.replace(made, certainty=assure_offloaded(made))
     if deployment.own_scale is None:
         return made
-    from twin.pricing.voltage import note_voltage
-
     return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature)
                         if chosen is not None else _predict_stated(other, temperature, calibration))
 
@@ -80,8 +334,6 @@ def _predict_read(deployment: Deployment, powers: Calibration | None,
 
     The code of datasheets, which stated currents are of, draws less than networks do.
     """
-    from twin.pricing.executed import assure_program
-
     if powers is None or powers.energy is None:
         made = predict(deployment, temperature=temperature)
         return dataclasses.replace(made, certainty=assure_program(made))

@@ -1,18 +1,227 @@
-"""Learnt prices for a deployment: an overlay, shipped or of a file, and which of it applies."""
+"""Learnt prices for a deployment: factors on what is stated, of an overlay, shipped or of a file.
+
+Time is split by who does the work: one price per operator family of the kernel library for what
+the core executes, one for calling kernels, one for waiting on memories. Energy is split by what
+draws it: activity, stalls, memories, clock tree, leakage.
+
+Where a library's instructions were counted and its core was not measured, cycles are known to
+
+    sd(log T)^2 = (core's share)^2 (CORE_SD^2 + CARRIED_SD^2) + (waiting's share x WAITING_SD)^2
+                  + (calling's share x CALLING_SD)^2 + errors of network and row
+
+Nothing of the library's structure is left open. `CARRIED_SD` is there where the code was counted on
+another instruction set only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from calibration.fitting.cell import STRANGER_RUNTIME, Estimate, locate
-from calibration.fitting.overlay import Entry, Overlay, find_entry, read_overlay, read_shipped
-from hwmodels.board.facts import Board
+from calibration.fitting.intervals import (
+    CALLING_SD,
+    CARRIED_SD,
+    CORE_SD,
+    CORES,
+    LEVEL,
+    WAITING_SD,
+    Band,
+)
+from calibration.fitting.overlay import (
+    BandModel,
+    Entry,
+    Learnt,
+    Overlay,
+    find_entry,
+    read_overlay,
+    read_shipped,
+)
+from calibration.fitting.student import student_quantile
+from hwmodels.board.facts import Board, Core
+from hwmodels.counts import COPYING, ISSUE_EVENTS
+from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
+from twin.deployment.placement import layer_dtype
 from twin.errors import UsageError
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
 from twin.runtimes.choice import computes_float
+from twin.runtimes.library import find_operators
+from twin.runtimes.runtime import COPY, FAMILIES
+
+if TYPE_CHECKING:
+    from twin.deployment.deployment import Deployment
+    from twin.runtimes.runtime import Runtime
+
+OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
+                "reduce", "quantize", COPY)
+"""Families with a price of their own; the rest share "other": too little time to tell apart."""
+
+TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory")
+"""Prices of time, each a factor on what the lowered kernels and the datasheet say."""
+
+ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
+"""Prices of energy, each a factor on what the datasheet's currents say."""
+
+EXTERNAL = "memory outside the chip"
+"""Waiting for it is told of like an operator: a row with much of one tells of the next."""
+
+STALL_EVENTS = ("pipeline_stall", "branch_refill")
+"""Core events in which nothing issues."""
+
+CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
+"""What an efficiency of a runtime scales."""
+
+
+def family_of(family: str, place: str) -> str:
+    """Return the family whose efficiency scales a core event of a kernel: copying has its own."""
+    return COPY if place == COPYING else family
+
+
+def price_of_family(family: str) -> str:
+    """Return the time price an operator family is charged under."""
+    return family if family in OWN_FAMILIES else "other"
+
+
+FAMILIES_OF = {price: tuple(family for family in FAMILIES if price_of_family(family) == price)
+               for price in (*OWN_FAMILIES, "other")}
+"""Operator families behind each price of executed work."""
+
+
+@cache
+def waits_on_memory(event: str) -> bool:
+    """Whether an event is charged under the time price of memories."""
+    return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage")
+
+
+@cache
+def time_price(event: str, family: str) -> int:
+    """Return the place in `TIME_PRICES` of the price an event of a family is charged under."""
+    return TIME_PRICES.index(price_of_family(family) if event in CORE_EVENTS else
+                             "memory" if waits_on_memory(event) else "call")
+
+
+@cache
+def power_of(event: str) -> str:
+    """Return the energy price an event is charged under."""
+    if event in ("clock_tree", "leakage"):
+        return event
+    if event in STALL_EVENTS:
+        return "stall"
+    return "activity" if event in (*ISSUE_EVENTS, "kernel_dispatch") else "memory"
+
+
+def name_operators(deployment: Deployment) -> tuple[str, ...]:
+    """Return which operator each layer is to a kernel library: its name, type and instructions.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose executed network is named.
+
+    Returns
+    -------
+    tuple of str
+        One per layer: "conv_2d int8 dsp"; other types and other instructions run other code.
+    """
+    graph = deployment.executed
+    code = load_isa(deployment.board.core.isa).extensions[0]
+    return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
+
+
+def list_external(board: Board) -> frozenset[str]:
+    """Return the memories of a board that are outside the chip."""
+    return frozenset(memory.name for memory in board.memories
+                     if memory.role in ("external_ram", "external_flash"))
+
+
+HERE, CARRIED = "on this instruction set", "on another instruction set"
+"""What `Calibration.counted` may be."""
+
+
+def core_band() -> Band:
+    """Return how far `CORE_SD` reaches: Student t, as few cores were left out."""
+    reach = student_quantile(0.5 + LEVEL / 2, CORES - 1)
+    return Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=CORES)
+
+
+def tell_basis(runtime: Runtime, core: Core) -> str:
+    """Return where a runtime's instructions were counted, seen from a core.
+
+    Parameters
+    ----------
+    runtime : Runtime
+        A library.
+    core : Core
+        It runs on.
+
+    Returns
+    -------
+    str
+        `HERE`, `CARRIED`, or "": not counted, or only as a stand-in that is marked assumed.
+    """
+    counted_here, carried = core.isa in runtime.counted_on, bool(runtime.counted_on)
+    if runtime.counted is not None:
+        from twin.runtimes.counted.table import REFERENCE, choose_core
+
+        counted_here = not choose_core(core.isa, core.fpu)[1]
+        carried = runtime.counted[0] == REFERENCE
+    return HERE if counted_here else CARRIED if (
+        carried and load_isa(core.isa).counts_carry) else ""
+
+
+def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
+    """Return which layers' instructions were counted, here or elsewhere, shape (layers,)."""
+    runtime, graph, core = deployment.runtime, deployment.executed, deployment.board.core
+    if runtime.counted is not None:
+        from twin.runtimes.counted.lower import stands_in
+        from twin.runtimes.counted.table import choose_core
+
+        near, _ = choose_core(core.isa, core.fpu)
+        return np.array([not stands_in(*runtime.counted, graph, layer, near)
+                         for layer in graph.layers])
+    own = find_operators(runtime.library)
+    return np.array([layer.op in own and not unknown
+                     and layer_dtype(graph, layer) in runtime.dtypes
+                     for layer, unknown in zip(graph.layers, assumed, strict=True)])
+
+
+def know_core(time: Learnt, basis: str) -> Learnt | None:
+    """Return prices whose deviations are those of a core's table; None where rows know as much.
+
+    Parameters
+    ----------
+    time : Learnt
+        No row of which is of this release on this board.
+    basis : str
+        From `tell_basis`.
+
+    Notes
+    -----
+    What the core executes is off by one factor: its prices are wholly correlated.
+    """
+    shared = CORE_SD**2 + (CARRIED_SD**2 if basis == CARRIED else 0.0)
+    covariance = np.full((len(TIME_PRICES), len(TIME_PRICES)), shared)
+    for name, sd in (("memory", WAITING_SD), ("call", CALLING_SD)):
+        place = TIME_PRICES.index(name)
+        covariance[place], covariance[:, place] = 0.0, 0.0
+        covariance[place, place] = sd**2
+    band = core_band()
+    even = np.array([1.0 if name in OWN_FAMILIES else 0.0 for name in TIME_PRICES])
+    even /= even.sum()
+    if time.band.up * math.sqrt(even @ time.matrix() @ even) <= band.up * math.sqrt(shared):
+        return None
+    lower = np.tril_indices(len(TIME_PRICES))
+    return replace(
+        time, covariance=tuple(covariance[lower].tolist()), unidentified=(),
+        band=BandModel(down=band.down, up=band.up, level=band.level, basis=band.basis,
+                       count=band.count))
+
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
@@ -174,8 +383,6 @@ def _know_instructions(found: Calibration, deployment: Deployment) -> Calibratio
     runtime = deployment.runtime
     if found.entry.time.rows or not (runtime.counted or runtime.counted_on):
         return found
-    from twin.pricing.counted import know_core, tell_basis
-
     basis = tell_basis(runtime, deployment.board.core)
     time = know_core(found.entry.time, basis) if basis else None
     return found if time is None else replace(

@@ -19,10 +19,14 @@ from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.rewrites.width import DIVISOR, Block, list_blocks
 from twin.pricing.batch import LEARNT
 from twin.pricing.batched import predict_batch
-from twin.pricing.calibration import AUTO, choose_calibration, choose_powers
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibration import (
+    AUTO,
+    ENERGY_PRICES,
+    TIME_PRICES,
+    choose_calibration,
+    choose_powers,
+)
 from twin.pricing.itemised import POWERS, Itemised, itemise
-from twin.pricing.replacement import is_itemised
 
 NUDGE = 1e-3
 """By which a price is moved to both sides where a bill is more than counts times prices."""
@@ -149,7 +153,7 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = DI
     """
     if step < 1:
         raise UsageError(f"step {step}; accepted: 1 channel or more")
-    exact = is_itemised(deployment) and not deployment.loads
+    exact = deployment.is_itemised and not deployment.loads
     figures, prices = (_read_slopes(deployment, temperature, calibration) if exact else
                        _nudge(deployment, temperature, calibration))
     found: list[WidthSlope] = []
@@ -185,7 +189,7 @@ class _Figures:
 
 def _predict(deployment: Deployment, temperature: str, calibration: str) -> _Figures:
     """Return the figures of a deployment, without the work an interval would be."""
-    if is_itemised(deployment) and not deployment.loads:
+    if deployment.is_itemised and not deployment.loads:
         return _read_slopes(deployment, temperature, calibration)[0]
     batch = predict_batch([deployment], temperature=temperature, calibration=calibration)
     return _Figures(time_us=float(batch.time_us[0]), energy_uj=float(batch.energy_uj[0]),

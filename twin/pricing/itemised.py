@@ -22,7 +22,7 @@ from hwmodels.counts import CAUSES, EVENTS, Prices
 from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.pricing.factors import (
+from twin.pricing.calibration import (
     ENERGY_PRICES,
     TIME_PRICES,
     list_external,
@@ -30,8 +30,7 @@ from twin.pricing.factors import (
     price_of_family,
     time_price,
 )
-from twin.pricing.host import runtime_prices
-from twin.pricing.lines import Lines, price_lines
+from twin.pricing.lines import Lines, price_lines, runtime_prices
 from twin.pricing.prediction import list_assumed
 from twin.pricing.replacement import price_rivals
 from twin.pricing.structure import Groups, Structure, find_structure

@@ -1,32 +1,36 @@
 """The bill in whole cycles, as it is shown, and in one sentence.
 
-Lines sum to layers, layers to the total.
+Lines sum to layers, layers to the total. By operand (which of weights, input, output and scratch a
+line was paid for) cycles are split by largest remainder within each line, so operands sum to lines
+exactly; what the core does by itself has none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, Bill
 from hwmodels.quantities import apportion, format_time, significant
 from twin.pricing.prediction import Prediction
 
-Line = tuple[str, str]
-"""(clock, cause)."""
+Line = tuple[str, ...]
+"""(clock, cause), or (clock, cause, operand)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """Integer cycles by layer, clock and cause.
+    """Integer cycles by layer, clock and cause, or operand as well.
 
     Parameters
     ----------
     layers : tuple of mapping
-        Per layer, (clock, cause) -> cycles.
+        Per layer, (clock, cause) or (clock, cause, operand) -> cycles.
     setup : mapping
-        The same for set-up.
+        The same for set-up, which has no operands.
     """
 
     layers: tuple[Mapping[Line, int], ...]
@@ -35,11 +39,16 @@ class Ledger:
     @property
     def total(self) -> Mapping[Line, int]:
         """Sum over layers, in the order bills are shown."""
-        sums: dict[Line, int] = {}
-        for layer in self.layers:
-            for line, cycles in layer.items():
-                sums[line] = sums.get(line, 0) + cycles
-        return dict(sorted(sums.items(), key=lambda item: _order(item[0])))
+        return _add_up(self.layers)
+
+
+def _add_up(parts: Iterable[Mapping[Line, int]]) -> dict[Line, int]:
+    """Return sums by key in the order of bills."""
+    sums = Counter[Line]()
+    for part in parts:
+        for key, cycles in part.items():  # a sum of 0 is shown, too
+            sums[key] += cycles
+    return dict(sorted(sums.items(), key=lambda item: _order(item[0])))
 
 
 def cycles_by_clock(lines: Mapping[Line, int]) -> dict[str, int]:
@@ -78,7 +87,7 @@ def make_ledger(prediction: Prediction) -> Ledger:
     for clock in prediction.setup.clocks():
         whole = round(prediction.setup.cycles(clock))
         setup.update(_share_out_clock(prediction.setup, clock, whole))
-    return Ledger(layers=tuple(_sorted(lines) for lines in layers), setup=_sorted(setup))
+    return Ledger(layers=tuple(_add_up([lines]) for lines in layers), setup=_add_up([setup]))
 
 
 def share_out(values: Sequence[float], decimals: int, total: float | None = None) -> list[float]:
@@ -154,12 +163,9 @@ def _share_out_clock(bill: Bill, clock: str, whole: int) -> dict[Line, int]:
     return {(clock, cause): share for cause, share in zip(causes, shares, strict=True)}
 
 
-def _sorted(lines: Mapping[Line, int]) -> dict[Line, int]:
-    return dict(sorted(lines.items(), key=lambda item: _order(item[0])))
-
-
-def _order(line: Line) -> tuple[int, str]:
-    return CAUSES.index(line[1]), line[0]
+def _order(key: Line) -> tuple[object, ...]:
+    clock, cause, *operands = key
+    return (CAUSES.index(cause), clock, *map(_role_order, operands))
 
 
 _PHRASES = {"memory": "memory-bound", "compute": "compute", "movement": "data movement",
@@ -232,3 +238,73 @@ def _detail(prediction: Prediction, group: str) -> str:
 def _cache_label(prediction: Prediction) -> str:
     name = prediction.deployment.board.core.dcache or ""
     return "L1" if name.lower().startswith("l1") else name
+
+
+ROLES = ("weights", "bias", "parameters", "input", "output", "scratch", "state", "")
+"""Order operands are shown in; "" is the core itself."""
+
+
+def make_operand_ledger(prediction: Prediction) -> Ledger:
+    """Split the lines of a prediction's ledger by operand; parts sum to them exactly."""
+    ledger = make_ledger(prediction)
+    return Ledger(setup=ledger.setup, layers=tuple(
+        _split(layer.bill, lines)
+        for layer, lines in zip(prediction.layers, ledger.layers, strict=True)))
+
+
+def split_document(document: dict[str, Any], prediction: Prediction) -> dict[str, Any]:
+    """Return a prediction's document with every line of its bills split by operand.
+
+    Parameters
+    ----------
+    document : dict
+        From `to_document`; not changed.
+    prediction : Prediction
+        Of which it is.
+
+    Returns
+    -------
+    dict
+        Its lines have "operand": a role, or null for what the core does by itself.
+    """
+    ledger = make_operand_ledger(prediction)
+    layers = [{**layer, "bill": _lines(prediction, bill, parts)} for layer, bill, parts in zip(
+        document["layers"], (layer.bill for layer in prediction.layers), ledger.layers,
+        strict=True)]
+    setup = {**document["setup"],
+             "bill": [{**line, "operand": None} for line in document["setup"]["bill"]]}
+    total = {**document["total"], "bill": _lines(prediction, prediction.bill, ledger.total)}
+    return {**document, "layers": layers, "setup": setup, "total": total}
+
+
+def _split(bill: Bill, lines: Mapping[Line, int]) -> dict[Line, int]:
+    parts: dict[Line, int] = {}
+    for (clock, cause), cycles in lines.items():
+        real: dict[str, float] = {}
+        for line in bill.lines:
+            if (line.clock, line.cause) == (clock, cause):
+                real[line.operand] = real.get(line.operand, 0.0) + line.cycles
+        roles = sorted(real, key=_role_order)
+        for role, share in zip(roles, apportion([real[role] for role in roles], cycles),
+                               strict=True):
+            parts[clock, cause, role] = share
+    return parts
+
+
+def _lines(prediction: Prediction, bill: Bill, parts: Mapping[Line, int]) -> list[dict[str, Any]]:
+    shown = []
+    for (clock, cause, operand), cycles in parts.items():
+        mine = [line for line in bill.lines
+                if (line.clock, line.cause, line.operand) == (clock, cause, operand)]
+        energies = [line.energy_pj for line in mine]
+        known = [energy for energy in energies if energy is not None]
+        shown.append({
+            "cause": cause, "clock": clock, "operand": operand or None, "cycles": cycles,
+            "time_us": line_time_us(prediction, clock, math.fsum(line.cycles for line in mine)),
+            "energy_uj": math.fsum(known) * 1e-6 if len(known) == len(energies) else None})
+    return shown
+
+
+def _role_order(operand: str) -> tuple[int, str]:
+    place = ROLES.index(operand) if operand in ROLES else len(ROLES) - 1
+    return place, operand

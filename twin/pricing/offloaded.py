@@ -38,14 +38,13 @@ from twin.pricing.accelerator.offload import (
     list_moved,
     pick_layers,
 )
-from twin.pricing.factors import (
+from twin.pricing.calibration import (
     ENERGY_PRICES,
     power_of,
     time_price,
     waits_on_memory,
 )
-from twin.pricing.host import runtime_prices
-from twin.pricing.lines import price_lines, spend
+from twin.pricing.lines import price_lines, runtime_prices, spend
 from twin.pricing.structure import Structure, find_structure
 from twin.runtimes.offload import Offload
 

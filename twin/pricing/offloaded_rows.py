@@ -17,7 +17,7 @@ from twin.pricing.accelerator.certainty import (
 )
 from twin.pricing.accelerator.columns import POWERED
 from twin.pricing.batch import Batch, LayerArrays
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.offloaded import POWERED_PRICES, Ints, Lines, Offloaded
 
 BOARDS, ROWS = 1024, 2048

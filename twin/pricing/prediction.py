@@ -22,7 +22,7 @@ from twin.errors import UsageError
 from twin.network.graph import Layer
 from twin.network.operators import FUNCTION, is_alias, is_assumed, layer_macs, list_work
 from twin.pricing.certainty import Certainty
-from twin.pricing.host import price_on_core, runtime_prices
+from twin.pricing.lines import price_on_core, runtime_prices
 from twin.pricing.structure import Call
 
 TEMPERATURES = ("warm", "cold")

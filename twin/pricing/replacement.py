@@ -15,8 +15,7 @@ from hwmodels.paths.timing import read_timing
 from hwmodels.paths.ways import data_caches
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.pricing.host import runtime_prices
-from twin.pricing.lines import PricedLines, price_lines
+from twin.pricing.lines import PricedLines, price_lines, runtime_prices
 from twin.pricing.prediction import predict
 from twin.pricing.structure import Groups, find_structure
 
@@ -78,7 +77,7 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
     times_us = [(policy, math.fsum(priced.cycles) / core.frequency_hz * 1e6)
                 for policy, priced in price_rivals(
                     deployment, runtime_prices(deployment),
-                    cache(partial(lower_network, deployment)))] if is_itemised(deployment) else [
+                    cache(partial(lower_network, deployment)))] if deployment.is_itemised else [
         (policy, predict(one).time_us) for policy, one in list_rivals(deployment, caches)]
     return ReplacementRange(caches=tuple(cache.name for cache in caches),
                             time_us=tuple(times_us))
@@ -124,11 +123,6 @@ def price_rivals(deployment: Deployment, prices: Prices,
         found.append((policy, price_lines(structure, deployment.runtime, prices,
                                           read_timing(board, structure.sheet.places))))
     return found
-
-
-def is_itemised(deployment: Deployment) -> bool:
-    """Whether a prediction is counts of kernels on the core times prices, and nothing beside."""
-    return not deployment.target.offloads and deployment.transfers is None
 
 
 def _with_caches(board: Board, caches: Sequence[Cache]) -> Board:

@@ -1,7 +1,7 @@
 """One configuration slid along a clock: priced again from kept counts, without simulating.
 
 Voltage scale and wait states follow the clock. Everything else a clock changes is worked out once
-for each timing and kept, so that most positions are a product of matrices (`rows`).
+for each timing and kept, so that most positions are a product of matrices (`batch.fill_rows`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,9 @@ import numpy as np
 from hwmodels.board.facts import Board
 from hwmodels.board.file import spread_clock
 from twin.deployment.deployment import Deployment, boards_of
-from twin.pricing.assurance import Doubt, doubt
-from twin.pricing.batch import Batch, empty_batch, fill_row
+from twin.pricing.batch import Batch, Costs, empty_batch, fill_row, fill_rows, find_costs
+from twin.pricing.batched import sign_board
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
-from twin.pricing.configurations import sign_board
-from twin.pricing.factors import ENERGY_PRICES, TIME_PRICES
-from twin.pricing.itemised import Itemised, itemise
-from twin.pricing.replacement import is_itemised
-from twin.pricing.rows import fill_rows
 from twin.pricing.spans import are_own
 
 MOST_TIMINGS = 128
@@ -40,10 +34,7 @@ class _Timing:
     sign: tuple[object, ...]
     ratios: tuple[float, ...]
     board: Board
-    item: Itemised
-    calibration: Calibration | None
-    doubted: Doubt | None
-    powers: Calibration | None
+    costs: Costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +71,7 @@ class Slide:
     Notes
     -----
     Scale and wait states follow a clock in one direction, so what is the same at both ends of a
-    span is the same inside (`configurations`); ratios between clocks must be the same to the bit.
+    span is the same inside (`spans`); ratios between clocks must be the same to the bit.
     The board's own clock is in no span: there it keeps the scale it states, if a lower would do.
     """
 
@@ -115,7 +106,7 @@ class Slide:
         of layers.
         """
         batch = empty_batch(1, len(self.base.graph.layers))
-        if not is_itemised(self.base) or not self.keeps:
+        if not self.base.is_itemised or not self.keeps:
             deployment = dataclasses.replace(
                 self.base.replace({self._path: hertz}), own_scale=None)
             made = predict_calibrated(deployment, temperature=self.temperature,
@@ -124,13 +115,11 @@ class Slide:
             return Slid(batch=batch, board=deployment.board, clocks_hz=_list_clocks(
                 deployment.board))
         timing, clocks_hz = self._find(hertz) or self._make(self._board(hertz), hertz)
-        chosen, whole = timing.calibration, empty_batch(1)
+        costs, whole = timing.costs, empty_batch(1)
         core_hz = np.array([clocks_hz[timing.board.core.clock]])
-        time = _factors(TIME_PRICES, None if chosen is None else chosen.time)
-        power = _factors(ENERGY_PRICES, None if timing.powers is None else timing.powers.energy)
-        for one, doubted in ((batch, None), (whole, timing.doubted)):
-            fill_rows(one, np.array([0]), timing.item, doubted, hertz=core_hz, time=time,
-                      power=power)
+        for one, own in ((batch, dataclasses.replace(costs, doubted=None)), (whole, costs)):
+            fill_rows(one, np.array([0]), own, hertz=core_hz, time=costs.time[None],
+                      power=costs.power[None])
         whole.ram_bytes[0], whole.flash_bytes[0] = self._sizes
         return Slid(batch=dataclasses.replace(whole, layers=batch.layers), board=timing.board,
                     clocks_hz=clocks_hz)
@@ -155,13 +144,9 @@ class Slide:
                 one.low_hz, one.high_hz = min(one.low_hz, low_hz), max(one.high_hz, high_hz)
                 return one, spread
         deployment = self.base.repriced(board, self.base.runtime)  # placing reads no clock
-        chosen = choose_calibration(deployment, self.calibration)
-        item = itemise(deployment, cold=self.temperature == "cold", unsure=chosen is not None)
-        timing = _Timing(
-            low_hz=low_hz, high_hz=high_hz, sign=sign, ratios=ratios, board=board,
-            calibration=chosen, powers=chosen or choose_powers(deployment, self.calibration),
-            item=item,
-            doubted=None if chosen is None else doubt(deployment, chosen, item))
+        timing = _Timing(low_hz=low_hz, high_hz=high_hz, sign=sign, ratios=ratios, board=board,
+                         costs=find_costs(deployment, self.calibration,
+                                          cold=self.temperature == "cold"))
         self._timings = [*self._timings[-MOST_TIMINGS + 1:], timing]
         return timing, spread
 
@@ -195,8 +180,3 @@ def _list_clocks(board: Board) -> dict[str, float]:
 def _list_ratios(spread: Mapping[str, float]) -> tuple[float, ...]:
     values = list(spread.values())
     return tuple(one / other for one in values for other in values if one is not other)
-
-
-def _factors(names: tuple[str, ...], estimate: object) -> np.ndarray:
-    factors = getattr(estimate, "factors", None)
-    return np.ones((1, len(names))) if factors is None else np.asarray(factors)[None]

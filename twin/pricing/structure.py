@@ -5,23 +5,37 @@ depends on the network, the library, where everything lies, the geometry of cach
 this code; and of an accelerator on all but its clocks and the latency of its pools. Clocks, waits,
 bandwidths and prices are left out, but where another master shares the bus or a cache stops
 allocating for streams.
+
+On disk counts are bounded, and worthless when damaged: `TWIN_COUNTS` names another folder than the
+user's cache; empty, nothing is kept on disk. Two processes at once write whole files of the same
+content. An entry is sealed with the folder's own key, so one that is damaged or planted is not
+read, and what it held is counted again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import hashlib
+import json
 import os
 import threading
+import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.npu import Npu
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
+from hwmodels.files import parse_json
+from hwmodels.folders import user_folder
 from hwmodels.kernel import Kernel
+from hwmodels.kernels.store import Store, write_private
 from hwmodels.paths.exposure import Sheet
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
@@ -114,9 +128,7 @@ Found = tuple[tuple[tuple[Call, ...], ...], tuple[KernelTraffic, ...]]
 
 def _load(key: str) -> Found | None:
     """Return what is on disk; None where there is none, or what it is cannot be read."""
-    from twin.pricing import count_cache
-
-    document = count_cache.load(key)
+    document = load_counts(key)
     if document is None:
         return None
     try:
@@ -133,7 +145,6 @@ def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]
     """Simulate, and keep what is counted."""
     from hwmodels.simulator import count_traffic
     from twin.deployment.core import code_address
-    from twin.pricing import count_cache
 
     layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
                               assumed=kernel.assumed) for kernel in group) for group in groups)
@@ -141,7 +152,7 @@ def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]
         [kernel for group in groups for kernel in group], deployment.board,
         code_address=code_address(deployment), code_memory=deployment.code, cold=cold,
         loads=deployment.loads)
-    count_cache.save(key, {
+    save_counts(key, {
         "layers": [[[one.name, one.family, one.calls, one.assumed] for one in layer]
                    for layer in layers],
         "traffic": [to_plain(one) for one in traffic]})
@@ -238,3 +249,123 @@ _MEMORY_FIELDS = tuple(one.name for one in dataclasses.fields(Memory) if one.nam
     "bus", "clock", "latency_cycles", "wait_states", "prefetch", "bytes_per_cycle", "serial",
     "sdram", "read_charge_pc"))
 """All that is not timing, nor a note: a fact that is new is taken to change what is met."""
+
+
+LARGEST_FOLDER_BYTES = 64 << 20
+MOST_ENTRIES = 4096
+"""Of the folder: the entries not used for longest go."""
+
+LARGEST_ENTRY_BYTES = 16 << 20
+"""Of a network of thousands of kernels, unpacked; larger ones are not kept."""
+
+SAVES_BETWEEN_LOOKS = 64
+"""Entries a process writes before it looks at the folder's size again."""
+
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/deployment", "twin/network/graph.py",
+            "twin/network/operators.py", "twin/network/rewrites",
+            "twin/pricing/structure.py", "twin/pricing/accelerator", "twin/program")
+"""What decides what is counted."""
+
+
+class CountStore(Store):
+    """Kept counts; the folder never holds more than a few thousand."""
+
+    saves = 0
+
+    def save(self, name: str, entry: bytes) -> None:
+        """Keep an entry."""
+        if not self.key:
+            return
+        self.sweep()
+        with contextlib.suppress(OSError):
+            write_private(self.folder / name, self._seal(name, entry) + entry)
+            if self.saves % SAVES_BETWEEN_LOOKS == 0:
+                self.tidy()
+            self.saves += 1
+
+    def tidy(self) -> None:
+        """Drop entries of other code, and the oldest where there are too many."""
+        found = []
+        for path in self.folder.glob("counts.*"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                found.append((f".{hash_code()[:16]}." in path.name, status.st_mtime_ns,
+                              status.st_size, path))
+        size = number = 0
+        for current, _, own, path in sorted(found, reverse=True):
+            size, number = size + own, number + 1
+            if not current or size > LARGEST_FOLDER_BYTES or number > MOST_ENTRIES:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+def counts_folder() -> Path | None:
+    """Folder of kept counts; None where there is none."""
+    if os.environ.get("TWIN_COUNTS") == "":
+        return None
+    try:
+        return user_folder("TWIN_COUNTS", "counts")
+    except RuntimeError:  # a user without a home
+        return None
+
+
+@functools.cache
+def _store_at(folder: Path) -> CountStore:
+    return CountStore(folder)
+
+
+def _store() -> CountStore | None:
+    folder = counts_folder()
+    return None if folder is None else _store_at(folder)
+
+
+@functools.cache
+def hash_code() -> str:
+    """Return a hash of the source files that decide what is counted."""
+    root, digest = str(Path(__file__).parents[2]), hashlib.sha256()
+    for path in _list_sources(root):
+        digest.update(path[len(root):].encode())
+        with open(path, "rb", buffering=0) as file:
+            digest.update(file.readall())
+    return digest.hexdigest()
+
+
+def _list_sources(root: str) -> Iterator[str]:
+    """Yield the source files that decide what is counted, in order."""
+    for name in _SOURCES:
+        where = os.path.join(root, name)
+        if os.path.isfile(where):
+            yield where
+        for folder, folders, files in os.walk(where):
+            folders[:] = sorted({*folders} - {"boards", "__pycache__"})
+            yield from (os.path.join(folder, file) for file in sorted(files)
+                        if file.endswith((".py", ".yaml", ".csv")))
+
+
+def _name_entry(key: str) -> str:
+    return f"counts.{hash_code()[:16]}.{key}"
+
+
+def load_counts(key: str) -> Any:
+    """Return the document kept under a key; None where there is none."""
+    store = _store()
+    entry = None if store is None else store.load(_name_entry(key))
+    if store is None or entry is None:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(store.folder / _name_entry(key))
+    try:
+        unpacked = zlib.decompressobj().decompress(entry, LARGEST_ENTRY_BYTES + 1)
+        return parse_json(unpacked.decode())
+    except (zlib.error, ValueError, TwinError):
+        return None
+
+
+def save_counts(key: str, document: Any) -> None:
+    """Keep a document, as far as there is room; nothing here fails."""
+    store = _store()
+    if store is None:
+        return
+    content = json.dumps(document, separators=(",", ":")).encode()
+    if len(content) <= LARGEST_ENTRY_BYTES:
+        store.save(_name_entry(key), zlib.compress(content, 1))

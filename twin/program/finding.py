@@ -23,8 +23,7 @@ from hwmodels.board.facts import Board
 from hwmodels.paths.traffic import from_plain
 from hwmodels.processes import command_of, environment
 from twin.errors import ProgramError
-from twin.pricing import count_cache
-from twin.pricing.structure import read_geometry
+from twin.pricing.structure import load_counts, read_geometry, save_counts
 from twin.program.asking import check_wanted
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
@@ -104,10 +103,10 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     for one in (elf.sha256, wanted, read_geometry(board)):
         digest.update(repr(one).encode())
     key = digest.hexdigest()
-    document = count_cache.load(key)
+    document = load_counts(key)
     if document is None:
         document = _emulate(elf, board, wanted)
-        count_cache.save(key, document)
+        save_counts(key, document)
     return Found(**{
         **{name: document[name] for name in Found.__slots__},
         "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
@@ -134,10 +133,10 @@ def observe(elf: Elf, board: Board, wanted: Wanted,
     check_wanted(elf, board, wanted)
     wanted = replace(wanted, observed=True, marks=marks)
     key = hashlib.sha256(repr((elf.sha256, wanted, read_geometry(board))).encode()).hexdigest()
-    document = count_cache.load(key)
+    document = load_counts(key)
     if document is None:
         document = _emulate(elf, board, wanted)
-        count_cache.save(key, document)
+        save_counts(key, document)
     return document
 
 

@@ -24,7 +24,7 @@ from twin.reports.export import write_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from twin.pricing.limits import Requirement
+    from twin.pricing.certainty import Requirement
     from twin.pricing.prediction import Prediction
 
 MEASURES = {"time": "latency", "cycles": "cycles", "instructions": "instructions",

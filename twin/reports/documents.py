@@ -149,7 +149,7 @@ def _predicted(prediction: Prediction, per_operand: bool = False) -> Mapping[str
 
     written = document.to_document(prediction)
     if per_operand:
-        from twin.pricing.operands import split_document
+        from twin.pricing.ledger import split_document
 
         written = split_document(written, prediction)
     return written

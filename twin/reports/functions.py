@@ -9,8 +9,8 @@ from typing import Any
 
 from hwmodels.quantities import format_frequency, format_time
 from twin.errors import UsageError
-from twin.pricing.host import runtime_prices
 from twin.pricing.ledger import bill_time_us
+from twin.pricing.lines import runtime_prices
 from twin.pricing.prediction import Prediction
 from twin.program.deployment import FunctionCost, Program, price_functions
 from twin.reports.export import check_place, write_file

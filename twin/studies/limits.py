@@ -14,7 +14,7 @@ import numpy as np
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
-from twin.pricing.limits import probability_above
+from twin.pricing.certainty import probability_above
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
            "max_flash": ("bytes", "B"), "max_usd": ("", "")}

@@ -13,6 +13,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
+from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment, deploy_towards
 from twin.errors import (
     DoesNotFitError,
@@ -23,13 +24,11 @@ from twin.errors import (
 )
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.pricing.batch import Batch, Floats, read_variation
-from twin.pricing.batched import predict_batch
+from twin.pricing.batch import Batch, read_variation
+from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
-from twin.pricing.configurations import Group, list_groups
 from twin.pricing.prediction import Prediction, flash_room, ram_room
-from twin.pricing.replacement import is_itemised
 from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.limits import idle_energy_uj
 from twin.studies.prices import price_of
@@ -154,7 +153,7 @@ class Deployer:
                         hertz: Sequence[float]) -> dict[int, Row]:
         """Return rows, by number, of points that differ in their clock; {} where none can be."""
         base = self._try({**points[0], "clock": OWN})
-        if not isinstance(base, Deployment) or not is_itemised(base):
+        if not isinstance(base, Deployment) or not base.is_itemised:
             return {}
         path = f"clocks.{base.board.core.clock}.frequency_hz"
         variation = read_variation({path: list(hertz)})

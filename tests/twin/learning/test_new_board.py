@@ -14,11 +14,9 @@ from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
-from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import choose_calibration
-from twin.pricing.factors import TIME_PRICES
+from twin.pricing.calibrated import apply_factors, predict_calibrated
+from twin.pricing.calibration import TIME_PRICES, choose_calibration
 from twin.pricing.prediction import predict
-from twin.pricing.repricing import apply_factors
 
 FULL = ("--core", "cortex-m4", "--clock", "96MHz", "--flash", "1MiB", "--sram", "256KiB")
 

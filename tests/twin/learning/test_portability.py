@@ -28,11 +28,9 @@ from twin.learning.portability.probes import choose_benchmarks, find_rooms
 from twin.learning.portability.rows import measured_rows, share_waits
 from twin.learning.portability.stated import state_memories
 from twin.pricing.assurance import price_cycles
-from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import choose_calibration
-from twin.pricing.factors import TIME_PRICES
+from twin.pricing.calibrated import apply_calibration, predict_calibrated
+from twin.pricing.calibration import TIME_PRICES, choose_calibration
 from twin.pricing.prediction import predict
-from twin.pricing.repricing import apply_calibration
 from twin.reports.documents import load_schema
 
 TFLM = "tflm-cmsis-nn@2023"

@@ -7,7 +7,7 @@ import twin
 from hwmodels.counts import Counts, make_bill, merge_bills
 from twin.deployment.accelerator.plan import plan_of
 from twin.pricing.accelerator import offload
-from twin.pricing.host import price_on_core, runtime_prices
+from twin.pricing.lines import price_on_core, runtime_prices
 from twin.pricing.prediction import predict
 
 

@@ -9,8 +9,7 @@ from made_batches import check_row
 import twin
 from twin.errors import UsageError
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import choose_calibration
-from twin.pricing.factors import TIME_PRICES
+from twin.pricing.calibration import TIME_PRICES, choose_calibration
 
 
 @pytest.fixture(scope="module")

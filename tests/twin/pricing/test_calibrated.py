@@ -20,13 +20,11 @@ from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import learn_own
 from twin.learning.tally import make_tally
 from twin.pricing.assurance import price_cycles
-from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import choose_calibration, stranger_prices
+from twin.pricing.calibrated import apply_calibration, predict_calibrated
+from twin.pricing.calibration import TIME_PRICES, choose_calibration, stranger_prices
 from twin.pricing.certainty import probability_faster
-from twin.pricing.factors import TIME_PRICES
 from twin.pricing.prediction import predict
 from twin.pricing.replacement import replacement_range
-from twin.pricing.repricing import apply_calibration
 from twin.runtimes import load_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"

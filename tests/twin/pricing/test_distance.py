@@ -9,7 +9,7 @@ from twin.deployment.deployment import deploy
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.distance import far_sd
+from twin.pricing.certainty import far_sd
 
 BOARD, RUNTIME = "stm32h747i_disco", "x-cube-ai@10.0.0"
 CLOCKS_MHZ = (400, 100, 25)

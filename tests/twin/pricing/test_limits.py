@@ -7,7 +7,7 @@ import math
 import pytest
 
 from calibration.fitting.intervals import Interval
-from twin.pricing.limits import Requirement, probability_above
+from twin.pricing.certainty import Requirement, probability_above
 
 UNEVEN = Interval(low=80.0, high=130.0, level=0.9)
 

@@ -3,7 +3,7 @@
 import pytest
 
 import twin
-from twin.pricing import sliding
+from twin.pricing import batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.sliding import Slide
 
@@ -52,8 +52,8 @@ def test_the_own_clock_keeps_its_voltage_scale() -> None:
 
 def test_a_timing_is_worked_out_once(monkeypatch) -> None:
     base, made = twin.deploy("ad", "nucleo_l4r5zi"), []
-    itemise = sliding.itemise
-    monkeypatch.setattr(sliding, "itemise",
+    itemise = batch.itemise
+    monkeypatch.setattr(batch, "itemise",
                         lambda *args, **more: made.append(1) or itemise(*args, **more))
     slide = Slide(base, "cpu", temperature="warm", calibration="auto")
     for megahertz in (119, 118, 118.5, 118.25, 119.5, 21, 22):

@@ -15,8 +15,7 @@ from twin.deployment.deployment import deploy
 from twin.learning.tally import make_tally
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import choose_calibration
-from twin.pricing.factors import EXTERNAL
+from twin.pricing.calibration import EXTERNAL, choose_calibration
 
 BOARD = "stm32h747i_disco"
 RUNTIMES = ("x-cube-ai@10.0.0", "x-cube-ai@9.0.0")

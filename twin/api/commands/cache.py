@@ -9,10 +9,10 @@ from os import fspath
 from twin.api.requests import takes
 from twin.api.requests.prediction import Cache
 from twin.errors import UsageError
+from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.locality import Locality, measure_locality
 from twin.pricing.replacement import ReplacementRange, replacement_range
-from twin.pricing.repricing import apply_calibration
 from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches
 
 AXES = ("size", "ways")

@@ -11,7 +11,7 @@ from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO
-from twin.pricing.limits import Requirement
+from twin.pricing.certainty import Requirement
 from twin.pricing.prediction import Prediction, say_above_idle
 from twin.studies.limits import idle_energy_uj, read_limits
 from twin.studies.limits import read_limit as read_limit

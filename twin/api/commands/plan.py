@@ -8,9 +8,9 @@ from pathlib import Path
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.portability.plan import Ranking, rank_benchmarks
+from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import predict
-from twin.pricing.repricing import apply_calibration
 from twin.runtimes.choice import portable_runtime
 
 

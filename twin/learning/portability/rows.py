@@ -14,7 +14,7 @@ from calibration.microbench.probe_rows import ProbeRow
 from hwmodels.board.facts import Board
 from twin.learning.portability.stated import state_memories, straight_cycles, waits_for_code
 from twin.pricing.assurance import price_cycles
-from twin.pricing.factors import TIME_PRICES
+from twin.pricing.calibration import TIME_PRICES
 from twin.pricing.prediction import Prediction
 from twin.pricing.roofs import peak_macs_per_cycle
 

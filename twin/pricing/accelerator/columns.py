@@ -55,7 +55,7 @@ def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]],
     hosted : sequence of sequence of BillLine
         Of each epoch: its kernels on the host, priced; of one with a single layer.
     prices : Prices
-        From `twin.pricing.host.runtime_prices`.
+        From `twin.pricing.lines.runtime_prices`.
     board, npu : Board, Npu
         Whose clocks pass.
 

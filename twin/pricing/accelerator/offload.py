@@ -47,7 +47,7 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     deployment : Deployment
         Whose runtime offloads.
     prices : Prices
-        From `twin.pricing.host.runtime_prices`.
+        From `twin.pricing.lines.runtime_prices`.
     price_on_core : callable
         Prices the host's kernels.
 

@@ -15,6 +15,7 @@ from hwmodels.quantities import (
     format_time,
 )
 from twin.attribution.views import PublishedView, View
+from twin.pricing.certainty import Requirement
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
 from twin.pricing.ledger import (
     bill_time_us,
@@ -22,7 +23,6 @@ from twin.pricing.ledger import (
     line_energy_uj,
     make_ledger,
 )
-from twin.pricing.limits import Requirement
 from twin.pricing.locality import Locality
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.page.beside import describe_comparison, describe_published

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number, significant
-from twin.pricing.limits import Requirement
+from twin.pricing.certainty import Requirement
 from twin.reports.tables.parts import Table, add_row, new_table
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twin.pricing.operands import ROLES, make_operand_ledger
+from twin.pricing.ledger import ROLES, make_operand_ledger
 from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Table, add_row, new_table
 
