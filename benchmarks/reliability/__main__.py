@@ -25,7 +25,7 @@ from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.frames import PAYLOAD_MAX
 from calibration.collecting.wire.session import Session
 from calibration.virtual_board.host import run_host
-from calibration.virtual_board.relay import Faults, Relay
+from tests.made.made_relay import Faults, Relay
 from twin.network.zoo import build
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port

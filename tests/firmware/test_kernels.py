@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 from made_networks import ELEMENTWISE, WINDOWED, needs_make, random_network
 
 from twin.network.arithmetic import run_network
+from twin.network.operators import is_alias
 from twin.network.zoo import build
-from twin.program.image.compile.native import (
-    build_kernels,
-    build_library,
-    called_layers,
-    run_library,
-)
+from twin.program.image.compile.native import Model, build_kernels, build_library
 from twin.program.image.compile.verification import random_input
 
 pytestmark = needs_make
 SEEDS = 16
+
+
+def called_layers(graph):
+    """Layers the firmware calls, in order."""
+    return [layer for layer in graph.layers if not is_alias(layer)]
+
+
+def run_library(graph, values, library):
+    """Run a library on an input; return the output of every called layer."""
+    model = Model.in_dll(ctypes.CDLL(str(library.resolve())), "model")
+    arena = np.ctypeslib.as_array(model.arena, (model.arena_bytes,))
+    arena[:] = 0xA5  # what no layer wrote must not matter
+    arena[model.input_offset:model.input_offset + model.input_bytes] = np.frombuffer(
+        values.tobytes(), np.uint8)
+    outputs = []
+    for place, layer in enumerate(called_layers(graph)):
+        entry = model.layers[place]
+        assert entry.index == layer.index
+        entry.run()
+        tensor = graph.tensors[layer.outputs[0]]
+        raw = arena[entry.output_offset:entry.output_offset + entry.output_bytes].tobytes()
+        outputs.append(np.frombuffer(raw, tensor.dtype).reshape(tensor.shape))
+    return outputs
 
 
 @pytest.fixture(scope="module")

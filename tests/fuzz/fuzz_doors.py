@@ -218,7 +218,9 @@ def _log(form: str) -> Door:
 
 def _trace(meter: str, *texts: str) -> Door:
     def read(path: Path) -> None:
-        from calibration.power_trace import energy_samples, integrate, read_meter_file
+        from calibration.power_trace.board_energy import energy_samples
+        from calibration.power_trace.energy import integrate
+        from calibration.power_trace.meter_files import read_meter_file
 
         found = read_meter_file(path, meter, supply_v=2.0, shunt_ohm=1.0)
         if found.marks_us:

@@ -19,8 +19,6 @@ LOWEST_TYPE = 0x80
 """Frames have types from here on, so that none can be mistaken for text."""
 REPLY = 0x01
 
-REASONS = ("long", "coding", "short", "length", "checksum")
-"""Why a line is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +47,7 @@ class Frame:
 
 
 class BadFrame(ValueError):
-    """A line that is no frame; `reason` is one of `REASONS`."""
+    """A line that is no frame; `reason`: "long", "coding", "short", "length" or "checksum"."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

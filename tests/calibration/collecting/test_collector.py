@@ -12,6 +12,7 @@ pytest.importorskip("serial", reason="needs the boards extra")
 pytest.importorskip("cobs", reason="needs the boards extra")
 
 from made_board import CAPACITY, COUNTERS, CYCLES, MadeBoard
+from made_relay import Faults, Relay
 
 from calibration.collecting import collector, plan
 from calibration.collecting.collector import Campaign
@@ -27,7 +28,6 @@ from calibration.errors import (
     MeasurementError,
 )
 from calibration.measurement.measurement import read_measurement
-from calibration.virtual_board.relay import Faults, Relay
 
 RUNS = 24
 

@@ -13,6 +13,7 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from made_board import CYCLES, INPUT_BYTES, MadeBoard
 from made_patience import HANG_S, MadeClock
+from made_relay import Faults, Relay
 
 import calibration.collecting.clock_check
 import calibration.collecting.deadline
@@ -32,7 +33,6 @@ from calibration.errors import (
     LinkLostError,
     LinkTimeoutError,
 )
-from calibration.virtual_board.relay import Faults, Relay
 
 INPUT = bytes(range(250)) * 4
 assert len(INPUT) == INPUT_BYTES

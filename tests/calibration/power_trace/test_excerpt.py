@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from calibration.errors import MeasurementError
-from calibration.power_trace import Meter, PowerTrace
 from calibration.power_trace.excerpt import (
     EXCERPT_FILE,
     MOST_SAMPLES,
@@ -16,6 +15,7 @@ from calibration.power_trace.excerpt import (
     dump_excerpt,
     read_excerpt,
 )
+from calibration.power_trace.trace import Meter, PowerTrace
 
 TIMES_US, LEVELS_MW = (2000.0, 5000.0, 1000.0), (60.0, 105.0, 30.0)
 

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from calibration.errors import LinkError, MeasurementError
-from calibration.power_trace import (
-    Ina226,
-    LiveTrace,
-    Meter,
-    PowerTrace,
-    align_by_correlation,
-    align_by_marks,
-    difference_repetitions,
+from calibration.power_trace.alignment import align_by_correlation, align_by_marks, step_profile
+from calibration.power_trace.board_energy import (
     energy_samples,
+    find_windows,
+    judge_power,
+    judge_windows,
+)
+from calibration.power_trace.energy import (
+    difference_repetitions,
     integrate,
     layer_energies,
-    read_meter_file,
-    repeat_layers,
-    step_profile,
     summarise_power,
 )
-from calibration.power_trace.board_energy import find_windows, judge_power, judge_windows
-from calibration.power_trace.ina226 import SlowMeterWarning
+from calibration.power_trace.ina226 import Ina226, SlowMeterWarning
+from calibration.power_trace.live import LiveTrace
+from calibration.power_trace.meter_files import read_meter_file
+from calibration.power_trace.repetition import repeat_layers
+from calibration.power_trace.trace import Meter, PowerTrace
 
 LAYERS_US = (713.0, 2291.7, 1507.3, 423.9, 3088.1)
 LEVELS_MW = (60.0, 95.0, 40.0, 120.0, 75.0)

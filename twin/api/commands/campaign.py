@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from calibration.collecting.wire.payloads import Identity
     from calibration.measurement.measurement import Measurement
     from calibration.measurement.sample import Header
-    from calibration.power_trace import PowerTrace
+    from calibration.power_trace.trace import PowerTrace
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
     from twin.attribution.measured_layers import MeasuredNetwork
@@ -271,7 +271,8 @@ class Run:
                                 "give the meter's recording to `twin energy`")
             return
         from calibration.measurement.measurement import Measurement, write_measurement
-        from calibration.power_trace import energy_samples, repeat_layers
+        from calibration.power_trace.board_energy import energy_samples
+        from calibration.power_trace.repetition import repeat_layers
 
         record = _open_meter(campaign, power)
         samples = energy_samples(record(power.runs, power.layers), (), (), runs=power.runs)
@@ -337,7 +338,8 @@ def find_image(digest: bytes) -> Path | None:
 def _open_meter(campaign: Campaign, power: PowerRuns) -> Any:
     """Open an INA226; return what records silent runs with it."""
     from calibration.collecting.wire.payloads import NO_LAYER
-    from calibration.power_trace import Ina226, LiveTrace
+    from calibration.power_trace.ina226 import Ina226
+    from calibration.power_trace.live import LiveTrace
 
     assert power.bus is not None
     meter = Ina226.open(power.bus, shunt_ohm=power.shunt_ohm)

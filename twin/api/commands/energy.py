@@ -15,16 +15,17 @@ from calibration.measurement.measurement import (
 )
 from calibration.measurement.sample import Header
 from calibration.microbench.probes import PowerStep, is_microbench, read_power
-from calibration.power_trace import PowerTrace, energy_samples, read_meter_file
 from calibration.power_trace.board_energy import (
     describe_merged,
+    energy_samples,
     find_windows,
     idle_power,
     judge_power,
     judge_windows,
 )
 from calibration.power_trace.excerpt import cut_excerpt, dump_excerpt
-from calibration.power_trace.trace import METERS
+from calibration.power_trace.meter_files import read_meter_file
+from calibration.power_trace.trace import METERS, PowerTrace
 from twin.api.requests import measurement, takes
 from twin.errors import UsageError
 from twin.learning.folders import find_folder

@@ -1,8 +1,4 @@
-"""Generated C as a library of this machine, run layer by layer in a Python process.
-
-library = build_library(graph, folder)
-for layer, output in zip(called_layers(graph), run_library(graph, values, library)): ...
-"""
+"""Generated C as a library of this machine, run layer by layer in a Python process."""
 
 from __future__ import annotations
 
@@ -13,13 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
 from hwmodels.errors import ToolMissingError
 from hwmodels.isa import machine_isa
 from twin.errors import FirmwareError
-from twin.network.graph import Graph, Layer
-from twin.network.operators import is_alias
+from twin.network.graph import Graph
 from twin.program.image.compile.ports import firmware_folder
 from twin.program.image.compile.source import generate_source, write_source
 
@@ -32,7 +25,7 @@ class _Layer(ctypes.Structure):
                 ("index", ctypes.c_uint32)]
 
 
-class _Model(ctypes.Structure):
+class Model(ctypes.Structure):
     """Beginning of struct model (firmware/core/model.h)."""
 
     _fields_ = [("name", ctypes.c_char_p), ("layers", ctypes.POINTER(_Layer)),
@@ -40,11 +33,6 @@ class _Model(ctypes.Structure):
                 ("arena_bytes", ctypes.c_uint32), ("input_offset", ctypes.c_uint32),
                 ("input_bytes", ctypes.c_uint32), ("output_offset", ctypes.c_uint32),
                 ("output_bytes", ctypes.c_uint32)]
-
-
-def called_layers(graph: Graph) -> list[Layer]:
-    """Layers the firmware calls, in order."""
-    return [layer for layer in graph.layers if not is_alias(layer)]
 
 
 def build_kernels(folder: Path, optimisation: str = "-O2") -> Path:
@@ -101,27 +89,9 @@ def _run(command: list[str], folder: Path) -> None:
         raise FirmwareError(f"{command[0]} failed:\n{result.stderr.strip()}")
 
 
-def run_library(graph: Graph, values: np.ndarray, library: Path) -> list[np.ndarray]:
-    """Run a library on an input; return the output of every called layer."""
-    model = _Model.in_dll(ctypes.CDLL(str(library.resolve())), "model")
-    arena = np.ctypeslib.as_array(model.arena, (model.arena_bytes,))
-    arena[:] = 0xA5  # what no layer wrote must not matter
-    arena[model.input_offset:model.input_offset + model.input_bytes] = np.frombuffer(
-        values.tobytes(), np.uint8)
-    outputs = []
-    for place, layer in enumerate(called_layers(graph)):
-        entry = model.layers[place]
-        assert entry.index == layer.index
-        entry.run()
-        tensor = graph.tensors[layer.outputs[0]]
-        raw = arena[entry.output_offset:entry.output_offset + entry.output_bytes].tobytes()
-        outputs.append(np.frombuffer(raw, tensor.dtype).reshape(tensor.shape))
-    return outputs
-
-
 def keep_running(library: Path, seconds: float) -> None:
     """Run a library's layers over and over, for a profiler to watch."""
-    model = _Model.in_dll(ctypes.CDLL(str(library)), "model")
+    model = Model.in_dll(ctypes.CDLL(str(library)), "model")
     runs = [model.layers[place].run for place in range(model.layer_count)]
     end = time.monotonic() + seconds
     while time.monotonic() < end:
