@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,26 @@ class Block:
         """Refuse more entries than trips."""
         if not 0 <= self.entries <= self.trips:
             raise ValueError(f"block {self.name!r}: {self.entries} entries of {self.trips} trips")
+
+
+def split_runs(block: Block, *, loops: bool, jump: str) -> Iterator[Block]:
+    """Yield a loop as it is, or a block as its runs that fall through and those that branch.
+
+    Parameters
+    ----------
+    block : Block
+        Its closing conditional branch is taken in all `trips` but `entries`.
+    loops : bool
+        Whether that branch goes to its own start.
+    jump : str
+        Stands for the branch where it is taken.
+    """
+    taken = 0 if loops else block.trips - block.entries
+    if block.trips > taken:
+        yield replace(block, trips=block.trips - taken)
+    if taken:
+        yield replace(block, name=f"{block.name}, branching", trips=taken, entries=taken,
+                      code="\n".join([*block.code.splitlines()[:-1], jump]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

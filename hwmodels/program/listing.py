@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,21 @@ _NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One disassembled instruction."""
+
+    address: int
+    size_bytes: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def text(self) -> str:
+        """As an assembler would read it."""
+        return f"{self.mnemonic} {self.operands}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCost:
     """One block.
 
@@ -43,15 +58,12 @@ class BlockCost:
         Run once more as the body of a loop, its branch back taken.
     taken_cycles : float
         Added to `single_cycles` when its closing conditional branch goes elsewhere.
-    loads_bytes, known : bool
-        `known` is False when the core's table does not know an instruction: one cycle each.
     """
 
     instructions: int
     single_cycles: float
     again_cycles: float
     taken_cycles: float
-    known: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,12 +76,15 @@ class Listing:
         None: every instruction takes one cycle.
     machine : str
         Kind of machine code: "arm" or "riscv".
+    instructions : mapping of int to Listed
+        By address, as binutils write them; capstone reads blocks that are not among them.
     costs : dict of (int, int) to BlockCost
         By address and size, of what was asked so far.
     """
 
     timing: CoreTiming | None = None
     machine: str = "arm"
+    instructions: Mapping[int, Listed] = field(default_factory=dict)
     costs: dict[tuple[int, int], BlockCost] = field(default_factory=dict)
     texts: dict[tuple[int, int], str] = field(default_factory=dict)
 
@@ -77,10 +92,18 @@ class Listing:
         """Return the assembly text of a block."""
         key = (address, len(code))
         if key not in self.texts:
-            self.texts[key] = "\n".join(
-                f"{one.mnemonic} {one.op_str}".strip()
-                for one in disassembler(self.machine).disasm(code, address))
+            self.texts[key] = "\n".join(self._lines(address, code))
         return self.texts[key]
+
+    def _lines(self, address: int, code: bytes) -> list[str]:
+        lines, place = [], address
+        while (one := self.instructions.get(place)) is not None and place < address + len(code):
+            lines.append(one.text)
+            place += one.size_bytes
+        if place >= address + len(code):
+            return lines
+        return [f"{one.mnemonic} {one.op_str}".strip()
+                for one in disassembler(self.machine).disasm(code, address)]
 
     def cost(self, address: int, code: bytes) -> BlockCost:
         """Return what a block costs; worked out once."""
@@ -92,7 +115,7 @@ class Listing:
     def _work_out(self, text: str) -> BlockCost:
         count = text.count("\n") + 1 if text else 0
         plain = BlockCost(instructions=count, single_cycles=count, again_cycles=count,
-                          taken_cycles=0.0, known=self.timing is None)
+                          taken_cycles=0.0)
         if self.timing is None or not count:
             return plain
         try:
@@ -104,35 +127,6 @@ class Listing:
             single_cycles=timed.single.cycles + timed.single.refill_cycles,
             again_cycles=timed.steady.cycles + timed.steady.refill_cycles,
             taken_cycles=self.timing.refills.taken_cycles if timed.closes_loop else 0.0)
-
-
-@dataclass(kw_only=True)
-class ToolListing(Listing):
-    """Blocks of a file, as the cross compiler's binutils write them.
-
-    Parameters
-    ----------
-    path : Path
-        ELF file.
-    """
-
-    path: Path
-
-    @cached_property
-    def instructions(self) -> Mapping[int, Listed]:
-        """All of the file's, by address."""
-        return disassemble(self.path)
-
-    def text(self, address: int, code: bytes) -> str:
-        """Return the assembly text of a block."""
-        lines, place = [], address
-        while place < address + len(code):
-            one = self.instructions.get(place)
-            if one is None:
-                return Listing.text(self, address, code)
-            lines.append(one.text)
-            place += one.size_bytes
-        return "\n".join(lines)
 
 
 @lru_cache(maxsize=4)
@@ -152,21 +146,6 @@ def disassembler(machine: str, *, detail: bool = False) -> Cs:
                            | capstone.CS_MODE_V8)
     made.detail = detail
     return made
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """One disassembled instruction."""
-
-    address: int
-    size_bytes: int
-    mnemonic: str
-    operands: str
-
-    @property
-    def text(self) -> str:
-        """As an assembler would read it."""
-        return f"{self.mnemonic} {self.operands}".strip()
 
 
 def disassemble(path: Path) -> Mapping[int, Listed]:

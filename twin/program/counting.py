@@ -13,7 +13,7 @@ from hwmodels.core.schedule import BlockCounts, count_block, schedule
 from hwmodels.core.timing import CoreTiming
 from hwmodels.counts import COPYING, CountLine, Counts, merge_counts
 from hwmodels.errors import KernelError
-from hwmodels.kernel import Block, Kernel, Operand
+from hwmodels.kernel import Block, Kernel, Operand, split_runs
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.traffic import CodeTraffic, DataTraffic, KernelTraffic
 from hwmodels.paths.ways import code_cache
@@ -147,18 +147,10 @@ def _make_blocks(machine: Machine, function: Function, run: BlockRun,
     machine.unknown.update(strange)
     cause = "data_copy" if is_copy(function) else None
     name = f"{function.name}+0x{run.address - function.start:x}"
-    if run.again:
-        yield Block(name=name, code=text, trips=run.count, entries=run.count - run.again,
-                    cause=cause)
-        return
-    taken = run.taken if schedule(text, timing).closes_loop else 0
-    if run.count > taken:
-        yield Block(name=name, code=text, trips=run.count - taken, entries=run.count - taken,
-                    cause=cause)
-    if taken:
-        lines = [*text.splitlines()[:-1], machine.code.JUMP]
-        yield Block(name=f"{name}, branching", code="\n".join(lines), trips=taken, entries=taken,
-                    cause=cause)
+    taken = run.again or (run.taken if schedule(text, timing).closes_loop else 0)
+    yield from split_runs(
+        Block(name=name, code=text, trips=run.count, entries=run.count - taken, cause=cause),
+        loops=bool(run.again), jump=machine.code.JUMP)
 
 
 @lru_cache(maxsize=16384)

@@ -11,7 +11,7 @@ from hwmodels.board.facts import Board
 from hwmodels.core.file import list_cores, load_core
 from hwmodels.program.emulator import HOOK_BLOCK, Emulator, find_function
 from hwmodels.program.encodings import encoding_of
-from hwmodels.program.listing import Listing, ToolListing
+from hwmodels.program.listing import Listing
 from twin.errors import ProgramError
 from twin.program.armv81m import Newer
 from twin.program.counters import Counters
@@ -57,7 +57,8 @@ class Machine:
         listen(self.on_event)
         self.failure: str | None = None
         self.doing = "loading the callbacks"
-        self.listing = self._list_blocks()
+        self.listing = Listing(timing=self.timing, machine=elf.machine,
+                               instructions=elf.instructions if self.traced else {})
         self.held = map_memories(self.machine, board, files)
         self.spans = tuple(span for span, _ in self.held)
         place_pieces(self.machine, elf, self.spans, files, board)
@@ -87,18 +88,13 @@ class Machine:
                                f"run; accepted: {', '.join(known)}")
         return Emulator(self.elf.machine, self.traits.emulators["unicorn"])
 
-    def _list_blocks(self) -> Listing:
-        if not self.traced:
-            return Listing(timing=self.timing, machine=self.elf.machine)
-        return ToolListing(timing=self.timing, path=self.elf.path)
-
     def _make_parts(self) -> None:
         """Make what the core does that the emulator leaves out."""
         self.exceptions = Exceptions(self.emulator, self.peripherals)
         self.exceptions.vectors = self.vectors
         self.peripherals.registers[VTOR] = self.vectors  # as a loader leaves it
         self.semihosting = Semihosting(self.emulator, "R0", "R1")
-        if isinstance(self.listing, ToolListing):
+        if self.traced:
             self.newer = Newer(self.emulator, self.listing.instructions)
 
     def _find_start(self) -> tuple[int, int]:

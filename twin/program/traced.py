@@ -19,7 +19,6 @@ import numpy as np
 
 from hwmodels.errors import ToolMissingError
 from hwmodels.files import write_whole
-from hwmodels.program.listing import ToolListing
 from hwmodels.program.thumb import DEVICES, is_jump
 from twin.program.machine import Machine
 
@@ -100,9 +99,7 @@ def _run(machine: Machine, folder: Path) -> None:
 
 def find_ends(machine: Machine) -> np.ndarray:
     """Return where the block at each halfword of code ends: behind a jump, before a loop."""
-    listing = machine.listing
-    assert isinstance(listing, ToolListing), "cores of QEMU have one"
-    found = listing.instructions
+    found = machine.listing.instructions
     loops = {int(one.operands.split(",")[-1], 16) for one in found.values()
              if one.mnemonic in ("le", "letp")}
     ends = np.zeros(sum(high - low + 1 >> 1 for low, high in machine.elf.code), dtype=np.int64)

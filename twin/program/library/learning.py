@@ -110,7 +110,7 @@ def learn_library(programs: Sequence[tuple[Elf, Graph, Wanted]], board: Board, *
     runs = {key: run for key, run in runs.items() if key in used}
     kernels = make_kernels(*cut_layers(seen, runs), sizes)
     learnt = {"isa": isa, "core": board.core.model, "sources": sources,
-              "kernels": to_plain(kernels),
+              "kernels": [to_plain(one) for one in kernels],
               "observed": {**to_observed(seen, runs), "code_bytes": sizes}}
     _write(path, _document(borrowed, base, learnt))
     from twin.runtimes.file import forget_runtimes

@@ -7,7 +7,7 @@ instructions: a core schedules the library's own code. `twin.program.library` fi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -214,59 +214,44 @@ def from_plain(document: Mapping[str, Any], sha256: str) -> Learnt:
         sha256=sha256, isa=read_name(str(document["isa"])),
         core=read_name(str(document["core"])),
         sources=tuple(str(one) for one in document["sources"]),
-        kernels=tuple(_read_kernel(one) for one in document["kernels"]),
+        kernels=tuple(_read(LearntKernel, one) for one in document["kernels"]),
         observed=document["observed"])
 
 
-def _read_kernel(told: Mapping[str, Any]) -> LearntKernel:
-    plain = {name: told[name] for name in (
-        "op", "dtype", "name", "layers", "distinct", "along", "code_bytes", "residual")}
-    return LearntKernel(
-        **plain, seen=tuple(dict(one) for one in told["seen"]),
-        shapes={name: (float(low), float(high)) for name, (low, high) in told["shapes"].items()},
-        blocks=tuple(LearntBlock(
-            name=str(one["name"]), code=str(one["code"]), cause=one.get("cause"),
-            loops=bool(one.get("loops", False)), trips=_read_series(one["trips"]),
-            entries=_read_series(one.get("entries", one["trips"])))
-            for one in told["blocks"]),
-        rest=_read_series(told["rest"]),
-        classes={str(name): float(share) for name, share in told["classes"].items()},
-        turns=_read_series(told["turns"]),
-        operands=tuple(LearntOperand(
-            name=str(one["name"]), reads=_read_series(one["reads"]),
-            writes=_read_series(one["writes"]), each=float(one["each"]),
-            read_bytes=float(one["read_bytes"]),
-            write_bytes=float(one["write_bytes"]), sweeps=float(one["sweeps"]),
-            size=_read_series(one["size"])) for one in told["operands"]))
+def _figure(digits: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    return (lambda value: float(f"{value:{digits}}")), float
 
 
-def _read_series(told: Mapping[str, float]) -> Series:
-    return tuple((str(name), float(often)) for name, often in told.items())
+_FORMS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    **dict.fromkeys(("trips", "entries", "reads", "writes", "size", "rest", "turns"), (
+        lambda series: {term: float(f"{often:.9g}") for term, often in series},
+        lambda told: tuple((str(term), float(often)) for term, often in told.items()))),
+    **dict.fromkeys(("read_bytes", "write_bytes", "sweeps"), _figure(".4f")),
+    "each": _figure(".6g"), "residual": _figure(".5f"),
+    "seen": (lambda seen: [*map(dict, seen)], lambda told: tuple(map(dict, told))),
+    "shapes": (lambda shapes: {size: list(bounds) for size, bounds in shapes.items()},
+               lambda told: {size: (float(low), float(high))
+                             for size, (low, high) in told.items()}),
+    "classes": (lambda shares: {kind: round(share, 5) for kind, share in shares.items()},
+                lambda told: {str(kind): float(share) for kind, share in told.items()}),
+    "blocks": (lambda blocks: [*map(to_plain, blocks)],
+               lambda told: tuple(_read(LearntBlock, one) for one in told)),
+    "operands": (lambda operands: [*map(to_plain, operands)],
+                 lambda told: tuple(_read(LearntOperand, one) for one in told))}
+"""How attributes are written to a file, and read; others stand as they are."""
+_AS_IS = (lambda value: value), (lambda value: value)
 
 
-def to_plain(kernels: Sequence[LearntKernel]) -> list[dict[str, Any]]:
-    """Return kernels as a file has them."""
-    return [{
-        **{name: getattr(one, name) for name in (
-            "op", "dtype", "name", "layers", "distinct", "along", "code_bytes")},
-        "residual": round(one.residual, 5), "seen": [dict(features) for features in one.seen],
-        "shapes": {name: list(bounds) for name, bounds in one.shapes.items()},
-        "turns": _write_series(one.turns), "rest": _write_series(one.rest),
-        "classes": {name: round(share, 5) for name, share in one.classes.items()},
-        "operands": [{
-            "name": operand.name, "reads": _write_series(operand.reads),
-            "writes": _write_series(operand.writes), "each": float(f"{operand.each:.6g}"),
-            "read_bytes": round(operand.read_bytes, 4),
-            "write_bytes": round(operand.write_bytes, 4), "sweeps": round(operand.sweeps, 4),
-            "size": _write_series(operand.size)} for operand in one.operands],
-        "blocks": [{
-            "name": block.name, "code": block.code,
-            **({"cause": block.cause} if block.cause else {}),
-            **({"loops": True} if block.loops else {}),
-            "trips": _write_series(block.trips),
-            **({"entries": _write_series(block.entries)} if block.entries != block.trips else {})}
-            for block in one.blocks]} for one in kernels]
+def to_plain(noun: Any) -> dict[str, Any]:
+    """Return a kernel, or a part of one, as a file has it: without what most blocks are."""
+    found = {name: _FORMS.get(name, _AS_IS)[0](getattr(noun, name)) for name in noun.__slots__}
+    if isinstance(noun, LearntBlock):
+        usual = {"cause": None, "loops": False, "entries": found["trips"]}
+        found = {name: value for name, value in found.items() if usual.get(name, usual) != value}
+    return found
 
 
-def _write_series(series: Series) -> dict[str, float]:
-    return {name: float(f"{often:.9g}") for name, often in series}
+def _read(noun: type[Any], told: Mapping[str, Any]) -> Any:
+    if noun is LearntBlock:
+        told = {"cause": None, "loops": False, "entries": told["trips"], **told}
+    return noun(**{name: _FORMS.get(name, _AS_IS)[1](told[name]) for name in noun.__slots__})

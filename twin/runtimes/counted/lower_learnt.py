@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hwmodels.isa import load_isa
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Kernel, split_runs
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs
 from twin.runtimes.counted.describe import family_of, is_described
@@ -59,7 +59,7 @@ def _make(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site, *,
     amounts = {name: round(rest * kernel.classes.get(name, 0.0)) for name in CLASSES}
     blocks += mix(plain(choose_dialect(site.isa)), amounts)
     made = build_kernel(
-        kernel.name, family(layer), site, tuple(one for one in blocks if one.trips),
+        kernel.name, family(layer), site, tuple(blocks),
         walk(kernel, graph, layer, site, terms), macs=layer_macs(graph, layer), assumed=assumed)
     return replace(made, code_bytes=kernel.code_bytes)
 
@@ -68,15 +68,10 @@ def _run(block: LearntBlock, terms: dict[str, float]) -> Iterator[Block]:
     """Yield a loop, or a block whose closing branch falls through and is taken."""
     trips = round(total(block.trips, terms))
     through = min(trips, round(total(block.entries, terms)))
-    if block.loops:
-        yield Block(name=block.name, code=block.code, trips=trips, cause=block.cause,
-                    entries=max(through, 1 if trips else 0))
-        return
-    yield Block(name=block.name, code=block.code, trips=through, entries=through,
-                cause=block.cause)
-    taken = trips - through
-    yield Block(name=f"{block.name}, branching", trips=taken, entries=taken, cause=block.cause,
-                code="\n".join([*block.code.splitlines()[:-1], "b #0x0"]))
+    if block.loops and trips:
+        through = max(through, 1)
+    yield from split_runs(Block(name=block.name, code=block.code, trips=trips, entries=through,
+                                cause=block.cause), loops=block.loops, jump="b #0x0")
 
 
 def family(layer: Layer) -> str:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand
+from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, split_runs
 from twin.deployment.placement import Placement
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias, layer_macs
@@ -120,15 +120,10 @@ def _make_blocks(block: CodeBlock, trips: int, taken: int) -> Iterator[Block]:
     cause = next((cause for start, cause in _CAUSES.items() if function.name.startswith(start)),
                  None)
     name = f"{function.name}+0x{block.start - function.start:x}"
-    if ending.target == block.start or ending.kind == "loop_end":
-        yield Block(name=name, code=block.text, trips=trips, entries=trips - taken, cause=cause)
-        return
-    if trips > taken:
-        yield Block(name=name, code=block.text, trips=trips - taken, entries=trips - taken,
-                    cause=cause)
-    if taken:
-        jump = "\n".join([one.text for one in block.listing[:-1]] + [f"b 0x{ending.target:x}"])
-        yield Block(name=f"{name}, branching", code=jump, trips=taken, entries=taken, cause=cause)
+    yield from split_runs(
+        Block(name=name, code=block.text, trips=trips, entries=trips - taken, cause=cause),
+        loops=ending.target == block.start or ending.kind == "loop_end",
+        jump=f"b 0x{ending.target:x}")
 
 
 # ---- accesses ----
