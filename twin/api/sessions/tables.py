@@ -6,19 +6,27 @@ from collections.abc import Sequence
 
 from twin.api.sessions.agreement import Agreement, Comparison
 from twin.api.sessions.session import Session
-from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column
+from twin.reports.tables.parts import (
+    Content,
+    Table,
+    Text,
+    add_row,
+    new_pairs,
+    new_table,
+    spaced,
+    tabulate,
+)
 
 Rows = Sequence[tuple[str, str, str]]
 
 
 def sessions_table(sessions: Sequence[Session]) -> Table:
     """Return a row a run."""
-    table = new_table(("run", "asked", "report"), drops=("report",))
-    table.columns[0].no_wrap = True
-    for one in sessions:
-        add_row(table, (one.folder.name, _write_request(one),
-                        str(one.head.get("report_hash", "no result"))[:12]))
-    return table
+    return tabulate((
+        Column("run", "folder.name", no_wrap=True), Column("asked", _write_request),
+        Column("report", lambda one: str(one.head.get("report_hash", "no result"))[:12])),
+        sessions, drops=("report",))
 
 
 def _write_request(session: Session) -> str:
@@ -47,19 +55,21 @@ def comparison_report(found: Comparison) -> Content:
 
 def agreement_report(found: Sequence[Agreement]) -> Content:
     """Return a line a run, and what differs below it."""
-    table = new_table(("run", "verb", "report", "again", "says"),
-                      drops=("again", "report", "verb"))
-    table.columns[0].no_wrap = True
-    parts: list[Content] = [table]
+    parts: list[Content] = [tabulate((
+        Column("run", "name", no_wrap=True), Column("verb", "verb"),
+        Column("report", lambda one: one.kept[:12]), Column("again", lambda one: one.again[:12]),
+        Column("says", _say)), found, drops=("again", "report", "verb"))]
     for one in found:
-        says = "the same" if one.kept == one.again else (
-            "the same but for rounding" if one.is_same else f"{one.count} values differ")
-        add_row(table, (one.name, one.verb, one.kept[:12], one.again[:12], says))
         if one.versions:
             parts.append(_changes(f"{one.name} was made with", one.versions))
         if not one.is_same:
             parts.append(_tell(one))
     return spaced(parts)
+
+
+def _say(one: Agreement) -> str:
+    return "the same" if one.kept == one.again else (
+        "the same but for rounding" if one.is_same else f"{one.count} values differ")
 
 
 def _tell(one: Agreement) -> Content:

@@ -6,8 +6,9 @@ from hwmodels.quantities import format_share, format_time, significant
 from twin.pricing.accelerator.timeline import list_spans
 from twin.pricing.prediction import Prediction
 from twin.reports.bars import chart_epochs, chart_spans
+from twin.reports.columns import Column, number
 from twin.reports.page.bars import plot_bars
-from twin.reports.page.parts import Cell, Column, Notes, Row, Section, Table
+from twin.reports.page.parts import Section, Table, make_table, notes
 from twin.reports.palette import (
     BLUE,
     GREEN,
@@ -36,24 +37,22 @@ def describe_epochs(prediction: Prediction) -> Section | None:
     return Section(name="epochs", title="Epochs", lead=told, items=(
         plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
         plot_bars(chart_epochs(prediction), height_px=340), list_epochs(prediction),
-        *([Notes(notes=pools)] if pools else [])))
+        *notes(*pools)))
+
+
+EPOCHS = (
+    Column("epoch", "name"), Column("kind", lambda epoch: _WORDS.get(epoch.kind, epoch.kind)),
+    Column("layers", lambda epoch: ", ".join(map(str, epoch.run.epoch.layers))),
+    number("ms", "time_us", lambda time_us: significant(time_us / 1e3)),
+    number("NPU cycles", "run.core_npu_cycles", "{:,.0f}"),
+    number("MCU cycles around it", lambda epoch: epoch.pre_cpu_cycles + epoch.post_cpu_cycles,
+           "{:,.0f}"))
 
 
 def list_epochs(prediction: Prediction) -> Table:
     """Return a row for each epoch."""
-    rows = []
-    for epoch in prediction.epochs:
-        rows.append(Row(cells=(
-            Cell(text=epoch.name), Cell(text=_WORDS.get(epoch.kind, epoch.kind)),
-            Cell(text=", ".join(map(str, epoch.run.epoch.layers))),
-            Cell(text=significant(epoch.time_us / 1e3), value=epoch.time_us),
-            Cell(text=f"{epoch.run.core_npu_cycles:,.0f}", value=epoch.run.core_npu_cycles),
-            Cell(text=f"{epoch.pre_cpu_cycles + epoch.post_cpu_cycles:,.0f}",
-                 value=epoch.pre_cpu_cycles + epoch.post_cpu_cycles)),
-            details=tuple((f"{part.resource}, {part.cause}", f"{part.npu_cycles:,.0f} NPU cycles")
-                          for part in epoch.run.exposed)))
-    return Table(name="epoch-table", caption="Epochs; cycles of two clocks are never added",
-                 rows=tuple(rows), columns=(
-                     Column(header="epoch"), Column(header="kind"), Column(header="layers"),
-                     Column(header="ms", number=True), Column(header="NPU cycles", number=True),
-                     Column(header="MCU cycles around it", number=True)))
+    return make_table(
+        "epoch-table", "Epochs; cycles of two clocks are never added", EPOCHS, prediction.epochs,
+        details=lambda epoch: ((f"{part.resource}, {part.cause}",
+                                f"{part.npu_cycles:,.0f} NPU cycles")
+                               for part in epoch.run.exposed))

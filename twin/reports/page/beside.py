@@ -14,11 +14,14 @@ from twin.attribution.difference import Row as Beside
 from twin.attribution.views import PublishedView, View
 from twin.learning.published import Comparison, describe_sealed
 from twin.reports.bars import BarChart, chain_steps
+from twin.reports.columns import Column, number, write_cells
 from twin.reports.page.axes import error_bars
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
+from twin.reports.page.parts import Notes, Plot, Section, Table, make_table, notes
 from twin.reports.page.styles import INK, KIND_STYLES, kind_marker
+from twin.reports.tables.difference import name_account
+from twin.reports.tables.published import OF_ROW
 
 MOST_FAULTS, MOST_LIKELY = 10, 0.99
 """Faults that are listed: the likeliest, until they make up so much or are so many."""
@@ -41,9 +44,8 @@ def describe_comparison(view: View, name: str = "beside") -> Section:
         items.append(draw_gap(main, kinds))
     if view.diagnosis is not None:
         items.append(list_faults(view.diagnosis))
-    notes = tuple(dict.fromkeys((*difference.warnings, *filter(None, [difference.pairing.note]))))
-    if notes:
-        items.append(Notes(notes=notes))
+    items += notes(*dict.fromkeys((*difference.warnings,
+                                   *filter(None, [difference.pairing.note]))))
     title = "Before and after" if kinds[0].endswith("before") else \
         f"{kinds[0].capitalize()} beside {kinds[1]}"
     return Section(name=name, title=title,
@@ -86,39 +88,27 @@ def judge(difference: Difference) -> tuple[str, str]:
 
 def list_totals(difference: Difference) -> Table:
     """Return each quantity of one inference on both sides."""
-    kinds = list_kinds(difference)
-    rows = [Row(cells=(
-        Cell(text=row.name.replace("_bytes", "")), Cell(text=row.unit),
-        Cell(text=f"{row.first:,}", value=row.first),
-        Cell(text=f"{row.second:,}", value=row.second), _ratio(row))) for row in difference.totals]
-    return Table(name="totals", caption="One inference", rows=tuple(rows), columns=(
-        Column(header="quantity"), Column(header="unit"),
-        Column(header=kinds[0], number=True, kind=_known(kinds[0])),
-        Column(header=kinds[1], number=True, kind=_known(kinds[1])),
-        Column(header=" / ".join(kinds), number=True)))
+    return make_table("totals", "One inference", (
+        Column("quantity", lambda row: row.name.replace("_bytes", "")), Column("unit", "unit"),
+        *head_sides(list_kinds(difference))), difference.totals)
+
+
+def head_sides(kinds: tuple[str, str]) -> tuple[Column, Column, Column]:
+    """Return columns of both sides and their ratio."""
+    first, second = (number(kind, side, kind=kind if kind in KIND_STYLES else "")
+                     for kind, side in zip(kinds, ("first", "second"), strict=True))
+    return first, second, number(" / ".join(kinds), "ratio", "{:.2f}")
 
 
 def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
     """Return each layer or epoch on both sides, with the causes of its gap folded below it."""
-    rows = [Row(cells=(
-        Cell(text="" if row.index is None else str(row.index), value=row.index),
-        Cell(text=row.name or row.op), Cell(text=row.op),
-        Cell(text=f"{row.first:,}", value=row.first),
-        Cell(text=f"{row.second:,}", value=row.second), _ratio(row),
-        Cell(text=f"{row.gap:+,}", value=row.gap), Cell(text=row.reason)),
-        details=_causes(row, account.unit)) for row in account.rows]
-    total = account.total
-    return Table(
-        name="beside-table", rows=tuple(rows),
-        caption=f"{_head(account)}; gap = causes + unexplained, in every row", total=(
-            Cell(text=""), Cell(text="total"), Cell(text=""), Cell(text=f"{total.first:,}"),
-            Cell(text=f"{total.second:,}"), _ratio(total), Cell(text=f"{total.gap:+,}"),
-            Cell(text=total.reason)), columns=(
-            Column(header="#", number=True), Column(header="name"), Column(header="operator"),
-            Column(header=kinds[0], number=True, kind=_known(kinds[0])),
-            Column(header=kinds[1], number=True, kind=_known(kinds[1])),
-            Column(header=" / ".join(kinds), number=True), Column(header="gap", number=True),
-            Column(header="largest cause of the gap")))
+    columns = (number("#", "index", "{}"), Column("name", lambda row: row.name or row.op),
+               Column("operator", "op"), *head_sides(kinds), number("gap", "gap", "{:+,}"),
+               Column("largest cause of the gap", "reason"))
+    return make_table(
+        "beside-table", f"{name_account(account)}; gap = causes + unexplained, in every row",
+        columns, account.rows, details=lambda row: _causes(row, account.unit),
+        total=("", "total", "", *write_cells(columns[3:], account.total)))
 
 
 def _causes(row: Beside, unit: str) -> tuple[tuple[str, str], ...]:
@@ -173,65 +163,57 @@ def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
         layout={"xaxis": {"title": {"text": account.unit}, "tickformat": "~s"}})
 
 
+FAULTS = (Column("fault", "fault.name"), Column("kind", "fault.kind"),
+          number("probability", "probability", lambda share: f"{100 * share:.1f} %"),
+          Column("what to do, if so", "fault.remedy"))
+
+
 def list_faults(diagnosis: Diagnosis) -> Table:
     """Return which faults would explain the gap, by probability."""
     sums = accumulate(one.probability for one in diagnosis.findings)
     needed = 1 + sum(one < MOST_LIKELY for one in sums)
     likely = diagnosis.findings[:min(needed, MOST_FAULTS)]
-    shown = [one for one in diagnosis.by_kind if one in likely]
-    rows = [Row(cells=(
-        Cell(text=one.fault.name), Cell(text=one.fault.kind),
-        Cell(text=f"{100 * one.probability:.1f} %", value=one.probability),
-        Cell(text=one.fault.remedy)), details=tuple(
-            (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
-        for one in shown]
     left = diagnosis.findings[len(likely):]
     rest = 100 * sum(one.probability for one in left)
     share = f"{rest:.1f} %" if rest >= 0.1 else "less than 0.1 %"
-    caption = "What may explain the gap" + (
-        f"; {len(left)} more make up {share} together" if left else "")
-    return Table(name="faults", caption=caption, rows=tuple(rows), columns=(
-        Column(header="fault"), Column(header="kind"), Column(header="probability", number=True),
-        Column(header="what to do, if so")))
+    return make_table(
+        "faults", "What may explain the gap" + (
+            f"; {len(left)} more make up {share} together" if left else ""),
+        FAULTS, [one for one in diagnosis.by_kind if one in likely], details=lambda one: (
+            (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
+
+
+def _figure(header: str, take: str, kind: str) -> Column:
+    return number(header, take, lambda value: "" if value is None else significant(value, 4),
+                  kind=kind)
+
+
+PUBLISHED = (
+    Column("published by", lambda one: f"{one.row.submitter} {one.row.edition}"),
+    *OF_ROW,
+    _figure("ms", "predicted_ms", "predicted"), _figure("ms", "row.latency_ms", "published"),
+    number("predicted / published", "latency_ratio", "{:.2f}"),
+    Column("in its interval", lambda one: is_covered(one), lambda covered: {
+        True: "yes", False: "no"}.get(covered, ""),
+        tone=lambda one: "bad" if is_covered(one) is False else ""),
+    _figure("uJ", "predicted_uj", "predicted"), _figure("uJ", "row.energy_uj", "published"),
+    number("predicted / published", "energy_ratio", "{:.2f}"),
+    Column("use", lambda one: "not predicted" if one.reason else one.row.use, tone="dim"))
 
 
 def describe_published(view: PublishedView) -> Section:
     """Return predictions beside every open published row; sealed ones are told together only."""
-    rows = []
-    for one in view.comparisons:
-        if one.sealed:
-            continue
-        row = one.row
-        rows.append(Row(cells=(
-            Cell(text=f"{row.submitter} {row.edition}"), Cell(text=row.runtime or row.software),
-            Cell(text="" if row.clock_hz is None else f"{row.clock_hz / 1e6:g}",
-                 value=row.clock_hz),
-            _figure(one.predicted_ms), _figure(row.latency_ms), _factor(one.latency_ratio),
-            _covers(one), _figure(one.predicted_uj), _figure(row.energy_uj),
-            _factor(one.energy_ratio),
-            Cell(text="not predicted" if one.reason else row.use, tone="dim")),
-            details=(("why not", one.reason),) if one.reason else ()))
-    sealed = tuple(describe_sealed(view.comparisons))
+    rows = [one for one in view.comparisons if not one.sealed]
     lead = ("Rows of use fit were learnt from where learnt prices are in force: their ratios are "
             "in sample." if rows else f"No open published result of {view.model} on "
             f"{view.board.name} is known.")
     covered = tell_coverage(view)
     lead += f" {covered}." if covered else ""
-    table = Table(name="published-table", caption="One warm inference", rows=tuple(rows), columns=(
-        Column(header="published by"), Column(header="runtime"),
-        Column(header="MHz", number=True),
-        Column(header="ms", number=True, kind="predicted"),
-        Column(header="ms", number=True, kind="published"),
-        Column(header="predicted / published", number=True),
-        Column(header="in its interval"),
-        Column(header="uJ", number=True, kind="predicted"),
-        Column(header="uJ", number=True, kind="published"),
-        Column(header="predicted / published", number=True),
-        Column(header="use")))
-    plots = (_draw_published(view),) if any(
-        not one.sealed and one.latency_ratio for one in view.comparisons) else ()
+    table = make_table("published-table", "One warm inference", PUBLISHED, rows,
+                       details=lambda one: (("why not", one.reason),) if one.reason else ())
+    plots = (_draw_published(view),) if any(one.latency_ratio for one in rows) else ()
     return Section(name="published", title="Predicted beside published", lead=lead, items=(
-        *((table,) if rows else ()), *plots, *([Notes(notes=sealed)] if sealed else [])))
+        *((table,) if rows else ()), *plots, *notes(*describe_sealed(view.comparisons))))
 
 
 def tell_coverage(view: PublishedView) -> str:
@@ -249,12 +231,6 @@ def is_covered(one: Comparison) -> bool | None:
     if sure is None or one.row.latency_ms is None:
         return None
     return sure.time_us.holds(1e3 * one.row.latency_ms)
-
-
-def _covers(one: Comparison) -> Cell:
-    covered = is_covered(one)
-    return Cell(text="" if covered is None else "yes" if covered else "no",
-                tone="bad" if covered is False else "")
 
 
 def _draw_published(view: PublishedView) -> Plot:
@@ -287,30 +263,9 @@ def list_kinds(difference: Difference) -> tuple[str, str]:
     return (first, second) if first != second else (f"{first} before", f"{second} after")
 
 
-def _head(account: Account) -> str:
-    return account.quantity if account.quantity == account.unit else \
-        f"{account.quantity}, {account.unit}"
-
-
-def _known(kind: str) -> str:
-    return kind if kind in KIND_STYLES else ""
-
-
 def _write(amount: int, unit: str) -> str:
     return WORDS[unit](amount / 1e3) if unit in WORDS else f"{amount:,} {unit}"
 
 
 def _gap(amount: int, unit: str) -> str:
     return f"{'+' if amount > 0 else '-'}{_write(abs(amount), unit)}"
-
-
-def _ratio(row: Beside) -> Cell:
-    return Cell(text="" if row.ratio is None else f"{row.ratio:.2f}", value=row.ratio)
-
-
-def _figure(value: float | None) -> Cell:
-    return Cell(text="" if value is None else significant(value, 4), value=value)
-
-
-def _factor(ratio: float | None) -> Cell:
-    return Cell(text="" if ratio is None else f"{ratio:.2f}", value=ratio)

@@ -10,6 +10,7 @@ from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
     format_frequency,
+    format_number,
     format_share,
     format_size,
     format_time,
@@ -25,22 +26,21 @@ from twin.pricing.ledger import (
 )
 from twin.pricing.locality import Locality
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.reports.columns import Cell, Column, number
 from twin.reports.page.beside import describe_comparison, describe_published
 from twin.reports.page.bill import list_bill_plots
 from twin.reports.page.changes import describe_changes, tell_best
 from twin.reports.page.memory import draw_arena, list_cache_plots
 from twin.reports.page.parts import (
     Answer,
-    Cell,
-    Column,
     Notes,
     Page,
     Pairs,
     Plot,
-    Row,
     Section,
     Table,
     describe_warnings,
+    make_table,
 )
 from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
@@ -198,44 +198,42 @@ def _room(name: str, used_bytes: int, room_bytes: int) -> Answer:
                   used=used_bytes / room_bytes if room_bytes else None)
 
 
+REQUIREMENTS = (
+    Column("limit on", lambda one: f"{one.name}, {one.unit}"),
+    number("predicted", lambda one: _write_figure(one, one.predicted), kind="predicted"),
+    number("limit", lambda one: _write_figure(one, one.limit)),
+    Column("interval", lambda one: "" if one.interval is None else " to ".join(
+        _write_figure(one, end).text for end in (one.interval.low, one.interval.high))),
+    number("chance above", "chance_above", lambda chance: "" if chance is None else
+           f"{100 * chance:.0f} %"),
+    Column("verdict", "verdict", tone=lambda one: "good" if one.surely_met else
+           "" if one.met else "bad"))
+
+
 def list_requirements(report: Report) -> Table:
     """Return the limits, what is predicted, and how sure it is."""
-    rows = []
-    for one in report.requirements:
-        rows.append(Row(cells=(
-            Cell(text=f"{one.name}, {one.unit}"),
-            Cell(text=NOT_KNOWN if one.predicted is None else f"{one.predicted:,.{one.decimals}f}",
-                 value=one.predicted),
-            Cell(text=f"{one.limit:,.{one.decimals}f}", value=one.limit),
-            Cell(text="" if one.interval is None else f"{one.interval.low:,.{one.decimals}f} to "
-                 f"{one.interval.high:,.{one.decimals}f}"),
-            Cell(text="" if one.chance_above is None else f"{100 * one.chance_above:.0f} %",
-                 value=one.chance_above),
-            Cell(text=one.verdict, tone="good" if one.surely_met else "bad" if not one.met
-                 else ""))))
-    return Table(name="limit-table", caption="Limits and predictions", rows=tuple(rows), columns=(
-        Column(header="limit on"), Column(header="predicted", number=True, kind="predicted"),
-        Column(header="limit", number=True), Column(header="interval"),
-        Column(header="chance above", number=True), Column(header="verdict")))
+    return make_table("limit-table", "Limits and predictions", REQUIREMENTS, report.requirements)
 
 
-_LAYER_COLUMNS = tuple(one for one in LAYER_COLUMNS if one.page)
+def _write_figure(one: Requirement, value: float | None) -> Cell:
+    return Cell(text=format_number(value, one.decimals), value=value)
+
+
+_LAYER_COLUMNS = tuple(Column(
+    one.page, lambda row, one=one: Cell(  # type: ignore[misc]
+        text=(one.told or one.text)(row), value=one.take(row) if one.number else None,
+        tone=one.tone), number=one.number, kind=one.kind) for one in LAYER_COLUMNS if one.page)
 
 
 def list_layers(prediction: Prediction) -> Table:
     """Return a row for each layer, with its own bill folded below it."""
     shown = make_rows(prediction, make_ledger(prediction))
-    rows = [Row(cells=tuple(Cell(
-        text=(one.told or one.text)(row), value=one.take(row) if one.number else None,
-        tone=one.tone) for one in _LAYER_COLUMNS), details=_layer_bill(prediction, row.layer))
-        for row in shown]
     total = {"operator": "total", "MACs": f"{prediction.macs:,}",
              "ms": f"{sum(row.time_ms for row in shown):,.3f}",
              "uJ": NOT_KNOWN if prediction.energy_uj is None else f"{prediction.energy_uj:,.1f}"}
-    return Table(name="layer-table", caption="Layers in the order they run", rows=tuple(rows),
-                 columns=tuple(Column(header=one.page, number=one.number, kind=one.kind)
-                               for one in _LAYER_COLUMNS),
-                 total=tuple(Cell(text=total.get(one.page, "")) for one in _LAYER_COLUMNS))
+    return make_table("layer-table", "Layers in the order they run", _LAYER_COLUMNS, shown,
+                      details=lambda row: _layer_bill(prediction, row.layer),
+                      total=[total.get(column.header, "") for column in _LAYER_COLUMNS])
 
 
 def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[str, str], ...]:

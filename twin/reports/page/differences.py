@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
 from statistics import median
 
 from hwmodels.quantities import format_energy, format_frequency, format_time, significant
 from twin.attribution.difference import Difference
-from twin.attribution.epochs import EpochReport
+from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View, WhatIf
 from twin.pricing.ledger import explain_time
+from twin.reports.columns import Cell, Column, number
 from twin.reports.page.beside import (
     describe_comparison,
     describe_published,
@@ -19,15 +22,12 @@ from twin.reports.page.beside import (
 )
 from twin.reports.page.parts import (
     Answer,
-    Cell,
-    Column,
-    Notes,
     Page,
     Pairs,
-    Row,
     Section,
-    Table,
     describe_warnings,
+    make_table,
+    notes,
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.page.styles import KIND_STYLES
@@ -141,57 +141,50 @@ def describe_published_view(view: PublishedView, command: str = "") -> Page:
         sections=(describe_published(view), made_by(command)))
 
 
+SIDES: dict[str, Callable[[Side], str]] = {
+    "kind": attrgetter("kind"), "model": attrgetter("model"), "board": attrgetter("board"),
+    "runtime": attrgetter("runtime"), "clocks": lambda side: ", ".join(
+        f"{name} {format_frequency(hertz)}" for name, hertz in side.clocks_hz.items()),
+    "temperature": lambda side: side.temperature or "not stated",
+    "placement": lambda side: ", ".join(
+        f"{what} in {where}" for what, where in side.placement.items()),
+    "runs": lambda side: str(side.runs or ""), "calibration": attrgetter("calibration"),
+    "from": attrgetter("source")}
+"""How a side was set up."""
+
+
 def list_sides(difference: Difference) -> Section:
     """Return what both sides are of, and what differs in how they were set up."""
-    def pairs(side: Side) -> list[str]:
-        return [side.kind, side.model, side.board, side.runtime, ", ".join(
-            f"{name} {format_frequency(hertz)}" for name, hertz in side.clocks_hz.items()),
-            side.temperature or "not stated", ", ".join(
-                f"{what} in {where}" for what, where in side.placement.items()),
-            str(side.runs) if side.runs else "", side.calibration, side.source]
-
-    names = ("kind", "model", "board", "runtime", "clocks", "temperature", "placement", "runs",
-             "calibration", "from")
-    rows = [Row(cells=(Cell(text=name), Cell(text=one), Cell(text=other),
-                       Cell(text="differs" if one != other and one and other else "", tone="dim")))
-            for name, one, other in zip(names, pairs(difference.first), pairs(difference.second),
-                                        strict=True) if one or other]
-    notes = tuple(str(one) for one in difference.findings)
+    rows = [(name, tell(difference.first), tell(difference.second))
+            for name, tell in SIDES.items()]
     return Section(name="sides", title="Set-up of both sides", folded=True, items=(
-        Table(name="side-table", caption="As stated by each", rows=tuple(rows), columns=(
-            Column(header="what"), Column(header="first"), Column(header="second"),
-            Column(header=""))), *([Notes(notes=notes)] if notes else [])))
+        make_table("side-table", "As stated by each", (
+            Column("what", itemgetter(0)), Column("first", itemgetter(1)),
+            Column("second", itemgetter(2)),
+            Column("", lambda row: "differs" if row[1] != row[2] and row[1] and row[2] else "",
+                   tone="dim")), [row for row in rows if row[1] or row[2]]),
+        *notes(*map(str, difference.findings))))
 
 
 def list_epoch_pairs(report: EpochReport) -> Section:
     """Return an accelerator's totals and its epochs on both sides."""
-    def figure(value: float | None) -> Cell:
-        return Cell(text="" if value is None else f"{value:,.4g}", value=value)
-
-    def ratio(value: float | None) -> Cell:
-        return Cell(text="" if value is None else f"{value:.2f}", value=value)
-
-    totals = [Row(cells=(Cell(text=name), figure(one.first), figure(one.second),
-                         ratio(one.ratio)))
-              for name, one in {**report.whole, **report.stated}.items()]
-    rows = []
+    nothing = Figure(first=None, second=None)
+    heads = (number("first", lambda row: row[1].first, "{:,.4g}"),
+             number("second", lambda row: row[1].second, "{:,.4g}"),
+             number("first / second", lambda row: row[1].ratio, "{:.2f}"))
+    pairs = []
     for pair in report.pairs:
         part = pair.first or pair.second
-        core = pair.lines.get("core_npu_cycles") or next(iter(pair.lines.values()), None)
-        rows.append(Row(cells=(
-            Cell(text="" if part is None else part.name or str(part.index)),
-            *((figure(core.first), figure(core.second), ratio(core.ratio)) if core else
-              (Cell(text=""),) * 3)), details=tuple(
-                  (name, f"{_write(one.first)} and {_write(one.second)}")
-                  for name, one in pair.lines.items())))
-    heads = (Column(header="first", number=True), Column(header="second", number=True),
-             Column(header="first / second", number=True))
+        core = pair.lines.get("core_npu_cycles") or next(iter(pair.lines.values()), nothing)
+        pairs.append(("" if part is None else part.name or str(part.index), core, pair.lines))
     return Section(name="epochs", title="Epochs", lead=f"Paired by {report.paired_by}.", items=(
-        Table(name="epoch-table", caption="NPU cycles; every line of the report folds out",
-              rows=tuple(rows), columns=(Column(header="epoch"), *heads)),
-        Table(name="epoch-totals", caption="The whole inference", rows=tuple(totals),
-              columns=(Column(header="line"), *heads)),
-        *([Notes(notes=report.gaps)] if report.gaps else [])))
+        make_table("epoch-table", "NPU cycles; every line of the report folds out",
+                   (Column("epoch", itemgetter(0)), *heads), pairs, details=lambda row: (
+                       (name, f"{_write(one.first)} and {_write(one.second)}")
+                       for name, one in row[2].items())),
+        make_table("epoch-totals", "The whole inference", (Column("line", itemgetter(0)), *heads),
+                   {**report.whole, **report.stated}.items()),
+        *notes(*report.gaps)))
 
 
 def _write(value: float | None) -> str:
@@ -200,18 +193,14 @@ def _write(value: float | None) -> str:
 
 def list_splits(view: View) -> Section:
     """Return the predicted time shared over idealised resources."""
-    names = tuple(view.splits)
-    first = view.splits[names[0]]
-    rows = [Row(cells=(Cell(text=resource), *(
-        Cell(text=f"{view.splits[name].shares[resource]:+,}",
-             value=view.splits[name].shares[resource]) for name in names)))
-        for resource in first.shares]
-    rows.append(Row(cells=(Cell(text="work that remains"), *(
-        Cell(text=f"{view.splits[name].work:,}", value=view.splits[name].work)
-        for name in names))))
+    first = next(iter(view.splits.values()))
+    columns = [number(name, lambda resource, split=split: Cell(  # type: ignore[misc]
+        text=f"{split.shares[resource]:+,}", value=split.shares[resource])
+        if resource in split.shares else Cell(text=f"{split.work:,}", value=split.work))
+        for name, split in view.splits.items()]
     return Section(name="ideal", title="What each resource costs", lead="Predicted ns shared by "
                    "Shapley value: what a resource saves depends on which others are ideal, a "
                    "share is the mean over all orders. A view, not the bill.", items=(
-                       Table(name="split-table", caption="Resource made ideal", rows=tuple(rows),
-                             columns=(Column(header="resource"), *(
-                                 Column(header=name, number=True) for name in names))),))
+                       make_table("split-table", "Resource made ideal",
+                                  (Column("resource", str), *columns),
+                                  (*first.shares, "work that remains")),))

@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from twin.reports.columns import Cell, Column
+
 KINDS = ("predicted", "simulated", "measured", "published")
 """What a figure can be; each has a mark, a hatch and a word, so that colour is never alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """A cell of a table.
-
-    Parameters
-    ----------
-    text : str
-        As shown.
-    value : float or None
-        What it is sorted by; None: its text.
-    tone : str
-        "good", "bad", "dim" or "": how it is set.
-    """
-
-    text: str
-    value: float | None = None
-    tone: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column: its header, whether it holds numbers, and of what kind they are ("" for any)."""
-
-    header: str
-    number: bool = False
-    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,3 +193,17 @@ def describe_warnings(remarks: Iterable[str]) -> Section | None:
     told = tuple(dict.fromkeys(remarks))
     return Section(name="warnings", title="Warnings", items=(
         Notes(notes=told, kind="warning"),)) if told else None
+
+
+def make_table(name: str, caption: str, columns: Sequence[Column], nouns: Iterable[Any], *,
+               details: Callable[[Any], Iterable[tuple[str, str]]] = lambda noun: (),
+               total: Sequence[str] = ()) -> Table:
+    """Return a table with a row for each noun, and texts below it."""
+    return Table(name=name, caption=caption, columns=tuple(columns), rows=tuple(
+        Row(cells=tuple(column.cell(noun) for column in columns), details=tuple(details(noun)))
+        for noun in nouns), total=tuple(Cell(text=text) for text in total))
+
+
+def notes(*texts: str, kind: str = "") -> tuple[Notes, ...]:
+    """Return sentences as an item; nothing where there are none."""
+    return (Notes(notes=texts, kind=kind),) if texts else ()

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calibration.fitting.intervals import Interval
-from hwmodels.quantities import format_time, list_first
+from hwmodels.quantities import format_time
 from twin.learning.portability.plan import RUN, Ranking
 from twin.learning.portability.port import Ported
+from twin.reports.columns import Cell, Column, number
 from twin.reports.page.axes import error_bars
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
+from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
 from twin.reports.page.styles import INK, hatches
 from twin.reports.palette import BLUE, GREEN, SKY
+from twin.reports.tables.portability import BEHIND, name_runs
 
 DRAWN = (("physics", SKY, "."), ("ported", BLUE, ""), ("twin predict", GREEN, "/"))
 
@@ -103,40 +105,33 @@ def draw_makeup(ported: Ported) -> Plot:
 
 
 def _describe_behind(ported: Ported) -> Section:
-    rows = [Row(cells=(
-        Cell(text=one.board), Cell(text=one.core), Cell(text=one.runtime), Cell(text=one.kind),
-        Cell(text=str(one.rows), value=one.rows),
-        Cell(text=list_first(one.networks, 5) or "layers"))) for one in ported.behind]
     total = sum(one.rows for one in ported.behind)
-    return Section(name="behind", title="What it rests on", items=(Table(
-        name="behind-table", caption=f"{total} rows it learns from", rows=tuple(rows), columns=(
-            Column(header="board"), Column(header="core"), Column(header="library"),
-            Column(header="kind"), Column(header="rows", number=True),
-            Column(header="networks"))),))
+    return Section(name="behind", title="What it rests on", items=(make_table(
+        "behind-table", f"{total} rows it learns from", BEHIND, ported.behind),))
+
+
+NARROWING = (
+    Column("run", lambda one: name_runs(one.names)),
+    Column("kind", lambda one: "a network" if one.names[0].startswith(RUN) else "micro-benchmark"),
+    number("interval afterwards", lambda one: Cell(
+        text=f"{format_time(one.time_us.low)} to {format_time(one.time_us.high)}",
+        value=one.time_us.high - one.time_us.low)),
+    number("narrower", "narrowing", lambda share: f"{100 * share:.1f} %"))
 
 
 def describe_narrowing(ranking: Ranking) -> Section:
     """Return what each measurement would leave of the interval."""
     found = sorted((*ranking.single, *ranking.runs), key=lambda one: -one.narrowing)
-    rows = [Row(cells=(
-        Cell(text=", ".join(name.removeprefix(RUN) for name in one.names)),
-        Cell(text="a network" if one.names[0].startswith(RUN) else "micro-benchmark"),
-        Cell(text=f"{format_time(one.time_us.low)} to {format_time(one.time_us.high)}",
-             value=one.time_us.high - one.time_us.low),
-        Cell(text=f"{100 * one.narrowing:.1f} %", value=one.narrowing))) for one in found]
     drawn = found[:12]
     plot = Plot(
         name="narrowing", title="What to measure next", traces=({
             "type": "bar", "orientation": "h", "marker": {"color": BLUE},
-            "y": [plain(", ".join(name.removeprefix(RUN) for name in one.names)) for one in drawn],
+            "y": [plain(name_runs(one.names)) for one in drawn],
             "x": [100 * one.narrowing for one in drawn]},),
         told=f"The two that tell most together: {' and '.join(ranking.best.names)}, "
              f"{100 * ranking.best.narrowing:.1f} % narrower.",
         height_px=90 + 26 * len(drawn), layout={
             "showlegend": False, "xaxis": {"title": {"text": "narrower by, %"}},
             "yaxis": {"autorange": "reversed", "type": "category"}})
-    return Section(name="narrowing-section", title="What would narrow it", items=(plot, Table(
-        name="narrowing-table", caption="Expected before it is measured", rows=tuple(rows),
-        columns=(Column(header="run"), Column(header="kind"),
-                 Column(header="interval afterwards", number=True),
-                 Column(header="narrower", number=True)))))
+    return Section(name="narrowing-section", title="What would narrow it", items=(
+        plot, make_table("narrowing-table", "Expected before it is measured", NARROWING, found)))

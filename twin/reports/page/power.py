@@ -11,8 +11,9 @@ from calibration.measurement.measurement import Measurement
 from calibration.power_trace.excerpt import EDGES, Excerpt
 from hwmodels.quantities import format_energy, format_time, significant
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.reports.columns import Column, number
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Cell, Column, Plot, Row, Section, Table
+from twin.reports.page.parts import Plot, Section, Table, make_table
 from twin.reports.page.styles import INK
 from twin.reports.palette import BLUE, VERMILION
 from twin.studies.limits import idle_energy_uj
@@ -108,32 +109,32 @@ def _describe(index: int, layer: LayerPrediction | None, measured_ms: float) -> 
 def list_energies(energies: Measurement, prediction: Prediction) -> Table:
     """Return the measured energy of each layer with its interval, beside the predicted."""
     layers = {layer.index: layer for layer in prediction.layers}
-    rows = []
-    for index in energies.layers:
-        if not energies.count("energy", index):
-            continue
-        value = energies.percentile("energy", 50, index)
-        half = 1.96 * energies.percentile("energy_sd", 50, index)
+
+    def predict(index: int) -> float | None:
         layer = layers.get(index)
-        told = None if layer is None else with_idle(prediction, layer.energy_uj, layer.time_us)
-        rows.append(Row(cells=(
-            Cell(text=str(index), value=index), Cell(text="" if layer is None else layer.op),
-            Cell(text="" if told is None else f"{told:,.2f}", value=told),
-            Cell(text=f"{value:,.2f}", value=value),
-            Cell(text=f"{half:,.2f}", value=half),
-            Cell(text="" if told is None or not value else f"{told / value:.2f}",
-                 value=None if told is None or not value else told / value))))
+        return None if layer is None else with_idle(prediction, layer.energy_uj, layer.time_us)
+
+    def measure(index: int) -> float:
+        return energies.percentile("energy", 50, index)
+
     told = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     whole = energies.percentile("energy", 50) if energies.count("energy") else None
-    total = () if whole is None else (
-        Cell(text=""), Cell(text="inference"),
-        Cell(text="" if told is None else f"{told:,.2f}"), Cell(text=f"{whole:,.2f}"),
-        Cell(text=""), Cell(text="" if told is None or not whole else f"{told / whole:.2f}"))
-    caption = "Energy of each layer, uJ" + (
-        "" if whole is None else f"; one inference took {format_energy(whole)}")
-    return Table(name="power-table", caption=caption, rows=tuple(rows), total=total, columns=(
-        Column(header="layer", number=True), Column(header="operator"),
-        Column(header="uJ", number=True, kind="predicted"),
-        Column(header="uJ", number=True, kind="measured"),
-        Column(header="± 95 %", number=True),
-        Column(header="predicted / measured", number=True)))
+    return make_table(
+        "power-table", "Energy of each layer, uJ" + (
+            "" if whole is None else f"; one inference took {format_energy(whole)}"), (
+            number("layer", int, "{}"),
+            Column("operator", lambda index: layers[index].op if index in layers else ""),
+            number("uJ", predict, "{:,.2f}", kind="predicted"),
+            number("uJ", measure, "{:,.2f}", kind="measured"),
+            number("± 95 %", lambda index: 1.96 * energies.percentile("energy_sd", 50, index),
+                   "{:,.2f}"),
+            number("predicted / measured", lambda index: _divide(predict(index), measure(index)),
+                   "{:.2f}")),
+        [index for index in energies.layers if energies.count("energy", index)],
+        total=() if whole is None else (
+            "", "inference", "" if told is None else f"{told:,.2f}", f"{whole:,.2f}", "",
+            "" if (ratio := _divide(told, whole)) is None else f"{ratio:.2f}"))
+
+
+def _divide(value: float | None, by: float) -> float | None:
+    return None if value is None or not by else value / by

@@ -11,10 +11,11 @@ from twin.attribution.views import PublishedView, View
 from twin.documents import find_version
 from twin.pricing.document import PredictionDocument
 from twin.pricing.prediction import Prediction
+from twin.reports.columns import Column
 from twin.reports.page.axes import error_bars
 from twin.reports.page.beside import judge, tell_coverage
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Cell, Column, Notes, Pairs, Plot, Row, Section, Table
+from twin.reports.page.parts import Notes, Pairs, Plot, Section, make_table, notes
 from twin.reports.page.styles import INK
 from twin.reports.tables.header import calibration_pairs, interval_pairs
 from twin.studies.study.tasks import find_versions
@@ -24,6 +25,11 @@ PACKAGES = ("embedded-twin", "numpy", "plotly", "jinja2")
 
 MOST_DRAWN = 40
 """Layers whose intervals are drawn: those that take most time."""
+
+
+FACTS = (Column("path", "path"), Column("value", "value", lambda value: NOT_KNOWN if value is None
+                                        else _write(value)),
+         Column("kind", "kind"), Column("source", "source"))
 
 
 def describe_certainty(prediction: Prediction, measured: View | None = None,
@@ -101,15 +107,9 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
               ("runtime", deployment.runtime.identity), ("calibration", "none" if sure is None
                                                          else sure.calibration),
               ("made with", ", ".join((*list_versions(), f"Python {platform.python_version()}")))]
-    rows = [Row(cells=(
-        Cell(text=fact.path), Cell(text=NOT_KNOWN if fact.value is None else _write(fact.value)),
-        Cell(text=fact.kind), Cell(text=fact.source))) for fact in board.facts]
-    facts = Table(name="fact-table", caption=f"Facts of {board.name}", rows=tuple(rows), columns=(
-        Column(header="path"), Column(header="value"), Column(header="kind"),
-        Column(header="source")))
-    made = [Notes(notes=(command,), kind="code")] if command else []
+    facts = make_table("fact-table", f"Facts of {board.name}", FACTS, board.facts)
     return Section(name="provenance", title="Sources", folded=True, items=(
-        Pairs(pairs=(*figures, *hashes)), *made, facts))
+        Pairs(pairs=(*figures, *hashes)), *_note_command(command), facts))
 
 
 def made_by(command: str, *inputs: tuple[str, str]) -> Section:
@@ -118,12 +118,16 @@ def made_by(command: str, *inputs: tuple[str, str]) -> Section:
         Pairs(pairs=(("figures", "predicted: events counted by models of core, caches and "
                                  "memories, times learnt or stated prices; each row names which"),
                      *inputs, ("made with", ", ".join(list_versions())))),
-        *([Notes(notes=(command,), kind="code")] if command else [])))
+        *_note_command(command)))
 
 
 def list_versions() -> list[str]:
     """Return the packages that made the figures, with their versions."""
     return [f"{name} {number}" for name, number in find_versions(PACKAGES).items()]
+
+
+def _note_command(command: str) -> tuple[Notes, ...]:
+    return notes(*filter(None, [command]), kind="code")
 
 
 def _write(value: object) -> str:

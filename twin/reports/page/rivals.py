@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -14,7 +14,8 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.reports.page.parts import Answer, Cell, Column
+from twin.reports.columns import Cell, Column, number
+from twin.reports.page.parts import Answer
 from twin.reports.tables.limits import format_chance
 from twin.studies.results import QUANTITIES, Row
 from twin.studies.selection import METRICS, draw_least
@@ -122,30 +123,34 @@ def _times(ratio: float) -> str:
     return f"{significant(ratio)} times"
 
 
-def figure_cells(row: Row, least: Mapping[str, float]) -> list[Cell]:
-    """Return time, its interval, energy, RAM, flash and price; the least of each is marked."""
-    cells = []
-    for quantity in QUANTITIES:
-        value = getattr(row, quantity)
-        best = row.met and value is not None and least.get(quantity) == value
-        text = write_figure(quantity, value).removesuffix(" USD")
-        over = value is not None and quantity in row.violations
-        cells.append(Cell(text=f"{text} {BEST}" if best else f"{text} over" if over else text,
-                          value=value, tone="good" if best else "bad" if over else
-                          "dim" if value is None else ""))
-        if quantity == "time_us":
-            cells.append(Cell(text="" if row.time is None else
-                              f"{format_time(row.time.low)} to {format_time(row.time.high)}",
-                              value=None if row.time is None else row.time.high))
-    return cells
+def head_figures(least: Callable[[Row], Mapping[str, float]]) -> tuple[Column, ...]:
+    """Return columns of time, its interval, energy, RAM, flash and price of what has a row.
+
+    Parameters
+    ----------
+    least : callable
+        Returns the least of each quantity among a row's rivals, which are marked.
+    """
+    def head(header: str, quantity: str, kind: str = "") -> Column:
+        return number(header, lambda one: _write_cell(one.row, quantity, least(one.row)),
+                      kind=kind)
+
+    return (head("time", "time_us", "predicted"),
+            number("90 % interval", lambda one: Cell(text="") if one.row.time is None else Cell(
+                text=f"{format_time(one.row.time.low)} to {format_time(one.row.time.high)}",
+                value=one.row.time.high)),
+            head("energy", "energy_uj", "predicted"), head("RAM", "ram_bytes"),
+            head("flash", "flash_bytes"), head("USD", "price_usd"))
 
 
-FIGURE_COLUMNS = (
-    Column(header="time", number=True, kind="predicted"), Column(header="90 % interval",
-                                                                 number=True),
-    Column(header="energy", number=True, kind="predicted"), Column(header="RAM", number=True),
-    Column(header="flash", number=True), Column(header="USD", number=True))
-"""Of `figure_cells`."""
+def _write_cell(row: Row, quantity: str, least: Mapping[str, float]) -> Cell:
+    value = getattr(row, quantity)
+    text = write_figure(quantity, value).removesuffix(" USD")
+    if row.met and value is not None and least.get(quantity) == value:
+        return Cell(text=f"{text} {BEST}", value=value, tone="good")
+    if value is not None and quantity in row.violations:
+        return Cell(text=f"{text} over", value=value, tone="bad")
+    return Cell(text=text, value=value, tone="dim" if value is None else "")
 
 
 def list_least(rivals: Sequence[Rival]) -> dict[str, float]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwmodels.quantities import significant
+from twin.reports.columns import Cell, Column, number
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
+from twin.reports.page.parts import Notes, Page, Plot, Section, Table, make_table
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
     choose_objectives,
@@ -18,9 +19,8 @@ from twin.reports.page.rival_plots import (
 )
 from twin.reports.page.rivals import (
     BEST,
-    FIGURE_COLUMNS,
     Rival,
-    figure_cells,
+    head_figures,
     list_answers,
     list_least,
     name_rivals,
@@ -37,6 +37,9 @@ from twin.studies.selection import Choice, Selection
 LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
           "interval": (GREY, "-")}
 """Colour and hatch of what a score lost."""
+
+
+SCORE = number("score", "score", "{:.0f}")
 
 
 def describe_selection(selection: Selection, command: str = "") -> Page:
@@ -103,14 +106,11 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
                 _rename(plot, mark) for plot in plots))]
     missing = [one for one in mine if not one.row.met]
     if missing:
-        rows = tuple(Row(cells=(
-            Cell(text=one.row.board), Cell(text=f"{one.score:.0f}", value=one.score),
-            Cell(text=explain_miss(one)))) for one in missing)
         sections.append(Section(name=f"missing{mark}", title=f"{head}What does not do", items=(
-            Table(name=f"missing-table{mark}", rows=rows,
-                  caption="Why, and what would help where that was looked for", columns=(
-                      Column(header="board"), Column(header="score", number=True),
-                      Column(header="why, and what would help"))),)))
+            make_table(f"missing-table{mark}",
+                       "Why, and what would help where that was looked for", (
+                           Column("board", "row.board"), SCORE,
+                           Column("why, and what would help", explain_miss)), missing),)))
     return sections
 
 
@@ -124,24 +124,19 @@ def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
                  mark: str = "") -> Table:
     """Return a row for each board that runs it, best first."""
     leading = list_least([rival for _, rival in runs])
-    rows = [Row(cells=(
-        Cell(text=f"{one.score:.0f}", value=one.score), Cell(text=one.row.board),
-        Cell(text=one.row.runtime, tone="dim"),
-        Cell(text=f"{(one.row.clock_hz or 0) / 1e6:g}", value=one.row.clock_hz),
-        *figure_cells(one.row, leading),
-        Cell(text=format_chance(one.row.probability) or ("yes" if one.row.met else "no"),
-             value=one.row.probability, tone="good" if one.row.met else "bad")),
-        details=(*((f"lost for {penalty.name}", f"{penalty.points:.1f}: {penalty.reason}")
-                   for penalty in one.penalties),
-                 ("also tried", f"{one.others} libraries and settings"), *row_details(one.row)))
-        for one, _ in runs]
-    return Table(
-        name=f"ranking-table{mark}", rows=tuple(rows),
-        caption=f"Best first; {BEST} has least of those that meet the limits"
-        if selection.limits else f"Best first; {BEST} has least", columns=(
-            Column(header="score", number=True), Column(header="board"), Column(header="library"),
-            Column(header="MHz", number=True), *FIGURE_COLUMNS,
-            Column(header="meets", number=True)))
+    return make_table(
+        f"ranking-table{mark}", f"Best first; {BEST} has least of those that meet the limits"
+        if selection.limits else f"Best first; {BEST} has least", (
+            SCORE, Column("board", "row.board"), Column("library", "row.runtime", tone="dim"),
+            number("MHz", "row.clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
+            *head_figures(lambda row: leading),
+            number("meets", lambda one: Cell(
+                text=format_chance(one.row.probability) or ("yes" if one.row.met else "no"),
+                value=one.row.probability, tone="good" if one.row.met else "bad"))),
+        [one for one, _ in runs], details=lambda one: (
+            *((f"lost for {penalty.name}", f"{penalty.points:.1f}: {penalty.reason}")
+              for penalty in one.penalties),
+            ("also tried", f"{one.others} libraries and settings"), *row_details(one.row)))
 
 
 def draw_scores(runs: Sequence[tuple[Choice, Rival]]) -> Plot:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import PurePath
 from typing import Any
 
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular_text
 from hwmodels.quantities import significant
+from twin.reports.columns import Cell, Column, number
+from twin.reports.page.changes import judge_ratio
 from twin.reports.page.parts import (
     Answer,
-    Cell,
-    Column,
     Notes,
     Page,
     Pairs,
     Plot,
-    Row,
     Section,
     Table,
+    make_table,
+    notes,
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
@@ -30,9 +32,8 @@ from twin.reports.page.rival_plots import (
     draw_radar,
 )
 from twin.reports.page.rivals import (
-    FIGURE_COLUMNS,
     Rival,
-    figure_cells,
+    head_figures,
     list_answers,
     list_least,
     list_winners,
@@ -60,6 +61,9 @@ from twin.studies.study.study import Finding
 
 MOST_ROWS = 1000
 """Of the table."""
+
+FRONTS = {"certain": "surely", "front": "yes", "possible": "perhaps"}
+"""Words of the marks of a front."""
 
 MOST_NETWORKS = 4
 """Those with a card, a sentence and bars of their own; of more the table has a row each."""
@@ -179,25 +183,25 @@ def _answer_networks(table: Points) -> tuple[Answer, ...]:
 
 def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
     """Return a row a network: the best of it by each figure."""
-    rows = []
-    for rivals in networks[:MOST_ROWS]:
-        best = {metric: (one, getattr(one.row, quantity), quantity)
-                for metric, quantity, one, _ in list_winners(rivals)}
-        cells = [Cell(text=name_network(rivals[0].row))]
-        for metric, _ in METRICS:
-            one, value, quantity = best.get(metric, (None, None, ""))
-            cells.append(Cell(text="none" if one is None else
-                              f"{write_figure(quantity, value)}: {one.label}", value=value))
-        rows.append(Row(cells=tuple(cells)))
+    def best(metric: str) -> Callable[[tuple[Rival, ...]], Cell]:
+        def cell(rivals: tuple[Rival, ...]) -> Cell:
+            for named, quantity, one, _ in list_winners(rivals):
+                if named == metric:
+                    value = getattr(one.row, quantity)
+                    return Cell(text=f"{write_figure(quantity, value)}: {one.label}", value=value)
+            return Cell(text="none")
+
+        return cell
+
     return Section(
         name="networks", title="The best of each network",
         lead="Networks do not compete: a smaller one needs less of everything that is predicted, "
-             "and what it loses in accuracy is not.", items=(Table(
-                 name="network-table", rows=tuple(rows), caption="Least of each figure"
-                 + ", of those that meet the limits" * any(
-                     not one.row.met for rivals in networks for one in rivals),
-                 columns=(Column(header="network"), *(
-                     Column(header=metric) for metric, _ in METRICS))),))
+             "and what it loses in accuracy is not.", items=(make_table(
+                 "network-table", "Least of each figure" + ", of those that meet the limits" * any(
+                     not one.row.met for rivals in networks for one in rivals), (
+                     Column("network", lambda rivals: name_network(rivals[0].row)), *(
+                         Column(metric, best(metric)) for metric, _ in METRICS)),
+                 networks[:MOST_ROWS]),))
 
 
 def _compare(table: Points) -> list[Section]:
@@ -235,27 +239,20 @@ def _list_all(table: Points) -> Section | None:
     rivals = name_rivals(ranked)
     shown = rivals[:MOST_ROWS]
     least = {network_of(mine[0].row): list_least(mine) for mine in _list_networks(table)}
-    rows = [Row(cells=(
-        Cell(text=one.label), *figure_cells(one.row, least[network_of(one.row)]),
-        Cell(text=format_chance(one.row.probability), value=one.row.probability),
-        Cell(text={"certain": "surely", "front": "yes", "possible": "perhaps"}.get(
-            one.row.front, ""))), details=(
-                *one.row.inputs, ("library", one.row.runtime), *row_details(one.row)))
-        for one in shown]
     told = [one.row for one in shown]
-    notes = [*say_idle(told), *say_rounding(told), "front: " + "; ".join(
-        f"{word}: {MARKS[mark]}" for mark, word in (
-            ("certain", "surely"), ("front", "yes"), ("possible", "perhaps")))]
+    said = [*say_idle(told), *say_rounding(told), "front: " + "; ".join(
+        f"{word}: {MARKS[mark]}" for mark, word in FRONTS.items())]
     if len(rivals) > len(shown):
-        notes.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
-                        "table of results")
-    return Section(name="rows", title="Configurations", items=(Table(
-        name="row-table", rows=tuple(rows), caption="Best first; ★ is the best of all"
-        if len(least) < 2 else "Best first within each network; ★ is the best of its network",
-        columns=(
-            Column(header="configuration"), *FIGURE_COLUMNS,
-            Column(header="meets", number=True), Column(header="front"))),
-        Notes(notes=tuple(notes))))
+        said.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
+                       "table of results")
+    return Section(name="rows", title="Configurations", items=(make_table(
+        "row-table", "Best first; ★ is the best of all" if len(least) < 2 else
+        "Best first within each network; ★ is the best of its network", (
+            Column("configuration", "label"), *head_figures(lambda row: least[network_of(row)]),
+            number("meets", "row.probability", format_chance),
+            Column("front", lambda one: FRONTS.get(one.row.front))), shown,
+        details=lambda one: (*one.row.inputs, ("library", one.row.runtime),
+                             *row_details(one.row))), *notes(*said)))
 
 
 def describe_failures(table: Points) -> Section | None:
@@ -263,26 +260,21 @@ def describe_failures(table: Points) -> Section | None:
     if not table.failed:
         return None
     reasons = Counter((row.failure, row.reason) for row in table.failed)
-    rows = [Row(cells=(Cell(text=str(count), value=count), Cell(text=kind), Cell(text=reason)))
-            for (kind, reason), count in reasons.most_common(MOST_ROWS)]
-    return Section(name="failed", title="What cannot be", items=(Table(
-        name="failed-table", caption=f"{len(table.failed)} configurations were refused",
-        rows=tuple(rows), columns=(Column(header="how many", number=True),
-                                   Column(header="kind"), Column(header="why"))),))
+    return Section(name="failed", title="What cannot be", items=(make_table(
+        "failed-table", f"{len(table.failed)} configurations were refused", (
+            number("how many", itemgetter(1), "{}"), Column("kind", lambda one: one[0][0]),
+            Column("why", lambda one: one[0][1])), reasons.most_common(MOST_ROWS)),))
 
 
 def list_effect_rows(effects: Sequence[Effect], finding: Finding, table: Points) -> Table:
     """Return each value's effect on each figure."""
-    rows = [Row(cells=(
-        Cell(text=effect.value), Cell(text=WORDS[effect.figure]),
-        Cell(text=f"x{significant(effect.median)}", value=effect.median,
-             tone="good" if effect.median < 0.98 else "bad" if effect.median > 1.02 else ""),
-        Cell(text=f"x{significant(effect.ratios[0])}", value=effect.ratios[0]),
-        Cell(text=f"x{significant(effect.ratios[-1])}", value=effect.ratios[-1]),
-        Cell(text=str(len(effect.ratios)), value=len(effect.ratios)))) for effect in effects]
-    return Table(name="effect-table", rows=tuple(rows),
-                 caption=f"{finding.vary} beside {find_baseline(table, finding)}", columns=(
-                     Column(header=finding.vary), Column(header="figure"),
-                     Column(header="median", number=True, kind="predicted"),
-                     Column(header="least", number=True), Column(header="most", number=True),
-                     Column(header="pairs", number=True)))
+    def times(value: float) -> str:
+        return f"x{significant(value)}"
+
+    return make_table("effect-table", f"{finding.vary} beside {find_baseline(table, finding)}", (
+        Column(finding.vary, "value"), Column("figure", lambda effect: WORDS[effect.figure]),
+        number("median", "median", times, kind="predicted",
+               tone=lambda effect: judge_ratio(effect.median, 0.98)),
+        number("least", lambda effect: effect.ratios[0], times),
+        number("most", lambda effect: effect.ratios[-1], times),
+        number("pairs", lambda effect: len(effect.ratios), "{}")), effects)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from hwmodels.errors import TwinError
 from hwmodels.quantities import format_energy, format_size, format_time
 from twin.attribution.accounts import compare_sides
-from twin.attribution.difference import Difference
+from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
 from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time
-from twin.pricing.prediction import Prediction, say_above_idle
+from twin.pricing.prediction import LayerPrediction, Prediction, say_above_idle
+from twin.reports.columns import Cell, Column, number
+from twin.reports.page.changes import judge_ratio, write_change
 from twin.reports.page.parts import (
     Answer,
-    Cell,
-    Column,
-    Notes,
     Page,
     Plot,
-    Row,
     Section,
-    Table,
     describe_warnings,
+    make_table,
+    notes,
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
@@ -34,9 +33,8 @@ from twin.reports.page.rival_plots import (
 )
 from twin.reports.page.rivals import (
     BEST,
-    FIGURE_COLUMNS,
     Rival,
-    figure_cells,
+    head_figures,
     list_answers,
     list_least,
     list_winners,
@@ -119,7 +117,7 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
 def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
     if chain:
         first, last = rivals[0].row.time_us or 1.0, rivals[-1].row.time_us or 1.0
-        return (f"{_percent(last / first)} time in {len(rivals) - 1} "
+        return (f"{write_change(last / first)} time in {len(rivals) - 1} "
                 f"stage{'s' * (len(rivals) > 2)}", "good" if last < first else "bad")
     winners = list_winners(rivals)
     same = {id(best) for metric, _, best, _ in winners if metric in ("fastest", "least energy")}
@@ -128,10 +126,6 @@ def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
         return f"Only {fastest} can be", ""
     return (f"{fastest} is fastest and thriftiest" if len(same) == 1 and len(winners) > 1 and
             winners[1][0] == "least energy" else f"{fastest} is fastest"), "good"
-
-
-def _percent(ratio: float) -> str:
-    return f"x{ratio:.2f}" if ratio > 2 else f"{100 * (ratio - 1):+.1f} %"
 
 
 def _say_chain(rivals: Sequence[Rival]) -> str:
@@ -143,7 +137,7 @@ def _say_chain(rivals: Sequence[Rival]) -> str:
     steps = [(one.label, (one.row.time_us or 1.0) / (before.row.time_us or 1.0))
              for before, one in itertools.pairwise(rivals)]
     label, ratio = min(steps, key=lambda one: one[1])
-    most = f" Most is done by {label.removeprefix('+ ')}: {_percent(ratio)} time."
+    most = f" Most is done by {label.removeprefix('+ ')}: {write_change(ratio)} time."
     return f"{told}.{most if ratio < 1 else ''}"
 
 
@@ -158,7 +152,7 @@ def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
         before, after = getattr(first, quantity), getattr(last, quantity)
         interval = last.interval_of(quantity)
         told = "" if before is None or after is None or not before else (
-            f"{write(before)} before, {_percent(after / before)}")
+            f"{write(before)} before, {write_change(after / before)}")
         if interval is not None:
             told += (f"; {100 * interval.level:.0f} % interval {write(interval.low)} to "
                      f"{write(interval.high)}")
@@ -169,20 +163,18 @@ def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
 def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Section:
     """Return a row for each, the best of each figure marked; those that cannot be with why."""
     least = list_least(rivals)
-    blank = [Cell(text="")] * len(FIGURE_COLUMNS)
-    rows = []
-    for one in variants:
-        cells = [Cell(text="cannot be", tone="bad"), *blank[1:]] if one.prediction is None \
-            else figure_cells(one.row, least)
-        details = (("why not", one.row.reason),) if one.prediction is None else (
-            ("where it goes", explain_time(one.prediction)), ("board", one.row.board),
-            ("library", one.row.runtime), *row_details(one.row))
-        rows.append(Row(cells=(Cell(text=one.label), *cells), details=details))
-    notes = tuple(say_idle([one.row for one in variants if one.prediction is not None]))
-    return Section(name="variants", title="Beside each other", items=(Table(
-        name="variant-table", caption=f"{BEST} is the least of all", rows=tuple(rows),
-        columns=(Column(header="variant"), *FIGURE_COLUMNS)),
-        *([Notes(notes=notes)] if notes else [])))
+
+    def known(place: int, column: Column) -> Column:
+        return replace(column, take=lambda one: column.cell(one) if one.prediction is not None
+                       else Cell(text="" if place else "cannot be", tone="" if place else "bad"))
+
+    return Section(name="variants", title="Beside each other", items=(make_table(
+        "variant-table", f"{BEST} is the least of all", (Column("variant", "label"), *(
+            known(place, column) for place, column in enumerate(head_figures(lambda row: least)))),
+        variants, details=lambda one: (("why not", one.row.reason),) if one.prediction is None else
+        (("where it goes", explain_time(one.prediction)), ("board", one.row.board),
+         ("library", one.row.runtime), *row_details(one.row))),
+        *notes(*say_idle([one.row for one in variants if one.prediction is not None]))))
 
 
 def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
@@ -218,85 +210,99 @@ def _energies_with_idle(one: Variant) -> dict[str, float]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A step from one variant to another, and what moved."""
+
+    before: Variant
+    after: Variant
+    account: Account
+
+    @property
+    def ratio(self) -> float:
+        """Time after over before."""
+        total = self.account.total
+        return total.second / total.first if total.first else 1.0
+
+    @property
+    def lines(self) -> list[Line]:
+        """The causes that moved, the largest first."""
+        return [line for line in self.account.total.moved if line.gap]
+
+    def tell(self, place: int) -> str:
+        """Say which cause moved most, or next."""
+        return "" if place >= len(self.lines) else (
+            f"{self.lines[place].label} {_signed(self.lines[place].gap or 0)}")
+
+
+MOVES = (Column("before", "before.label"), Column("after", "after.label"),
+         number("time by", "ratio", write_change, kind="predicted",
+                tone=lambda move: judge_ratio(move.ratio, 0.98)),
+         Column("most", lambda move: move.tell(0)), Column("next", lambda move: move.tell(1)),
+         Column("then", lambda move: move.tell(2)))
+
+
 def _describe_moves(made: Sequence[Variant], *, chain: bool) -> list[Section]:
     """Return the causes that moved: of each step of a chain, else from the first to each."""
     if len(made) < 2:
         return []
-    pairs = [(made[place if chain else 0], one) for place, one in enumerate(made[1:])]
-    rows = []
-    for before, after in pairs:
-        account = None if (found := _differ(before, after)) is None else found.account("time")
-        if account is None:
-            continue
-        total = account.total
-        moved = [line for line in total.moved if line.gap]
-        ratio = total.second / total.first if total.first else 1.0
-        rows.append(Row(cells=(
-            Cell(text=before.label), Cell(text=after.label),
-            Cell(text=_percent(ratio), value=ratio, tone="good" if ratio < 0.98 else
-                 "bad" if ratio > 1.02 else ""),
-            *(Cell(text="" if place >= len(moved) else
-                   f"{moved[place].label} {_signed(moved[place].gap or 0)}")
-              for place in range(3))), details=tuple(
-                  (line.label, _signed(line.gap or 0)) for line in moved)))
+    moves = [move for place, one in enumerate(made[1:])
+             if (move := _differ(made[place if chain else 0], one)) is not None]
     fastest = min(made[1:], key=lambda one: one.row.time_us or float("inf"))
-    ends = made[0], made[-1] if chain else fastest
-    found = _differ(*ends)
-    account = None if found is None else found.account("time")
-    plots = [] if account is None or not account.total.moved else [
-        draw_moves(account, ends[0].label, ends[1].label)]
+    whole = _differ(made[0], made[-1] if chain else fastest)
+    plots = [] if whole is None or not whole.account.total.moved else [
+        draw_moves(whole.account, whole.before.label, whole.after.label)]
     return [Section(name="moved", title="What moved", lead="Time after less time before, cause by "
-                    "cause; the causes sum to the whole of it.", items=(*plots, Table(
-                        name="move-table", caption="Largest causes first", rows=tuple(rows),
-                        columns=(Column(header="before"), Column(header="after"),
-                                 Column(header="time by", number=True, kind="predicted"),
-                                 Column(header="most"), Column(header="next"),
-                                 Column(header="then")))))] if rows else []
+                    "cause; the causes sum to the whole of it.", items=(*plots, make_table(
+                        "move-table", "Largest causes first", MOVES, moves, details=lambda move: (
+                            (line.label, _signed(line.gap or 0)) for line in move.lines))))
+            ] if moves else []
 
 
 def _signed(amount_ns: int) -> str:
     return f"{'+' if amount_ns > 0 else '-'}{format_time(abs(amount_ns) / 1e3)}"
 
 
-def _differ(before: Variant, after: Variant) -> Difference | None:
+def _differ(before: Variant, after: Variant) -> _Move | None:
     if before.prediction is None or after.prediction is None:
         return None
     try:
-        return compare_sides(side_of_prediction(before.prediction),
-                             side_of_prediction(after.prediction), anyway=True)
+        found = compare_sides(side_of_prediction(before.prediction),
+                              side_of_prediction(after.prediction), anyway=True).account("time")
     except TwinError:
         return None
+    return None if found is None else _Move(before, after, found)
 
 
 def _list_layers(made: Sequence[Variant]) -> Section | None:
     """Return the time of each layer in each variant."""
     shown = [one for one in made if one.prediction is not None][:MOST_COLUMNS]
-    layers: dict[int, dict[int, float]] = {}
-    names: dict[int, tuple[str, str]] = {}
-    for place, one in enumerate(shown):
+    layers: dict[int, dict[str, LayerPrediction]] = {}
+    for one in shown:
         for layer in one.prediction.layers if one.prediction is not None else ():
-            layers.setdefault(layer.index, {})[place] = layer.time_us
-            names.setdefault(layer.index, (layer.op, layer.name))
-    rows = []
-    for index in sorted(layers):
-        times = layers[index]
-        least = min(times.values())
-        many = len({f"{time / 1e3:,.3f}" for time in times.values()}) > 1
-        rows.append(Row(cells=(
-            Cell(text=str(index), value=index), Cell(text=names[index][0]),
-            Cell(text=names[index][1], tone="dim"), *(
-                Cell(text="") if place not in times else Cell(
-                    text=f"{times[place] / 1e3:,.3f}"
-                         + (f" {BEST}" if many and times[place] == least else ""),
-                    value=times[place], tone="good" if many and times[place] == least else "")
-                for place in range(len(shown))))))
+            layers.setdefault(layer.index, {})[one.label] = layer
+
+    def time_of(label: str) -> Callable[[Mapping[str, LayerPrediction]], Cell]:
+        def cell(found: Mapping[str, LayerPrediction]) -> Cell:
+            if label not in found:
+                return Cell(text="")
+            times = {name: layer.time_us for name, layer in found.items()}
+            best = times[label] == min(times.values()) and len(
+                {f"{time / 1e3:,.3f}" for time in times.values()}) > 1
+            return Cell(text=f"{times[label] / 1e3:,.3f}{f' {BEST}' * best}", value=times[label],
+                        tone="good" * best)
+
+        return cell
+
+    def first(name: str) -> Callable[[Mapping[str, LayerPrediction]], object]:
+        return lambda found: getattr(next(iter(found.values())), name)
+
     return Section(name="layers", title="Layers", lead="Milliseconds of each layer.", items=(
-        Table(name="layer-table", caption=f"Layers in the order they run; {BEST} takes least",
-              rows=tuple(rows), columns=(
-                  Column(header="layer", number=True), Column(header="operator"),
-                  Column(header="name"),
-                  *(Column(header=one.label, number=True, kind="predicted") for one in shown))),
-    )) if len(shown) > 1 else None
+        make_table("layer-table", f"Layers in the order they run; {BEST} takes least", (
+            number("layer", first("index"), "{}"), Column("operator", first("op")),
+            Column("name", first("name"), tone="dim"),
+            *(number(one.label, time_of(one.label), kind="predicted") for one in shown)),
+            [layers[index] for index in sorted(layers)]),)) if len(shown) > 1 else None
 
 
 def _warn(made: Sequence[Variant]) -> Section | None:

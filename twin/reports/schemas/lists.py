@@ -11,14 +11,10 @@ from typing_extensions import TypedDict
 from twin.documents import ABSENT, Amount, Count, Of, Positive, fill
 from twin.network.operators import graph_macs, graph_parameters
 from twin.pricing.document import Supply
+from twin.reports.tables.catalogue import sum_memories
 
 if TYPE_CHECKING:
-    from hwmodels.board.facts import Board as Machine
-
-
-def sum_memories(board: Machine, roles: tuple[str, ...]) -> int:
-    """Return the bytes of a board's memories of some roles."""
-    return sum(memory.size_bytes for memory in board.memories if memory.role in roles)
+    pass
 
 
 def of_head(name: str) -> Of:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twin.reports.tables.parts import Table, add_row, new_table
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import Table, tabulate
 
 if TYPE_CHECKING:
     from twin.network.accuracy import Accuracy
@@ -12,10 +13,9 @@ if TYPE_CHECKING:
 
 def accuracy_table(before: Accuracy, after: Accuracy | None) -> Table:
     """Return one row for the network as it is, one for the changed one."""
-    table = new_table(("network", "right", "of", "accuracy", "90 % interval", "run by"),
-                      ("right", "of", "accuracy"))
-    for name, one in (("as it is", before), ("changed", after)):
-        if one is not None:
-            add_row(table, (name, str(one.right), str(one.samples), f"{one.share:.2%}",
-                            f"{one.low:.2%} to {one.high:.2%}", one.by))
-    return table
+    return tabulate((
+        Column("network", lambda one: "as it is" if one is before else "changed"),
+        number("right", "right", "{}"), number("of", "samples", "{}"),
+        number("accuracy", "share", "{:.2%}"),
+        Column("90 % interval", lambda one: f"{one.low:.2%} to {one.high:.2%}"),
+        Column("run by", "by")), [before] if after is None else [before, after])

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_energy, format_frequency, format_size, format_time
+from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.parts import Content, Group, Text, add_row, new_table
+from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.studies import WORDS, describe_limits, say_idle
 from twin.studies.advice import Advice
 from twin.studies.change import SURE, Change
@@ -104,19 +105,17 @@ def _chance(change: Change) -> str:
 
 
 def _change_table(changes: Sequence[Change]) -> Content:
-    headers = ("change", "effort", "time", "ratio", "energy", "ratio", "meets")
-    table = new_table(headers, headers[2:])
+    table = tabulate((
+        Column("change", lambda one: "\n".join(f"{path}={value}" for path, value in one.settings)),
+        Column("effort", "effort"), number("time", "row.time_us", format_time),
+        number("ratio", lambda one: _ratio(one.time_ratio, one.gain), "{}"),
+        number("energy", "row.energy_uj", lambda energy_uj: "?" if energy_uj is None else
+               format_energy(energy_uj)),
+        number("ratio", lambda one: _ratio(one.energy_ratio, None), "{}"),
+        number("meets", lambda one: format_chance(one.row.probability)
+               or ("yes" if one.row.met else "no"), "{}")),
+        changes, gap=1, style=lambda one: "" if one.row.met else "dim")
     table.caption = "ratio = before / after"
-    table.gap = 1
-    for one in changes:
-        row = one.row
-        words = "\n".join(f"{path}={value}" for path, value in one.settings)
-        add_row(table, (
-            words, one.effort, format_time(row.time_us), _ratio(one.time_ratio, one.gain),
-            "?" if row.energy_uj is None else format_energy(row.energy_uj),
-            _ratio(one.energy_ratio, None),
-            format_chance(row.probability) or ("yes" if row.met else "no")),
-            style="" if row.met else "dim")
     return table
 
 

@@ -15,7 +15,7 @@ from twin.pricing.ledger import (
 )
 from twin.pricing.prediction import Prediction
 from twin.reports.tables.coverage import coverage_pairs
-from twin.reports.tables.header import setup_line
+from twin.reports.tables.header import name_epochs, setup_line
 from twin.reports.tables.parts import (
     BAR_CELLS,
     Console,
@@ -124,8 +124,8 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
         energy = _sum_known([layer.energy_uj for layer in group])
         cells = {"layer": str(one.index) if alone else "",
                  "op": one.op if alone else f"{len(rest)} other layers",
-                 "epoch": " ".join(name.removeprefix("epoch_") for name in one.epochs)
-                 if alone else "", "MACs": f"{sum(layer.macs for layer in group):,}",
+                 "epoch": name_epochs(one) if alone else "",
+                 "MACs": f"{sum(layer.macs for layer in group):,}",
                  "ms": f"{ms:,.3f}", "%": f"{share:.1f}", "uJ": format_number(energy, 1),
                  "largest cause": str(one.largest_cause) if alone else ""}
         add_row(table, [cells[header] for header in headers])

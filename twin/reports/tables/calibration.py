@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from calibration.fitting.overlay import Entry, Learnt, Overlay
-from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
 
 def overlay_table(overlay: Overlay, entry: Entry) -> Content:
@@ -47,12 +48,10 @@ def _rows(time: Learnt) -> str:
 
 def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:
     """Factors on stated prices, with one standard deviation before and after the data."""
-    table = new_table((f"price of {what}", "factor", "sd, %", "stated sd, %", ""),
-                      ("factor", "sd, %", "stated sd, %"))
-    doubtful = learnt.doubtful(names)
-    for place, name in enumerate(names):
-        sd = math.sqrt(max(learnt.matrix()[place, place], 0.0))
-        add_row(table, (name, f"{math.exp(learnt.log[place]):.3f}", f"{100 * sd:.1f}",
-                        f"{100 * learnt.prior_sd[place]:.1f}",
-                        doubtful.get(name, "")))
-    return table
+    doubtful, variances = learnt.doubtful(names), learnt.matrix().diagonal()
+    return tabulate((
+        Column(f"price of {what}", lambda place: names[place]),
+        number("factor", lambda place: math.exp(learnt.log[place]), "{:.3f}"),
+        number("sd, %", lambda place: 100 * math.sqrt(max(variances[place], 0.0)), "{:.1f}"),
+        number("stated sd, %", lambda place: 100 * learnt.prior_sd[place], "{:.1f}"),
+        Column("", lambda place: doubtful.get(names[place]))), range(len(names)))

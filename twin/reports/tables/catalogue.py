@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
+from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Content,
     Group,
@@ -13,29 +15,29 @@ from twin.reports.tables.parts import (
     Text,
     add_row,
     new_pairs,
-    new_table,
     spaced,
+    tabulate,
 )
 
 if TYPE_CHECKING:
-    from hwmodels.board.facts import Board, Cache, Counters, Fact, Memory
+    from hwmodels.board.facts import Board, Cache, Counters, Fact
     from twin.network.graph import Graph
     from twin.reports.glossary import Entry
     from twin.runtimes import Runtime
 
 
+BOARDS = (
+    Column("board", "name", no_wrap=True), Column("soc", "soc"), Column("core", "core.model"),
+    number("clock", lambda board: board.clock(board.core.clock).frequency_hz, format_frequency),
+    number("RAM", lambda board: sum_memories(board, ("tcm", "sram")), format_size),
+    number("flash", lambda board: sum_memories(board, ("flash", "external_flash")), format_size),
+    number("data cache", lambda board: board.cache(board.core.dcache), lambda cache:
+           format_size(cache.size_bytes) if cache else "none"))
+
+
 def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
     """Return one row per board: core, clock, memory, caches; those that cannot be read by name."""
-    table = new_table(("board", "soc", "core", "clock", "RAM", "flash", "data cache"),
-                      ("clock", "RAM", "flash", "data cache"), drops=("soc", "data cache", "core"))
-    table.columns[0].no_wrap = True
-    for board in boards:
-        cache = board.cache(board.core.dcache)
-        add_row(table, (board.name, board.soc, board.core.model,
-                        format_frequency(board.clock(board.core.clock).frequency_hz),
-                        format_size(_size(board, ("tcm", "sram"))),
-                        format_size(_size(board, ("flash", "external_flash"))),
-                        format_size(cache.size_bytes) if cache else "none"))
+    table = tabulate(BOARDS, boards, drops=("soc", "data cache", "core"))
     for name in broken:
         add_row(table, (name, "broken"), "red")
     return table
@@ -60,7 +62,7 @@ def board_report(board: Board, *, sources: bool) -> Content:
         ("placement", ", ".join(f"{what} in {memory}" for what, memory in board.placement)),
         ("price", describe_price(board)),
     ]
-    parts: list[Content] = [new_pairs(pairs), _memories_table(board.memories)]
+    parts: list[Content] = [new_pairs(pairs), tabulate(MEMORIES, board.memories)]
     if board.counters is not None:
         parts.append(new_pairs(_counter_pairs(board.counters)))
     if sources:
@@ -70,15 +72,24 @@ def board_report(board: Board, *, sources: bool) -> Content:
     return spaced(parts)
 
 
+MEMORIES = (
+    Column("memory", "name"), Column("role", "role"), Column("address", "address", "0x{:08x}"),
+    number("size", "size_bytes", format_size), number("wait states", "wait_states", "{}"),
+    number("read, bytes", "read_bytes", "{}"),
+    Column("cached", lambda memory: "yes" if memory.cacheable else "no"))
+
+
 def runtimes_table(runtimes: Iterable[Runtime]) -> Table:
     """Return one row per runtime and version."""
-    table = new_table(("runtime", "types", "structure", "dead channels", "cycles per call"),
-                      ("cycles per call",), drops=("dead channels", "structure"))
-    for runtime in runtimes:
-        add_row(table, (runtime.identity, ", ".join(runtime.dtypes), runtime.structure,
-                        "dropped" if runtime.drops_dead_channels else "computed",
-                        format_number(runtime.dispatch_cycles)))
-    return table
+    return tabulate((
+        Column("runtime", "identity"), Column("types", lambda one: ", ".join(one.dtypes)),
+        Column("structure", "structure"), Column("dead channels", _tell_dead_channels),
+        number("cycles per call", "dispatch_cycles", format_number)), runtimes,
+        drops=("dead channels", "structure"))
+
+
+def _tell_dead_channels(runtime: Runtime) -> str:
+    return "dropped" if runtime.drops_dead_channels else "computed"
 
 
 def runtime_report(runtime: Runtime) -> Content:
@@ -93,7 +104,7 @@ def runtime_report(runtime: Runtime) -> Content:
                 for place, source in enumerate(runtime.learnt.sources))),
             ("types", ", ".join(runtime.dtypes)),
             ("in place", ", ".join(runtime.in_place) or "nothing"),
-            ("dead channels", "dropped" if runtime.drops_dead_channels else "computed"),
+            ("dead channels", _tell_dead_channels(runtime)),
             ("padding", "by the convolution" if runtime.fuses_padding else "a layer of its own"),
             ("outputs", "may overlap inputs" if runtime.overlaps else "apart from inputs"),
         ]),
@@ -114,22 +125,22 @@ def models_table(graphs: Mapping[str, Graph]) -> Table:
     """Return one row per network of the zoo: name, layers, MACs, parameters."""
     from twin.network.operators import graph_macs, graph_parameters
 
-    headers = ("model", "layers", "MACs", "parameters")
-    table = new_table(headers, headers[1:])
-    for name, graph in graphs.items():
-        add_row(table, (name, str(len(graph.layers)), f"{graph_macs(graph):,}",
-                        f"{graph_parameters(graph):,}"))
-    return table
+    return tabulate((
+        Column("model", itemgetter(0)), number("layers", lambda row: len(row[1].layers), "{}"),
+        number("MACs", lambda row: graph_macs(row[1])),
+        number("parameters", lambda row: graph_parameters(row[1]))), graphs.items())
+
+
+FACTS = (
+    Column("path", "path"), Column("value", "value", lambda value: NOT_KNOWN if value is None else
+                                   str(value), number=True), Column("kind", "kind"),
+    Column("source", lambda fact: fact.source + (
+        "" if fact.rel_sd is None else f" (relative sd {fact.rel_sd:g})")))
 
 
 def facts_table(facts: Sequence[Fact]) -> Table:
     """Return every number with its kind and source."""
-    table = new_table(("path", "value", "kind", "source"), ("value",))
-    for fact in facts:
-        value = NOT_KNOWN if fact.value is None else str(fact.value)
-        spread = f" (relative sd {fact.rel_sd:g})" if fact.rel_sd is not None else ""
-        add_row(table, (fact.path, value, fact.kind, fact.source + spread))
-    return table
+    return tabulate(FACTS, facts)
 
 
 def entry_report(entry: Entry) -> Content:
@@ -155,20 +166,8 @@ def terms_table(glossary: Mapping[str, Entry]) -> Table:
 
 def paths_table(paths: Iterable[tuple[str, str, str]]) -> Table:
     """Return one row per what-if path: its name, what it takes, what it changes."""
-    table = new_table(("path", "takes", "changes"))
-    for path in paths:
-        add_row(table, path)
-    return table
-
-
-def _memories_table(memories: Sequence[Memory]) -> Table:
-    table = new_table(("memory", "role", "address", "size", "wait states", "read, bytes", "cached"),
-                      ("size", "wait states", "read, bytes"))
-    for memory in memories:
-        add_row(table, (memory.name, memory.role, f"0x{memory.address:08x}",
-                        format_size(memory.size_bytes), str(memory.wait_states),
-                        str(memory.read_bytes), "yes" if memory.cacheable else "no"))
-    return table
+    return tabulate((Column("path", itemgetter(0)), Column("takes", itemgetter(1)),
+                     Column("changes", itemgetter(2))), paths)
 
 
 def _counter_pairs(counters: Counters) -> list[tuple[str, str]]:
@@ -189,7 +188,8 @@ def _describe_cache(cache: Cache) -> str:
             f"lines{off}")
 
 
-def _size(board: Board, roles: tuple[str, ...]) -> int:
+def sum_memories(board: Board, roles: tuple[str, ...]) -> int:
+    """Return the bytes of a board's memories of some roles."""
     return sum(memory.size_bytes for memory in board.memories if memory.role in roles)
 
 

@@ -10,7 +10,17 @@ from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
-from twin.reports.tables.parts import Content, Group, Text, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import (
+    Content,
+    Group,
+    Text,
+    add_row,
+    new_pairs,
+    new_table,
+    spaced,
+    tabulate,
+)
 
 MOST_FAULTS = 6
 FIT = "measured /\npredicted"
@@ -66,17 +76,15 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     shown = [one for one in diagnosis.by_kind if one in likeliest]
     common = [text for text in shown[0].evidence[1:]
               if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
-    own = [[text for text in one.evidence[1:] if text not in common] for one in shown]
-    columns = ("probability", "fault", "kind", FIT, SPREAD, *(["evidence"] if any(own) else []))
-    table = new_table(columns, ("probability", FIT, SPREAD), drops=("kind",),
-                      title="what explains the pattern")
-    for finding, evidence in zip(shown, own, strict=True):
-        ratio = diagnosis.measured / sum(finding.predicted.values())
-        add_row(table, (f"{100 * finding.probability:.1f} %", finding.fault.name,
-                        finding.fault.kind, say_ratio(ratio),
-                        "".join(finding.evidence[:1]).rpartition(APART)[2],
-                        *(["; ".join(evidence)] if any(own) else [])),
-                style="bold" if finding is diagnosis.verdict else "")
+    own = {id(one): [text for text in one.evidence[1:] if text not in common] for one in shown}
+    columns = [
+        number("probability", lambda one: 100 * one.probability, "{:.1f} %"),
+        Column("fault", "fault.name"), Column("kind", "fault.kind"),
+        number(FIT, lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),
+        number(SPREAD, lambda one: "".join(one.evidence[:1]).rpartition(APART)[2], "{}"),
+        *([Column("evidence", lambda one: "; ".join(own[id(one)]))] if any(own.values()) else [])]
+    table = tabulate(columns, shown, "what explains the pattern", drops=("kind",),
+                     style=lambda one: "bold" if one is diagnosis.verdict else "")
     return [table, *([f"of each alike: {'; '.join(common)}"] if common else [])]
 
 
@@ -95,15 +103,14 @@ def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     """Return which prices could explain what no counter tells, and what would say which."""
-    columns = ("largest", "would account for", "5 to 95 %", "unsure by")
-    table = new_table(("cause", *columns), columns, drops=("unsure by",), title=(
+    table = tabulate((
+        Column("cause", "cause"), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
+        number("would account for", "expected", "{:+,}"),
+        number("5 to 95 %", lambda one: f"{one.low:+,} to {one.high:+,}", "{}"),
+        number("unsure by", lambda one: None if one.unsure is None else 100 * one.unsure,
+               "{:.0f} %")), [one for one in possible if one.probability >= LEAST_SHOWN], title=(
         f"what could explain the {account.total.unexplained:+,} {account.unit} no counter tells: "
-        "probability that a price's error is the largest part of them"))
-    shown = [one for one in possible if one.probability >= LEAST_SHOWN]
-    for one in shown:
-        add_row(table, (one.cause, f"{100 * one.probability:.0f} %", f"{one.expected:+,}",
-                        f"{one.low:+,} to {one.high:+,}",
-                        "" if one.unsure is None else f"{100 * one.unsure:.0f} %"))
+        "probability that a price's error is the largest part of them"), drops=("unsure by",))
     first = possible[0]
     said = (f"{first.cause}, {100 * first.probability:.0f} %" if first.probability >= SURE else
             "cycles alone do not say which; micro-benchmarks settle prices (twin plan, then twin "

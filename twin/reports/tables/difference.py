@@ -240,7 +240,7 @@ def layers_beside(difference: Difference) -> Content:
     names, accounts = name_sides(difference), difference.accounts
     headers = ["layer", "op"]
     for account in accounts:
-        headers += [f"{_head(account)}:\n{name}" for name in (*names, head_ratio(names))]
+        headers += [f"{name_account(account)}:\n{name}" for name in (*names, head_ratio(names))]
     table = new_table(headers, headers[2:], drops=("op", *reversed(headers[5:])))
     by_name = [{(row.index, row.name): row for row in account.rows} for account in accounts]
     for key in dict.fromkeys(key for rows in by_name for key in rows):
@@ -261,7 +261,8 @@ def layers_beside(difference: Difference) -> Content:
     return spaced([*parts, *filter(None, [difference.pairing.note])])
 
 
-def _head(account: Account) -> str:
+def name_account(account: Account) -> str:
+    """Return the quantity of an account with its unit."""
     return account.quantity if account.quantity == account.unit else \
         f"{account.quantity}, {account.unit}"
 

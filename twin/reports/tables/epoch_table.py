@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_time
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.costs import EpochPrediction
 from twin.pricing.prediction import Prediction
+from twin.reports.columns import Column, number
 from twin.reports.tables.epochs import model_lines
-from twin.reports.tables.parts import (
-    Console,
-    Content,
-    Group,
-    Table,
-    Text,
-    add_row,
-    natural_width,
-    new_table,
-    spaced,
-)
+from twin.reports.tables.parts import Console, Content, Group, Text, fit_table, spaced
 
-_HEADERS = ("epoch", "type", "operations", "npu cycles", "compute", "pre", "post", "ms", "%",
-            "90 % interval", "waits for")
+
+def _list_operations(epoch: EpochPrediction) -> str:
+    return " ".join(name if count == 1 else f"{name}:{count}"
+                    for name, count in epoch.run.epoch.operations)
+
+
+def _name_wait(epoch: EpochPrediction) -> str:
+    waits = max(epoch.run.exposed, key=lambda part: part.npu_cycles, default=None)
+    return "" if waits is None else waits.resource
 
 
 _DROP_ORDER = ("compute", "post", "pre", "%", "type", "operations")
@@ -32,45 +27,27 @@ _DROP_ORDER = ("compute", "post", "pre", "%", "type", "operations")
 
 def epoch_table(prediction: Prediction, console: Console) -> Content:
     """Return every epoch in a line and the whole model; `epochs_report` has all the lines."""
-    rows = list(_rows(prediction))
-    dropped: list[str] = []
-    table = _lay_out(rows, dropped)
-    for header in _DROP_ORDER:
-        if natural_width(table) <= console.width:
-            break
-        dropped.append(header)
-        table = _lay_out(rows, dropped)
-    model = [Text(line) for line in model_lines(side_of_prediction(prediction))]
+    side = side_of_prediction(prediction)
+    sure = prediction.certainty
+    names = {id(epoch): part.name
+             for epoch, part in zip(prediction.epochs, side.parts, strict=True)}
+    intervals = {id(epoch): interval for epoch, interval in zip(
+        prediction.epochs, sure.epochs, strict=True)} if sure is not None and sure.epochs else {}
+
+    columns = [
+        Column("epoch", lambda epoch: names[id(epoch)]), Column("type", "kind"),
+        Column("operations", _list_operations), number("npu cycles", "run.core_npu_cycles"),
+        number("compute", "run.compute_cycles"), number("pre", "pre_cpu_cycles", "{:,.0f}"),
+        number("post", "post_cpu_cycles", "{:,.0f}"),
+        number("ms", lambda epoch: epoch.time_us / 1e3, "{:.3f}"),
+        number("%", lambda epoch: 100 * epoch.time_us / prediction.time_us, "{:.1f}"),
+        Column("90 % interval", lambda epoch: intervals.get(id(epoch)), lambda interval:
+               "" if interval is None else
+               f"{format_time(interval.low)} to {format_time(interval.high)}"),
+        Column("waits for", _name_wait)]
+    table, dropped = fit_table(columns, prediction.epochs, console, _DROP_ORDER)
+    model = [Text(line) for line in model_lines(side)]
     if dropped:
         model.insert(0, Text(f"not shown at {console.width} columns: {', '.join(dropped)}",
                              style="dim"))
     return spaced([table, Group(*model)])
-
-
-def _lay_out(rows: Sequence[Sequence[str]], dropped: Sequence[str]) -> Table:
-    kept = [place for place, header in enumerate(_HEADERS) if header not in dropped]
-    table = new_table([_HEADERS[place] for place in kept], _HEADERS[3:9])
-    for row in rows:
-        add_row(table, [row[place] for place in kept])
-    return table
-
-
-def _rows(prediction: Prediction) -> Iterator[tuple[str, ...]]:
-    sure = prediction.certainty.epochs if prediction.certainty is not None else ()
-    names = [part.name for part in side_of_prediction(prediction).parts]
-    for place, (name, epoch) in enumerate(zip(names, prediction.epochs, strict=True)):
-        yield _cells(name, epoch, prediction.time_us, sure[place] if sure else None)
-
-
-def _cells(name: str, epoch: EpochPrediction, total_us: float,
-           interval: Interval | None) -> tuple[str, ...]:
-    run = epoch.run
-    operations = " ".join(name if count == 1 else f"{name}:{count}"
-                          for name, count in run.epoch.operations)
-    waits = max(run.exposed, key=lambda part: part.npu_cycles, default=None)
-    return (name, epoch.kind, operations, f"{run.core_npu_cycles:,}", f"{run.compute_cycles:,}",
-            f"{epoch.pre_cpu_cycles:,.0f}", f"{epoch.post_cpu_cycles:,.0f}",
-            f"{epoch.time_us / 1e3:.3f}", f"{100 * epoch.time_us / total_us:.1f}",
-            "" if interval is None else
-            f"{format_time(interval.low)} to {format_time(interval.high)}",
-            "" if waits is None else waits.resource)

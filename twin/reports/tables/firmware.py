@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from twin.program.image.compile.build import Build
 from twin.program.image.compile.plan import FIRMWARE
 from twin.program.image.compile.verification import BoardRun
-from twin.reports.tables.parts import Content, Group, Table, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import (
+    Content,
+    Group,
+    Table,
+    add_row,
+    new_pairs,
+    new_table,
+    spaced,
+    tabulate,
+)
 
 
 def build_report(build: Build) -> Content:
     """Return what was built, and its sizes beside the predicted ones."""
     sizes, placement = build.sizes, build.source.placement
-    table = new_table(("bytes", "image", "predicted"), ("image", "predicted"))
-    rows = (
+    table = tabulate((Column("bytes", itemgetter(0)), number("image", itemgetter(1)),
+                      number("predicted", itemgetter(2))), (
         ("weights and requantisation", sizes.weights_bytes, placement.weights_bytes),
         ("code and other constants", sizes.code_bytes, FIRMWARE.code_bytes),
         ("flash", sizes.flash_bytes, build.predicted_flash_bytes),
         ("arena", sizes.arena_bytes, placement.arena_bytes),
-        ("RAM", sizes.ram_bytes, build.predicted_ram_bytes),
-    )
-    for name, found, predicted in rows:
-        add_row(table, (name, f"{found:,}", f"{predicted:,}"))
+        ("RAM", sizes.ram_bytes, build.predicted_ram_bytes)))
     where = ", weights copied to RAM" if sizes.weights_in_ram else ""
     if sizes.lies_in_ram:
         where = ", code and weights; a flash holds none of it"
@@ -38,10 +46,10 @@ def build_report(build: Build) -> Content:
 
 def run_report(run: BoardRun) -> Content:
     """One row per layer: what was counted, and whether its output was right."""
-    table = new_table(("layer", "op", run.counter, "output"), ("layer", run.counter))
     verdicts = {True: "equal", False: "DIFFERS", None: "float"}
-    for layer in run.layers:
-        add_row(table, (str(layer.index), layer.op, f"{layer.count:,.0f}", verdicts[layer.equal]))
+    table = tabulate((number("layer", "index", "{}"), Column("op", "op"),
+                      number(run.counter, "count", "{:,.0f}"),
+                      Column("output", lambda layer: verdicts[layer.equal])), run.layers)
     add_row(table, ("", "checksums, between layers", f"{run.outside:,.0f}", ""))
     add_row(table, ("", "inference", f"{run.total:,.0f}", ""), style="bold")
     add_row(table, ("", "set-up", f"{run.setup:,.0f}", ""))

@@ -21,7 +21,7 @@ from twin.pricing.ledger import (
     cycles_by_clock,
     make_ledger,
 )
-from twin.pricing.prediction import Prediction
+from twin.pricing.prediction import LayerPrediction, Prediction
 
 
 def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
@@ -145,6 +145,11 @@ def clock_label(prediction: Prediction, clock: str) -> str:
     """Return a clock as its cycles are called: of an NPU they are those of its epochs' cores."""
     npu = prediction.deployment.board.npu
     return f"{clock} core" if npu is not None and clock == npu.clock else clock
+
+
+def name_epochs(layer: LayerPrediction) -> str:
+    """Return the numbers of the epochs a layer ran in."""
+    return " ".join(name.removeprefix("epoch_") for name in layer.epochs)
 
 
 def _ram_parts(prediction: Prediction) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Console,
     Content,
     Table,
-    add_row,
     natural_width,
     new_pairs,
-    new_table,
     spaced,
+    tabulate,
 )
 from twin.runtimes import Runtime
 from twin.runtimes.counted.learnt import Learnt, LearntKernel, Series
@@ -52,14 +52,13 @@ def kernels_table(learnt: Learnt, longest: int) -> Table:
     longest : int
         Characters of a function's name.
     """
-    table = new_table(("operator", "function", "layers", "shapes", "instructions", "error",
-                       "weights again"), ("layers", "shapes", "instructions", "error"),
-                      drops=("weights again", "layers"))
-    for one in learnt.kernels:
-        name = one.name if len(one.name) <= longest else f"{one.name[:longest - 1]}…"
-        add_row(table, (one.op, name, str(one.layers), str(one.distinct), _per_work(learnt, one),
-                        f"{one.residual:.1%}", _describe_turns(one)))
-    return table
+    return tabulate((
+        Column("operator", "op"), Column("function", lambda one: one.name if len(
+            one.name) <= longest else f"{one.name[:longest - 1]}…"),
+        number("layers", "layers", "{}"), number("shapes", "distinct", "{}"),
+        number("instructions", lambda one: _per_work(learnt, one), "{}"),
+        number("error", "residual", "{:.1%}"), Column("weights again", _describe_turns)),
+        learnt.kernels, drops=("weights again", "layers"))
 
 
 def _per_work(learnt: Learnt, kernel: LearntKernel) -> str:

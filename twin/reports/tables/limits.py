@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number, significant
 from twin.pricing.certainty import Requirement
-from twin.reports.tables.parts import Table, add_row, new_table
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import Table, tabulate
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
@@ -16,22 +17,23 @@ if TYPE_CHECKING:
 def requirement_table(requirements: Sequence[Requirement]) -> Table:
     """Return what was asked, what is predicted, and the verdict, one row per requirement."""
     level = next((item.interval.level for item in requirements if item.interval is not None), None)
-    doubt = () if level is None else (f"{100 * level:.0f} % interval", "exceeds")
-    table = new_table(("check", "predicted", *doubt[:1], "limit", "used", *doubt[1:], "verdict"),
-                      ("predicted", *doubt, "limit", "used"), drops=("used", "exceeds"))
-    for column in table.columns:
-        if str(column.header) in ("predicted", "limit"):  # Words are broken before figures are.
-            column.no_wrap, column.overflow = True, "ellipsis"
-    for item in requirements:
-        used = "" if item.predicted is None or item.limit <= 0 else \
-            f"{significant(100 * item.predicted / item.limit)} %"
-        chance = format_chance(item.chance_above)
-        style = "bold red" if not item.met else "green" if item.surely_met else "yellow"
-        add_row(table, (item.name, format_number(item.predicted, item.decimals),
-                        *(format_interval(item.interval) for _ in doubt[:1]),
-                        f"{format_number(item.limit, item.decimals)} {item.unit}", used,
-                        *(chance for _ in doubt[1:]), item.verdict), style=style)
-    return table
+    columns = [Column("check", "name"),
+               _figure("predicted", lambda item: format_number(item.predicted, item.decimals)),
+               _figure("limit", lambda item: f"{format_number(item.limit, item.decimals)} "
+                                             f"{item.unit}"),
+               number("used", lambda item: None if item.predicted is None or item.limit <= 0 else
+                      f"{significant(100 * item.predicted / item.limit)} %", "{}"),
+               Column("verdict", "verdict")]
+    if level is not None:
+        columns.insert(2, number(f"{100 * level:.0f} % interval", "interval", format_interval))
+        columns.insert(-1, number("exceeds", "chance_above", format_chance))
+    return tabulate(columns, requirements, drops=("used", "exceeds"), style=lambda item:
+                    "bold red" if not item.met else "green" if item.surely_met else "yellow")
+
+
+def _figure(header: str, take: Callable[[Requirement], str]) -> Column:
+    """Return a column whose figures are not broken: words of others are before."""
+    return Column(header, take, number=True, no_wrap=True, overflow="ellipsis")
 
 
 def format_interval(interval: Interval | None) -> str:

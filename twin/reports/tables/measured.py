@@ -11,7 +11,16 @@ from calibration.measurement.quality import GOAL_TAIL
 from calibration.virtual_board import VirtualBoard
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
-from twin.reports.tables.parts import Content, Table, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import (
+    Content,
+    Table,
+    add_row,
+    new_pairs,
+    new_table,
+    spaced,
+    tabulate,
+)
 
 _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}
 _BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",
@@ -31,16 +40,18 @@ def measured_report(networks: Sequence[MeasuredNetwork]) -> Content:
 
 def energy_table(measured: Measurement) -> Table:
     """Return energy per layer and inference with its 95 % interval, and power of the inference."""
-    table = new_table(("layer", "energy, uJ", "+- 95 %", "%", "runs"),
-                      ("energy, uJ", "+- 95 %", "%", "runs"))
-    whole = measured.percentile("energy", 50)
-    for layer in (*measured.layers, None):
-        value = measured.percentile("energy", 50, layer)
-        half = 1.96 * measured.percentile("energy_sd", 50, layer)
-        add_row(table, ("inference" if layer is None else str(layer), f"{value:,.2f}",
-                        f"{half:,.2f}", f"{100 * value / whole:.1f}" if whole else "",
-                        str(measured.count("energy", layer))),
-                "bold" if layer is None else "")
+    def energy_of(layer: int | None) -> float:
+        return measured.percentile("energy", 50, layer)
+
+    whole = energy_of(None)
+    table = tabulate((
+        Column("layer", lambda layer: "inference" if layer is None else layer),
+        number("energy, uJ", energy_of, "{:,.2f}"),
+        number("+- 95 %", lambda layer: 1.96 * measured.percentile("energy_sd", 50, layer),
+               "{:,.2f}"),
+        number("%", lambda layer: 100 * energy_of(layer) / whole if whole else None, "{:.1f}"),
+        number("runs", lambda layer: measured.count("energy", layer), "{}")),
+        (*measured.layers, None), style=lambda layer: "bold" if layer is None else "")
     for name in ("power_mean", "power_peak", "power_sd"):
         add_row(table, (f"{name}, mW", f"{measured.percentile(name, 50):,.2f}"))
     return table
@@ -48,11 +59,9 @@ def energy_table(measured: Measurement) -> Table:
 
 def virtual_boards_table(boards: Sequence[VirtualBoard]) -> Table:
     """Return one row per virtual board, with what it needs where it cannot run."""
-    table = new_table(("virtual board", "core", "emulator", "counts", "needs"))
-    for board in boards:
-        add_row(table, (board.name, board.core, board.emulator, board.counts,
-                        board.missing or "ready"))
-    return table
+    return tabulate((Column("virtual board", "name"), Column("core", "core"),
+                     Column("emulator", "emulator"), Column("counts", "counts"),
+                     Column("needs", lambda board: board.missing or "ready")), boards)
 
 
 def _heading(network: MeasuredNetwork) -> Content:
@@ -141,24 +150,20 @@ def percentiles_table(networks: Sequence[MeasuredNetwork]) -> Table:
 
 def metrics_table(network: MeasuredNetwork) -> Table:
     """Return every metric and counter of the inference with its origin."""
-    table = new_table(("metric", "value", "unit", "origin", "from"), ("value",), drops=("from",))
-    for metric in network.whole.metrics.values():
-        add_row(table, (metric.name, _format(metric.value), metric.unit, metric.origin,
-                        metric.formula))
+    measured = network.measurement
+    table = tabulate((
+        Column("metric", "name"), number("value", "value", _format), Column("unit", "unit"),
+        Column("origin", "origin"), Column("from", "formula")), network.whole.metrics.values(),
+        drops=("from",))
     shown = {*_UNTOLD, *(alias for aliases in ALIASES.values() for alias in aliases)}
-    for name in network.measurement.counters:
-        if name not in shown and not name.startswith("first_"):
-            _add_counter(table, network.measurement, name)
+    origin = "measured" if measured.header.kind == "measured" else "simulated"
+    for name in measured.counters:
+        if name not in shown and not name.startswith("first_") and measured.count(name):
+            summary = measured.summarise(name)
+            wraps = _EIGHT_BIT.fullmatch(name) is not None
+            add_row(table, (name, _format(summary.p50), summary.unit + ", modulo 256" * wraps,
+                            origin, "counter"))
     return table
-
-
-def _add_counter(table: Table, measured: Measurement, name: str) -> None:
-    if measured.count(name):
-        summary = measured.summarise(name)
-        origin = "measured" if measured.header.kind == "measured" else "simulated"
-        wraps = _EIGHT_BIT.fullmatch(name) is not None
-        add_row(table, (name, _format(summary.p50), summary.unit + ", modulo 256" * wraps, origin,
-                        "counter"))
 
 
 def _format(value: float) -> str:

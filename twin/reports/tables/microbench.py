@@ -8,7 +8,16 @@ from calibration.microbench.machine import Machine, MemoryFound
 from calibration.microbench.probes import PowerStep
 from hwmodels.quantities import significant
 from twin.learning.portability.stated import Stated
-from twin.reports.tables.parts import Content, Table, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import (
+    Content,
+    Table,
+    add_row,
+    new_pairs,
+    new_table,
+    spaced,
+    tabulate,
+)
 
 UNITS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "timer ticks"}
 
@@ -47,14 +56,13 @@ def machine_report(machine: Machine, name: str,
 
 def power_table(steps: Sequence[PowerStep], idle_mw: float | None) -> Table:
     """Return what a machine draws while it does one thing, and while it waits."""
-    table = new_table(("while", "mW", "sd", "above idle"), ("mW", "sd", "above idle"),
-                      "Steps of power, measured")
-    for step in steps:
-        above = "" if idle_mw is None else significant(step.power_mw - idle_mw)
-        add_row(table, (step.probe.name, significant(step.power_mw), significant(step.sd_mw),
-                        above))
+    table = tabulate((
+        Column("while", "probe.name"), number("mW", "power_mw", significant),
+        number("sd", "sd_mw", significant),
+        number("above idle", lambda step: None if idle_mw is None else
+               significant(step.power_mw - idle_mw), "{}")), steps, "Steps of power, measured")
     if idle_mw is not None:
-        add_row(table, ("idle, outside the marks", significant(idle_mw), "", ""))
+        add_row(table, ("idle, outside the marks", significant(idle_mw)))
     return table
 
 

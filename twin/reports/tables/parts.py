@@ -7,9 +7,11 @@ takes one cell those are written here, which takes a tenth of the time and impor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from twin.reports.columns import Column, write_cells
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -69,17 +71,6 @@ class Text:
         """Return it as lines; None where one has to be folded or a character is not known."""
         lines = _split(self.text + self.rest)
         return lines if lines is not None and max(map(len, lines)) <= width else None
-
-
-@dataclass(slots=True, kw_only=True)
-class Column:
-    """A column of a table."""
-
-    header: str = ""
-    number: bool = False
-    style: str = ""
-    no_wrap: bool = False
-    overflow: str = "fold"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -237,8 +228,30 @@ def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = 
         Columns given up first where the console is too narrow for all.
     """
     right = set(numbers)
-    return Table(columns=[Column(header=header, number=header in right) for header in headers],
-                 title=Text(title, style="bold") if title else None, drops=tuple(drops))
+    return tabulate([Column(header, number=header in right) for header in headers], (), title,
+                    drops)
+
+
+def tabulate(columns: Iterable[Column], nouns: Iterable[Any], title: str = "",
+             drops: Sequence[str] = (), gap: int = 2,
+             style: Callable[[Any], str] = lambda noun: "") -> Table:
+    """Return a table with a row for each noun; the others as of `new_table`."""
+    columns = list(columns)
+    return Table(columns=columns, title=Text(title, style="bold") if title else None, drops=drops,
+                 gap=gap, rows=[(write_cells(columns, noun), style(noun)) for noun in nouns])
+
+
+def fit_table(columns: Sequence[Column], nouns: Sequence[Any], console: Console,
+              drops: Iterable[str]) -> tuple[Table, list[str]]:
+    """Return a table without the columns there is no room for, given up in order, and those."""
+    dropped: list[str] = []
+    table = tabulate(columns, nouns)
+    for header in drops:
+        if natural_width(table) <= console.width:
+            break
+        dropped.append(header)
+        table = tabulate([one for one in columns if one.header not in dropped], nouns)
+    return table, dropped
 
 
 def add_row(table: Table, cells: Iterable[str], style: str = "") -> None:

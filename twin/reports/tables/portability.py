@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import list_first, significant
-from twin.learning.portability.plan import RUN, Expected, Ranking
+from twin.learning.portability.plan import RUN, Ranking
 from twin.learning.portability.port import Ported
 from twin.pricing.prediction import Prediction
-from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
 
 def ranking_report(ranking: Ranking) -> Content:
@@ -29,18 +30,26 @@ def ranking_report(ranking: Ranking) -> Content:
     return spaced(parts)
 
 
+NARROWING = (
+    Column("run", lambda one: name_runs(one.names)),
+    Column("interval afterwards", lambda one: interval_text(one.time_us)),
+    number("narrower", "narrowing", "{:.1%}"),
+    Column("", lambda one: "a network under the same library" if one.names[0].startswith(RUN) else
+           "micro-benchmark"))
+
+BEHIND = (Column("board", "board"), Column("core", "core"), Column("runtime", "runtime"),
+          Column("kind", "kind"), number("rows", "rows", "{}"),
+          Column("networks", lambda one: list_first(one.networks, 5) or "layers"))
+
+
+def name_runs(names: Iterable[str]) -> str:
+    """Return the runs of a candidate."""
+    return ", ".join(name.removeprefix(RUN) for name in names)
+
+
 def narrowing_table(ranking: Ranking) -> Table:
     """Return what each candidate would leave of the interval."""
-    table = new_table(("run", "interval afterwards", "narrower", ""), ("narrower",),
-                      "What narrows the interval")
-    rows: Iterable[Expected] = (*ranking.single, *ranking.runs)
-    for one in rows:
-        (name,) = one.names
-        network = name.startswith(RUN)
-        add_row(table, (name.removeprefix(RUN), interval_text(one.time_us),
-                        f"{one.narrowing:.1%}",
-                        "a network under the same library" if network else "micro-benchmark"))
-    return table
+    return tabulate(NARROWING, (*ranking.single, *ranking.runs), "What narrows the interval")
 
 
 def ported_report(ported: Ported) -> Content:
@@ -67,12 +76,7 @@ def ported_report(ported: Ported) -> Content:
         ("interval of", f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
                         f"prices left open, {makeup.model:.0%} what no price explains (variance "
                         "of log time)")])
-    table = new_table(("board", "core", "runtime", "kind", "rows", "networks"), ("rows",),
-                      "Rests on")
-    for one in ported.behind:
-        add_row(table, (one.board, one.core, one.runtime, one.kind, str(one.rows),
-                        list_first(one.networks, 5) or "layers"))
-    parts: list[Content] = [pairs, table]
+    parts: list[Content] = [pairs, tabulate(BEHIND, ported.behind, "Rests on")]
     if ported.ranking is not None:
         parts.append(narrowing_table(ported.ranking))
     return spaced(parts)

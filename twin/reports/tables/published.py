@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number
 from twin.learning.published import describe_sealed
-from twin.reports.tables.parts import Content, Group, Text, add_row, new_table
+from twin.reports.columns import Cell, Column, number, write_cells
+from twin.reports.tables.parts import Content, Group, Text, add_row, new_table, tabulate
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
     from twin.learning.published import Comparison
+
+
+OF_ROW = (Column("runtime", lambda item: item.row.runtime or item.row.software),
+          number("MHz", "row.clock_hz",
+                 lambda hertz: "" if hertz is None else f"{hertz / 1e6:g}"))
+"""Columns of any published row."""
+
+
+def _milliseconds(value: float | None) -> str:
+    return format_number(value, 2)
 
 
 def published_report(model: str, board: str,
@@ -24,19 +35,16 @@ def published_report(model: str, board: str,
     comparisons = [item for item in comparisons if not item.sealed]
     if not comparisons:
         return Group(*told)
-    headers = ("published by", "runtime", "MHz", "published, ms", "predicted, ms", "ratio",
-               "published, uJ", "predicted, uJ", "ratio of uJ", "use", "note")
-    table = new_table(headers, headers[2:9], drops=("use", "note", "published by", "MHz",
-                                                    "published, uJ", "predicted, uJ"))
-    for item in comparisons:
-        row = item.row
-        add_row(table, (
-            f"{row.submitter} {row.edition}", row.runtime or row.software,
-            "" if row.clock_hz is None else f"{row.clock_hz / 1e6:g}",
-            format_number(row.latency_ms, 2), "" if item.reason else
-            format_number(item.predicted_ms, 2), _ratio(item.latency_ratio),
-            format_number(row.energy_uj), "" if item.reason else format_number(item.predicted_uj),
-            _ratio(item.energy_ratio), row.use, _note(item)))
+    table = tabulate((
+        Column("published by", lambda item: f"{item.row.submitter} {item.row.edition}"),
+        *OF_ROW, number("published, ms", "row.latency_ms", _milliseconds),
+        number("predicted, ms", lambda item: Cell(text="") if item.reason else
+               item.predicted_ms, _milliseconds), number("ratio", "latency_ratio", "{:.2f}"),
+        number("published, uJ", "row.energy_uj", format_number),
+        number("predicted, uJ", lambda item: Cell(text="") if item.reason else
+               item.predicted_uj, format_number), number("ratio of uJ", "energy_ratio", "{:.2f}"),
+        Column("use", "row.use"), Column("note", _note)), comparisons, drops=(
+        "use", "note", "published by", "MHz", "published, uJ", "predicted, uJ"))
     parts: list[Content] = [table]
     for what, ratios in (("latency", [item.latency_ratio for item in comparisons]),
                          ("energy", [item.energy_ratio for item in comparisons])):
@@ -55,27 +63,25 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
     views : sequence of (str, str, sequence of Comparison)
         Network, board, and its rows.
     """
-    headers = ("model", "board", "runtime", "MHz", "published", "predicted", "ratio", "of uJ")
-    table = new_table(headers, headers[3:], drops=("MHz", "of uJ", "published", "predicted"))
     told: list[Content] = []
+    shown = []
     for model, board, comparisons in views:
-        shown = [one for one in comparisons if not one.sealed and not one.reason]
+        shown += [(model, board, one) for one in comparisons if not one.sealed and not one.reason]
         told += [Text(f"{model} on {board}: {text}") for text in describe_sealed(comparisons)]
         told += [Text(f"{model} on {board}: not predicted: {one.reason}") for one in comparisons
                  if not one.sealed and one.reason]
         if not comparisons:
             told.append(Text(f"no published result of {model} on {board} is known"))
-        for one in shown:
-            add_row(table, (model, board, one.row.runtime or one.row.software,
-                            "" if one.row.clock_hz is None else f"{one.row.clock_hz / 1e6:g}",
-                            f"{format_number(one.row.latency_ms, 2)} ms",
-                            f"{format_number(one.predicted_ms, 2)} ms",
-                            _ratio(one.latency_ratio), _ratio(one.energy_ratio)))
+    columns = (*OF_ROW, number("published", "row.latency_ms", lambda ms: f"{_milliseconds(ms)} ms"),
+               number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
+               number("ratio", "latency_ratio", "{:.2f}"),
+               number("of uJ", "energy_ratio", "{:.2f}"))
+    table = new_table(("model", "board", *(column.header for column in columns)), [
+        column.header for column in columns if column.number],
+        drops=("MHz", "of uJ", "published", "predicted"))
+    for model, board, one in shown:
+        add_row(table, (model, board, *write_cells(columns, one)))
     return Group(table, *([Text("")] if told else []), *told)
-
-
-def _ratio(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.2f}"
 
 
 def _note(item: Comparison) -> str:

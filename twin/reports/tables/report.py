@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from hwmodels.counts import CAUSE_GROUPS
@@ -30,7 +31,8 @@ from twin.pricing.ledger import (
     share_out,
 )
 from twin.pricing.prediction import Prediction
-from twin.reports.tables.header import clock_label, header_pairs, setup_line
+from twin.reports.columns import Column, number
+from twin.reports.tables.header import clock_label, header_pairs, name_epochs, setup_line
 from twin.reports.tables.parts import (
     BAR_CELLS,
     Console,
@@ -44,6 +46,7 @@ from twin.reports.tables.parts import (
     new_pairs,
     new_table,
     spaced,
+    tabulate,
 )
 
 _DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch")
@@ -77,13 +80,13 @@ def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> Con
     table = _layer_table(rows, prediction, _with_epochs(_WIDE, prediction))
     if natural_width(table) > console.width:
         columns = _with_epochs(_NARROW, prediction)
-        table = _layer_table(rows, prediction, columns)
+        table = _layer_table(rows, prediction, columns, gap=1)
         for header in _DROP_ORDER:
             if natural_width(table) <= console.width:
                 break
             dropped.append(header)
-            columns = [column for column in columns if column[0] != header]
-            table = _layer_table(rows, prediction, columns)
+            columns = [column for column in columns if column.header != header]
+            table = _layer_table(rows, prediction, columns, gap=1)
     notes = []
     if any(layer.assumed for layer in prediction.layers):
         notes.append("* assumed: no data stands behind the cost of this layer")
@@ -130,57 +133,42 @@ def _bill_table(prediction: Prediction, ledger: Ledger, console: Console, cells:
     return table
 
 
-_Column = tuple[str, bool, Callable[[LayerRow], str]]
-"""Header, whether it holds numbers, and the cell of a row."""
+_WIDE = [Column(one.header, one.text, number=one.number) for one in LAYER_COLUMNS if one.header]
 
-_WIDE: list[_Column] = [(one.header, one.number, one.text) for one in LAYER_COLUMNS if one.header]
-
-_NARROW: list[_Column] = [(one.narrow, one.number, one.short or one.text)
-                          for one in LAYER_COLUMNS if one.header]
+_NARROW = [Column(one.narrow, one.short or one.text, number=one.number)
+           for one in LAYER_COLUMNS if one.header]
 
 
-def _called(columns: Sequence[_Column], prediction: Prediction) -> list[_Column]:
-    """Head the rows of a program by what they are: functions."""
-    if not prediction.deployment.target.executes:
-        return list(columns)
-    return [("function" if header == "op" else header, right, write)
-            for header, right, write in columns]
+def _with_epochs(columns: Sequence[Column], prediction: Prediction) -> list[Column]:
+    """Give each clock a column of cycles and add the epochs, where there are epochs.
 
-
-def _with_epochs(columns: Sequence[_Column], prediction: Prediction) -> list[_Column]:
-    """Give each clock a column of cycles and add the epochs, where there are epochs."""
-    columns = _called(columns, prediction)
+    Rows of a program are headed by what they are: functions.
+    """
+    if prediction.deployment.target.executes:
+        return [replace(column, header="function") if column.header == "op" else column
+                for column in columns]
     if not prediction.epochs:
-        return columns
-    place = [header for header, _, _ in columns].index("cycles")
-    counted: list[_Column] = [
-        (f"{clock_label(prediction, clock)} cycles", True, partial(count_cycles, clock=clock))
-        for clock in prediction.bill.clocks()]
-    epochs: _Column = ("epoch", False, lambda row: " ".join(
-        name.removeprefix("epoch_") for name in row.layer.epochs))
-    return [*columns[:place], epochs, *counted, *columns[place + 1:]]
+        return list(columns)
+    place = [column.header for column in columns].index("cycles")
+    return [*columns[:place], Column("epoch", lambda row: name_epochs(row.layer)), *(
+        number(f"{clock_label(prediction, clock)} cycles", partial(count_cycles, clock=clock), "{}")
+        for clock in prediction.bill.clocks()), *columns[place + 1:]]
 
 
-def _layer_table(rows: Sequence[LayerRow], prediction: Prediction,
-                 columns: Sequence[_Column]) -> Table:
-    table = new_table([column[0] for column in columns],
-                      [column[0] for column in columns if column[1]])
-    if columns[0][0] == "":
-        table.gap = 1
-    for row in rows:
-        add_row(table, [write(row) for _, _, write in columns])
+def _layer_table(rows: Sequence[LayerRow], prediction: Prediction, columns: Sequence[Column],
+                 gap: int = 2) -> Table:
+    table = tabulate(columns, rows, gap=gap)
+    macs = sum(row.layer.macs for row in rows)
     total = {
         "op": "total", "function": "total", "ms": f"{math.fsum(row.time_ms for row in rows):,.3f}",
-        "MACs": _total_macs(rows, columns), "%": f"{rows[-1].cumulative:.1f}" if rows else "0.0",
+        "MACs": f"{macs:,}" if gap > 1 else format_count(macs),
+        "%": f"{rows[-1].cumulative:.1f}" if rows else "0.0",
         "uJ": format_number(prediction.energy_uj, energy_decimals(prediction.energy_uj)),
     }
-    for header in (header for header, _, _ in columns if header.endswith("cycles")):
+    for header in (one.header for one in columns if one.header.endswith("cycles")):
         clock = header.removesuffix("cycles").strip().removesuffix(" core") or prediction.clock
         total[header] = f"{sum(row.cycles.get(clock, 0) for row in rows):,}"
-    add_row(table, [total.get(header, "") for header, _, _ in columns], style="bold")
+    add_row(table, [total.get(one.header, "") for one in columns], style="bold")
     return table
 
 
-def _total_macs(rows: Sequence[LayerRow], columns: Sequence[_Column]) -> str:
-    macs = sum(row.layer.macs for row in rows)
-    return f"{macs:,}" if columns[0][0] else format_count(macs)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_frequency, format_time
-from twin.reports.tables.parts import Content, Table, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import Content, Table, new_pairs, spaced, tabulate
 
 if TYPE_CHECKING:
     from twin.studies.scenario.outcome import Outcome
@@ -15,18 +17,18 @@ if TYPE_CHECKING:
 
 def scenarios_table(scenarios: Mapping[str, Scenario]) -> Table:
     """Return one row per scenario."""
-    table = new_table(("scenario", "model", "board", "every", "what it is"))
-    for name, one in scenarios.items():
-        add_row(table, (name, one.model, one.board, format_time(one.sensor.hop_us),
-                        one.description))
-    return table
+    return tabulate((
+        Column("scenario", itemgetter(0)), Column("model", lambda row: row[1].model),
+        Column("board", lambda row: row[1].board),
+        Column("every", lambda row: format_time(row[1].sensor.hop_us)),
+        Column("what it is", lambda row: row[1].description)), scenarios.items())
 
 
 def scenario_report(outcome: Outcome) -> Content:
     """Return what happened, the time and energy of every state, and the clocks it had."""
     parts: list[Content] = [new_pairs(_summary(outcome)), _states(outcome)]
     if len(outcome.machine.speeds) > 1 or outcome.scenario.loads:
-        parts.append(_speeds(outcome))
+        parts.append(tabulate(SPEEDS, outcome.machine.speeds))
     return spaced(parts)
 
 
@@ -77,25 +79,22 @@ def _states(outcome: Outcome) -> Table:
 
     run = outcome.run
     whole = sum(run.energy_uj.values())
-    table = new_table(("state", "time", "share", "energy", "of all", "power"),
-                      ("time", "share", "energy", "of all", "power"))
-    for state in (*STATES, "sensor", "other masters"):
-        time, energy = run.time_us.get(state), run.energy_uj.get(state, 0.0)
-        if time is None and not energy:
-            continue
-        add_row(table, (state, format_time(time) if time is not None else "",
-                        f"{time / run.duration_us:.1%}" if time is not None else "",
-                        format_energy(energy), f"{energy / whole:.1%}" if whole else "",
-                        f"{energy / time * 1e3:.3g} mW" if time else ""))
-    return table
+    times, energies = run.time_us, {
+        state: run.energy_uj.get(state, 0.0) for state in (*STATES, "sensor", "other masters")}
+    return tabulate((
+        Column("state", str), number("time", times.get, lambda time_us: "" if time_us is None else
+                                     format_time(time_us)),
+        number("share", lambda state: times[state] / run.duration_us if state in times else None,
+               "{:.1%}"),
+        number("energy", energies.get, format_energy),
+        number("of all", lambda state: energies[state] / whole if whole else None, "{:.1%}"),
+        number("power", lambda state: energies[state] / times[state] * 1e3 if times.get(state)
+               else None, "{:.3g} mW")),
+        [state for state, energy in energies.items() if state in times or energy])
 
 
-def _speeds(outcome: Outcome) -> Table:
-    table = new_table(("clock", "inference", "energy", "running", "idle", "beside loads"),
-                      ("clock", "inference", "energy", "running", "idle", "beside loads"))
-    for speed in outcome.machine.speeds:
-        add_row(table, (format_frequency(speed.clock_hz), format_time(speed.inference_us),
-                        format_energy(speed.energy_uj), f"{speed.run_mw:.3g} mW",
-                        f"{speed.idle_mw:.3g} mW",
-                        ", ".join(f"x{one:.3f}" for one in speed.slowdowns)))
-    return table
+SPEEDS = (
+    number("clock", "clock_hz", format_frequency), number("inference", "inference_us", format_time),
+    number("energy", "energy_uj", format_energy), number("running", "run_mw", "{:.3g} mW"),
+    number("idle", "idle_mw", "{:.3g} mW"),
+    number("beside loads", lambda speed: ", ".join(f"x{one:.3f}" for one in speed.slowdowns), "{}"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text
 from twin.reports.tables.studies import (
-    Column,
     describe_limits,
     describe_row,
     draw_columns,
@@ -17,7 +17,6 @@ from twin.reports.tables.studies import (
     say_idle,
     shorten,
 )
-from twin.studies.results import Row
 from twin.studies.selection import Choice, Selection
 
 
@@ -77,13 +76,10 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
     scores = {id(one.row): one.score for one in choices}
     rows = [one.row for one in choices]
 
-    def score(row: Row) -> str:
-        return f"{scores[id(row)]:.0f}"
-
     def columns(wide: bool) -> list[Column]:
-        return [("score", True, score), ("board", False, lambda row: row.board),
-                ("runtime", False, lambda row: row.runtime),
-                ("MHz", True, lambda row: f"{(row.clock_hz or 0) / 1e6:g}"),
+        return [number("score", lambda row: scores[id(row)], "{:.0f}"), Column("board", "board"),
+                Column("runtime", "runtime"),
+                number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
                 *list_figures(rows, selection.table, wide=wide)]
 
     chosen, _ = fit_widths(columns, rows, console)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 
+from calibration.fitting.intervals import Interval
 from hwmodels.quantities import (
     format_energy,
     format_frequency,
@@ -14,9 +15,9 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
+from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.parts import Column as SheetColumn
-from twin.reports.tables.parts import Console, Content, Group, Text, natural_width
+from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as Sheet
 from twin.studies.limits import Limits
 from twin.studies.pareto import network_of
@@ -34,9 +35,6 @@ SHOWN = 40
 
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
          "price_usd": "price"}
-
-Column = tuple[str, bool, Callable[[Row], str]]
-"""Header, whether it holds numbers, and the cell of a row."""
 
 
 def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
@@ -214,39 +212,36 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
         return columns, []
     columns, left_out = list_them(False), list[str]()
     for name in ("flash", "scale", "KiB", "USD"):
-        if not fits(columns) and any(header == name for header, _, _ in columns):
+        if not fits(columns) and any(column.header == name for column in columns):
             left_out.append(name)
-            columns = [column for column in columns if column[0] != name]
+            columns = [column for column in columns if column.header != name]
     return columns, left_out
 
 
 def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
     """Return the columns in which rows differ, and their figures."""
-    def differs(cell: Callable[[Row], object]) -> bool:
-        return len({cell(row) for row in table.predicted}) > 1 or len(table.predicted) == 1
+    def differs(column: Column) -> bool:
+        return len({column.cell(row) for row in table.predicted}) > 1 or len(table.predicted) == 1
 
-    columns: list[Column] = [("", False, _mark)]
-    named: list[Column] = [
-        ("model", False, lambda row: shorten(row.model)), ("board", False, lambda row: row.board),
-        ("runtime", False, lambda row: row.runtime),
-        ("MHz", True, lambda row: f"{(row.clock_hz or 0) / 1e6:.4g}"),
-        ("scale", False, lambda row: row.voltage_scale)]
-    columns += [column for column in named if differs(column[2])]
+    columns = [Column("", _mark)]
+    named = [
+        Column("model", "model", shorten), Column("board", "board"), Column("runtime", "runtime"),
+        number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
+        Column("scale", "voltage_scale")]
+    columns += [column for column in named if differs(column)]
     axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
             if axis not in ("model", "board", "runtime", "clock")
             and not axis.endswith(".frequency_hz")]
     for axis in axes:
-        def cell(row: Row, axis: str = axis) -> str:
-            return dict(row.inputs).get(axis, "")
-
-        if differs(cell):
-            columns.append((axis.split(".", 1)[-1], False, cell))
+        column = Column(axis.split(".", 1)[-1],
+                        lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]
+        columns += [column] if differs(column) else []
     return [*columns, *list_figures(rows, table, wide=wide)]
 
 
 def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
     """Return columns of time, energy, memories, price and the limits."""
-    def figure(name: str, factor: float) -> Callable[[Row], str]:
+    def figure(header: str, name: str, factor: float) -> Column:
         def cell(row: Row) -> str:
             value, interval = getattr(row, name), row.interval_of(name)
             text = "?" if value is None else significant(value * factor)
@@ -254,23 +249,22 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
                 f" ±{100 * (interval.high / value - 1):.0f}%"
             return text + about + ("!" if name in row.violations else "")
 
-        return cell
+        return number(header, cell, "{}")
 
-    def ends(name: str) -> Callable[[Row], str]:
-        return lambda row: "" if (interval := row.interval_of(name)) is None else "-".join(
+    def ends(interval: Interval | None) -> str:
+        return "" if interval is None else "-".join(
             significant(end * 1e-3) for end in (interval.low, interval.high))
 
     columns: list[Column] = []
-    for unit, name in (("ms", "time_us"), ("mJ", "energy_uj")):
-        columns.append((unit, True, figure(name, 1e-3)))
-        columns += [(f"90 % {unit}", True, ends(name))] if wide else []
-    columns += [("KiB", True, figure("ram_bytes", 1 / 1024)),
-                ("flash", True, figure("flash_bytes", 1 / 1024))]
+    for unit, name, interval in (("ms", "time_us", "time"), ("mJ", "energy_uj", "energy")):
+        columns.append(figure(unit, name, 1e-3))
+        columns += [number(f"90 % {unit}", interval, ends)] if wide else []
+    columns += [figure("KiB", "ram_bytes", 1 / 1024), figure("flash", "flash_bytes", 1 / 1024)]
     if any(row.price_usd is not None for row in rows):
-        columns.append(("USD", True, figure("price_usd", 1)))
+        columns.append(figure("USD", "price_usd", 1))
     if table.limits:
-        columns.append(("meets", True, lambda row: format_chance(row.probability) or (
-            "yes" if row.met else "no")))
+        columns.append(number("meets", lambda row: format_chance(row.probability) or (
+            "yes" if row.met else "no"), "{}"))
     return columns
 
 
@@ -295,10 +289,7 @@ def _mark(row: Row) -> str:
 
 def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
     """Return rows as a table without a frame; those that violate a limit are dim."""
-    return Sheet(
-        columns=[SheetColumn(header=header, number=number) for header, number, _ in columns], gap=1,
-        rows=[(tuple(cell(row) for _, _, cell in columns), "dim" if row.violations else "")
-              for row in rows])
+    return tabulate(columns, rows, gap=1, style=lambda row: "dim" if row.violations else "")
 
 
 def list_failures(table: Table) -> list[Content]:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from twin.reports.tables.parts import (
-    Console,
-    Content,
-    Group,
-    Text,
-    add_row,
-    new_pairs,
-    new_table,
-    spaced,
-)
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import Console, Content, Group, Text, new_pairs, spaced, tabulate
 from twin.reports.tables.parts import Table as Sheet
 from twin.reports.tables.studies import sweep_report
 from twin.studies.results import Table
@@ -28,10 +21,8 @@ if TYPE_CHECKING:
 
 def studies_table(studies: Mapping[str, Study]) -> Sheet:
     """Return one row per study."""
-    table = new_table(("study", "what it answers"))
-    for name, one in studies.items():
-        add_row(table, (name, one.question))
-    return table
+    return tabulate((Column("study", itemgetter(0)),
+                     Column("what it answers", lambda row: row[1].question)), studies.items())
 
 
 def study_report(session: Session, table: Table, console: Console, rows: int) -> Content:
@@ -52,28 +43,24 @@ def finding_text(study: Study, table: Table) -> Group:
 
 def study_diff_report(pairs: Sequence[RowPair]) -> Content:
     """Return rows that moved between two tables of the same study."""
-    table = new_table(("configuration", "time", "energy", "now"), numbers=("time", "energy"))
     moved = [pair for pair in pairs if pair.has_moved]
     alone = sum(None in pair for pair in pairs)
-    for pair in moved:
-        row = pair.after or pair.before
-        assert row is not None
-        add_row(table, (" ".join(value for _, value in row.inputs), *_tell_pair(pair)))
     head = Text(f"{len(moved)} of {len(pairs)} configurations moved"
                 + (f", {alone} of which are in one of them only" if alone else "")
                 + ("; time and energy: after / before" if moved else ""))
-    return spaced([head, table]) if moved else head
+    return spaced([head, tabulate((
+        Column("configuration", lambda pair: " ".join(
+            value for _, value in (pair.after or pair.before).inputs)),
+        number("time", "time_ratio", "x{:.4g}"), number("energy", "energy_ratio", "x{:.4g}"),
+        Column("now", _tell_pair)), moved)]) if moved else head
 
 
-def _tell_pair(pair: RowPair) -> tuple[str, str, str]:
+def _tell_pair(pair: RowPair) -> str:
     before, after = pair
     if before is None or after is None:
-        return "", "", "new" if before is None else "gone"
-    said = (after.reason if after.failure else "was refused" if before.failure else
+        return "new" if before is None else "gone"
+    return (after.reason if after.failure else "was refused" if before.failure else
             _tell_bytes(pair))
-    time, energy = ("" if ratio is None else f"x{ratio:.4g}"
-                    for ratio in (pair.time_ratio, pair.energy_ratio))
-    return time, energy, said
 
 
 def _tell_bytes(pair: RowPair) -> str:
@@ -93,17 +80,16 @@ def sensitivity_report(found: Sequence[Sensitivity]) -> Content:
     parts: list[Content] = []
     for one in found:
         morris = one.method == "morris"
-        index, spread = ("mean effect", "sd") if morris else ("total", "+-")
-        headers = ("axis", index, spread, *(() if morris else ("alone",)), "from", "to", "figure")
-        table = new_table(headers, numbers=(index, spread, "alone"))
-        for axis in one.influences:
-            cells = [axis.axis, f"{axis.index:.3g}", f"{axis.spread:.2g}",
-                     *([] if axis.alone is None else [f"{axis.alone:.3g}"]),
-                     axis.low_value, axis.high_value, f"{axis.low:.4g} to {axis.high:.4g}"]
-            add_row(table, cells)
+        columns = [
+            Column("axis", "axis"), number("mean effect" if morris else "total", "index", "{:.3g}"),
+            number("sd" if morris else "+-", "spread", "{:.2g}"),
+            *([] if morris else [number("alone", "alone", "{:.3g}")]),
+            Column("from", "low_value"), Column("to", "high_value"),
+            Column("figure", lambda axis: f"{axis.low:.4g} to {axis.high:.4g}")]
         parts.append(Group(Text(f"{one.model} on {one.board}: {WORDS[one.quantity]} "
                                 f"({one.quantity}), {one.method}, {one.points} configurations; "
                                 f"{one.middle:.4g} with every axis in its middle: "
                                 + ", ".join(f"{axis.axis} {axis.middle_value}"
-                                            for axis in one.influences)), table))
+                                            for axis in one.influences)),
+                           tabulate(columns, one.influences)))
     return spaced(parts)

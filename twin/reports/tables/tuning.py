@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number, format_size
-from twin.reports.tables.parts import Content, add_row, new_pairs, new_table, spaced
+from twin.reports.columns import Column, number
+from twin.reports.tables.parts import Content, new_pairs, spaced, tabulate
 
 if TYPE_CHECKING:
     from twin.studies.tune import Tuning
@@ -13,13 +14,12 @@ if TYPE_CHECKING:
 
 def tuning_report(tuned: Tuning) -> Content:
     """Return one row per build, best predicted first, and how often prediction chose right."""
-    table = new_table(("tile", "level", "predicted cycles", "RAM", "counted", ""),
-                      ("tile", "predicted cycles", "RAM", "counted"))
-    for one in tuned.candidates:
-        add_row(table, (str(one.tile), one.level, format_number(one.cycles),
-                        format_size(one.ram_bytes),
-                        "" if one.run is None else format_number(one.run.total),
-                        "kept" if one is tuned.kept else ""))
+    table = tabulate((
+        number("tile", "tile", "{}"), Column("level", "level"),
+        number("predicted cycles", "cycles", format_number),
+        number("RAM", "ram_bytes", format_size),
+        number("counted", "run", lambda run: "" if run is None else format_number(run.total)),
+        Column("", lambda one: "kept" if one is tuned.kept else "")), tuned.candidates)
     (right, judged), (ordered, pairs) = tuned.layers, tuned.pairs
     counter = tuned.kept.run.counter if tuned.kept.run else ""
     return spaced([table, new_pairs([

@@ -1,0 +1,87 @@
+"""Columns of tables, each described once: the terminal and the page write their cells by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell of a table.
+
+    Parameters
+    ----------
+    text : str
+        As shown.
+    value : float or None
+        What it is sorted by; None: its text.
+    tone : str
+        "good", "bad", "dim" or "": how it is set.
+    """
+
+    text: str
+    value: float | None = None
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its header, where its cells come from, how they are written and set.
+
+    Parameters
+    ----------
+    header : str
+        "" for none.
+    take : str or callable
+        Attribute of a row's noun, as "row.board", or a function of it; what it returns is the
+        value, or a `Cell`.
+    write : str or callable
+        Template of values that are known, as "{:,.1f}", or their writer.
+    number : bool
+        Whether it is aligned to the right and sorted by its values.
+    kind : str
+        What its figures are, as "measured"; "" for any.
+    tone : str or callable
+        How its cells are set on a page, by their noun where that differs.
+    style, no_wrap, overflow
+        As rich draws it.
+    """
+
+    header: str = ""
+    take: str | Callable[[Any], Any] = ""
+    write: str | Callable[[Any], str] = "{}"
+    number: bool = False
+    kind: str = ""
+    tone: str | Callable[[Any], str] = ""
+    style: str = ""
+    no_wrap: bool = False
+    overflow: str = "fold"
+
+    def cell(self, noun: Any) -> Cell:
+        """Return the cell of a noun."""
+        value = self.take(noun) if callable(self.take) else _read(self.take)(noun)
+        if isinstance(value, Cell):
+            return value
+        text = self.write(value) if callable(self.write) else (
+            "" if value is None else self.write.format(value))
+        return Cell(text=text, value=value if self.number else None,
+                    tone=self.tone(noun) if callable(self.tone) else self.tone)
+
+
+_read = cache(attrgetter)
+
+
+def number(header: str, take: str | Callable[[Any], Any],
+           write: str | Callable[[Any], str] = "{:,}", *, kind: str = "",
+           tone: str | Callable[[Any], str] = "") -> Column:
+    """Return a column of numbers."""
+    return Column(header, take, write, number=True, kind=kind, tone=tone)
+
+
+def write_cells(columns: Iterable[Column], noun: Any) -> tuple[str, ...]:
+    """Return the texts of a noun, a cell for each column."""
+    return tuple(column.cell(noun).text for column in columns)
