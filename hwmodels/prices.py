@@ -200,7 +200,7 @@ def _derive(board: Board) -> Iterator[Price]:
     yield from _hit_prices(board)
     yield from _lower_cache_prices(board)
     if board.npu is not None:
-        from hwmodels.npu.prices import derive_npu_prices
+        from hwmodels.schedule.prices import derive_npu_prices
 
         yield from derive_npu_prices(board.npu)
 

@@ -111,7 +111,7 @@ def test_predict_loads_what_it_uses(options: list[str], most: int) -> None:
     assert {name for name in loaded if name.startswith("hwmodels.kernels.")} <= {
         f"hwmodels.kernels.{name}" for name in ("cache_words", "compiled", "library", "store")}
     for part in ("twin.program.image", "twin.deployment.accelerator", "twin.pricing.accelerator",
-                 "twin.attribution", "twin.runtimes.offload", "hwmodels.npu", "hwmodels.bus",
+                 "twin.attribution", "twin.runtimes.offload", "hwmodels.schedule", "hwmodels.bus",
                  "calibration.datasets", "calibration.measurement", "twin.cli.measure"):
         assert not [name for name in loaded if name == part or name.startswith(f"{part}.")]
     assert len(loaded) < most  # Packages that only say what they are count, too.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.npu_hybrid import check_hybrid, check_software, check_stepping
-from benchmarks.accuracy.npu_rows import Row, Verdict, spread_of
+from benchmarks.accuracy.npu_rows import Row, Verdict, run_task, spread_of
 from calibration.datasets.neural_art import (
     MeasuredEpoch,
     read_compiled_epochs,
@@ -26,9 +26,9 @@ from calibration.datasets.neural_art import (
     read_measured_epochs,
 )
 from hwmodels.board.file import load_board
-from hwmodels.npu import BURST_BEATS, EpochRun, HandOver, Npu
-from hwmodels.npu.compiler import estimate_max_cycles
-from hwmodels.npu.run import run_epoch
+from hwmodels.board.npu import HandOver
+from hwmodels.schedule import BURST_BEATS, Npu, TaskRun
+from twin.runtimes.neural_art.profile import describe_runs, estimate_max_cycles
 
 BOARD = "stm32n6570_dk"
 UNIT_PRICES = ("CONV_ACC", "ARITH_ACC")
@@ -51,7 +51,7 @@ def check_npu() -> tuple[Verdict, ...]:
     npu = load_npu()
     measured = read_measured_epochs()
     hardware = [row for row in measured if row.epoch.kind == "hw"]
-    runs = [run_epoch(row.epoch, fit_machine(_without(hardware, n), npu))
+    runs = [run_task(row.epoch, fit_machine(_without(hardware, n), npu))
             for n, row in enumerate(hardware)]
     return (*check_compiler(npu), check_core(hardware, runs), *check_bytes(hardware, runs),
             check_bursts(hardware, runs), *check_document(npu), *check_hand_over(hardware, npu),
@@ -89,7 +89,7 @@ def fit_machine(rows: Sequence[MeasuredEpoch], npu: Npu) -> Npu:
 
         def residuals(x: Vector, start: Npu = start) -> list[float]:
             machine = set_machine(start, x)
-            return [np.log(run_epoch(row.epoch, machine).core_npu_cycles
+            return [np.log(run_task(row.epoch, machine).core_npu_cycles
                            / float(row.core_npu_cycles or 1)) for row in rows]
 
         found = least_squares(residuals, [900.0, 0.2, 10.0], loss="soft_l1", f_scale=0.03,
@@ -138,7 +138,7 @@ def _features(row: MeasuredEpoch) -> list[float]:
     units = dict.fromkeys(UNIT_PRICES, 0)
     for work in row.epoch.units:
         units[work.kind] += work.count
-    return [1.0, len(row.epoch.engines), *units.values()]
+    return [1.0, len(row.epoch.transfers), *units.values()]
 
 
 def _without(rows: Sequence[MeasuredEpoch], left_out: int) -> list[MeasuredEpoch]:
@@ -163,7 +163,7 @@ def check_compiler(npu: Npu) -> list[Verdict]:
         fitted="nothing; pool-cycle columns are not read; the rule's structure was found on them")]
 
 
-def check_core(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> Verdict:
+def check_core(hardware: Sequence[MeasuredEpoch], runs: Sequence[TaskRun]) -> Verdict:
     """Core NPU cycles, each row predicted by a fit without it, beside a x max cycles + b."""
     rows = []
     for n, (row, run) in enumerate(zip(hardware, runs, strict=True)):
@@ -186,7 +186,7 @@ def check_core(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> V
         rows=tuple(rows))
 
 
-def check_bytes(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> list[Verdict]:
+def check_bytes(hardware: Sequence[MeasuredEpoch], runs: Sequence[TaskRun]) -> list[Verdict]:
     """Bytes over the interfaces, in whole beats."""
     verdicts = []
     for way, limit in (("read", 0.05), ("write", 0.12)):
@@ -196,7 +196,8 @@ def check_bytes(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> 
             if published:
                 rows.append(Row(
                     epoch=row.epoch.name, quantity=f"bus {way} bytes", published=published,
-                    predicted=sum(getattr(part, f"{way}_bytes") for part in run.interfaces)))
+                    predicted=sum(part[f"{way}_bytes"]
+                                  for part in describe_runs([run])[0]["busif"])))
         total = sum(row.predicted for row in rows) / sum(row.published for row in rows) - 1
         median, _ = spread_of(row.error for row in rows)
         inside = sum(abs(row.error) <= limit for row in rows)
@@ -209,7 +210,7 @@ def check_bytes(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> 
     return verdicts
 
 
-def check_bursts(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> Verdict:
+def check_bursts(hardware: Sequence[MeasuredEpoch], runs: Sequence[TaskRun]) -> Verdict:
     """Bursts by length, summed over epochs."""
     rows = []
     for way in ("read", "write"):
@@ -219,8 +220,8 @@ def check_bursts(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) ->
             rows.append(Row(
                 epoch="all", quantity=f"{way} bursts of {beats} beats",
                 published=sum(bursts[position] for bursts, _ in counted),
-                predicted=sum(getattr(part, f"{way}_bursts")[position]
-                              for _, run in counted for part in run.interfaces)))
+                predicted=sum(part[f"{way}_bursts"][position] for told in describe_runs(
+                    run for _, run in counted) for part in told["busif"])))
     listing = "; ".join(f"{row.quantity.replace(' bursts of ', ' ')}: {row.predicted:.0f} of "
                         f"{row.published:.0f}" for row in rows)
     return Verdict(what="burst histogram of measured hardware epochs, ours of counted",
@@ -231,8 +232,9 @@ def check_bursts(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) ->
 def check_document(npu: Npu) -> list[Verdict]:
     """Epoch 186 of the profiler's document, with the numbers of the board file."""
     row = read_document_epoch()
-    run = run_epoch(row.epoch, npu)
-    engines = {engine.index: engine.active_cycles for engine in run.engines}
+    run = run_task(row.epoch, npu)
+    (told,) = describe_runs([run])
+    engines = {engine["index"]: engine["active_cycles"] for engine in told["engines"]}
     fitted = "nothing to it; the machine's numbers to the 15 epochs of another network"
     core = Row(epoch=row.epoch.name, quantity="core NPU cycles",
                published=float(row.core_npu_cycles or 0), predicted=run.core_npu_cycles)
@@ -242,7 +244,7 @@ def check_document(npu: Npu) -> list[Verdict]:
     weights = next(one for one in active if one.quantity.startswith("engine 4 "))
     rest = spread_of(one.error for one in active)
     exact = Row(epoch=row.epoch.name, quantity="max cycles", published=row.max_cycles,
-                predicted=run.max_cycles)
+                predicted=told["max_cycles"])
     return [
         Verdict(what="document's epoch 186, compiler's max cycles", n=1,
                 reached=f"{exact.predicted:.0f} of {exact.published:.0f}", target="exact",
@@ -265,7 +267,7 @@ def check_hand_over(hardware: Sequence[MeasuredEpoch], npu: Npu) -> list[Verdict
     for phase in ("pre", "post"):
         rows = []
         for row, fitted in zip(hardware, fits, strict=True):
-            run = run_epoch(row.epoch, replace(npu, hand_over=fitted))
+            run = run_task(row.epoch, replace(npu, hand_over=fitted))
             rows.append(Row(epoch=row.epoch.name, quantity=f"{phase} host cycles",
                             published=getattr(row, f"{phase}_cpu_cycles"),
                             predicted=getattr(run, f"{phase}_cpu_cycles")))

@@ -6,11 +6,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from benchmarks.accuracy.npu_rows import Row, Verdict, spread_of
+from benchmarks.accuracy.npu_rows import Row, Verdict, run_task, spread_of
 from calibration.datasets.neural_art import MeasuredEpoch
-from hwmodels.npu import Epoch, Npu, StreamEngine, UnitWork
-from hwmodels.npu.run import run_epoch
 from hwmodels.prices import CLEAN_CYCLES
+from hwmodels.schedule import Npu, Task, Transfer, UnitWork
 
 LINE_BYTES = 32
 """Of the host's data cache."""
@@ -35,7 +34,7 @@ def check_hybrid(measured: Sequence[MeasuredEpoch], npu: Npu) -> Verdict:
     """The engines' part of hybrid epochs: one in, one out, in the bursts that were counted."""
     rows = tuple(Row(epoch=row.epoch.name, quantity="core NPU cycles",
                      published=float(row.core_npu_cycles or 0),
-                     predicted=run_epoch(rebuild_hybrid(row), npu).core_npu_cycles)
+                     predicted=run_task(rebuild_hybrid(row), npu).core_npu_cycles)
                  for row in measured if row.epoch.kind == "hybrid" and row.core_npu_cycles)
     return Verdict(
         what="core NPU cycles of hybrid epochs, from counted bytes and bursts", n=len(rows),
@@ -45,17 +44,17 @@ def check_hybrid(measured: Sequence[MeasuredEpoch], npu: Npu) -> Verdict:
                "to the fourth: in sample")
 
 
-def rebuild_hybrid(row: MeasuredEpoch) -> Epoch:
+def rebuild_hybrid(row: MeasuredEpoch) -> Task:
     """Return a hybrid epoch with its two engines; a burst of one beat in many ends a run."""
     assert row.read_bursts is not None and row.write_bursts is not None
     wanted = min(row.read_bytes or 0, row.write_bytes or 0)
     engines = []
     for index, (way, bursts) in enumerate((("in", row.read_bursts), ("out", row.write_bursts))):
         runs = bursts[0] if bursts[0] > sum(bursts) // 10 else 0
-        engines.append(StreamEngine(
-            index=index, direction=way, interface="busif0", pool="npuRAM4", bytes=wanted,
+        engines.append(Transfer(
+            channel=index, direction=way, port="busif0", pool="npuRAM4", bytes=wanted,
             pattern="strided" if runs else "contiguous", run_bytes=wanted // runs if runs else 0))
-    return replace(row.epoch, engines=tuple(engines), units=(UnitWork(kind="NULL"),))
+    return replace(row.epoch, transfers=tuple(engines), units=(UnitWork(kind="NULL"),))
 
 
 def check_stepping(measured: Sequence[MeasuredEpoch]) -> Verdict:

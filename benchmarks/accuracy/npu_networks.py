@@ -128,8 +128,8 @@ def _make_case(row: PublishedRow, graph: Graph) -> Case:
 
 
 def _streamed_bytes(deployment: Deployment) -> int:
-    return sum(engine.bytes for step in deployment.plan.steps if step.epoch is not None
-               for engine in step.epoch.engines if engine.operand == "weights")
+    return sum(engine.bytes for step in deployment.plan.steps if step.task is not None
+               for engine in step.task.transfers if engine.operand == "weights")
 
 
 Predictor = Callable[[Sequence[Case], Case], float]

@@ -14,9 +14,9 @@ import numpy as np
 
 from calibration.datasets.tables import read_table
 from hwmodels.board.file import load_board
-from twin.deployment.accelerator.epochs import Planner, plan_steps
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes import load_runtime
+from twin.runtimes.compiler import Planner
 
 COMPILED = "mobilenet_v2_0.5_128 (3.0.0, default)"
 _SIDE, _CHANNELS = 128, 3
@@ -29,10 +29,11 @@ def compare_compute_cycles() -> list[tuple[int, int]]:
     npu = load_board("stm32n6570_dk").npu
     offload = load_runtime("neural-art@3.0.0").offload
     assert npu is not None and offload is not None
-    steps = plan_steps(_rebuild(rows), Planner(npu=npu, offload=offload, weights="flash",
-                                               arena="npu_ram"))
-    ours = [max(unit.compute_cycles or 0 for unit in step.epoch.units)
-            for step in steps if step.epoch is not None and step.epoch.kind != "copy"]
+    graph = _rebuild(rows)
+    planner = Planner(npu=npu, offload=offload, weights="flash", arena="npu_ram")
+    steps = offload.rules.schedule(graph, planner, {}, offload.rules.group(graph, planner))
+    ours = [max(unit.compute_cycles or 0 for unit in step.task.units)
+            for step in steps if step.task is not None and step.task.kind != "copy"]
     assert len(ours) == len(rows), "an epoch of ours for each of the compiler's"
     return [(mine, int(str(row["compute_cycles"]))) for mine, row in zip(ours, rows, strict=True)]
 

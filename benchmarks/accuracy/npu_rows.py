@@ -8,6 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.schedule import Npu, Task, TaskRun
+from hwmodels.schedule.launch import launch_tasks
+from hwmodels.schedule.run import run_tasks
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -54,3 +58,9 @@ def spread_of(errors: Iterable[float]) -> tuple[float, float]:
     """Median and 90th percentile of absolute errors."""
     sizes = [abs(error) for error in errors]
     return statistics.median(sizes), float(np.percentile(sizes, 90))
+
+
+def run_task(task: Task, npu: Npu) -> TaskRun:
+    """Run one task the host launches."""
+    run, = run_tasks(launch_tasks([task], npu), npu)
+    return run

@@ -28,7 +28,7 @@ MODULES: Mapping[str, Module] = {
     "paths": Module(("hwmodels/paths/*.py",), (
         TABLE, "tests/hwmodels/test_simulator_paths.py", "tests/hwmodels/test_simulator.py",
         "tests/hwmodels/test_prices.py")),
-    "npu": Module(("hwmodels/npu/*.py",), (TABLE, "tests/hwmodels/test_npu.py",
+    "npu": Module(("hwmodels/schedule/*.py",), (TABLE, "tests/hwmodels/test_npu.py",
                                            "tests/laws/test_npu_laws.py")),
     "placement": Module(("twin/deployment/placement.py",), (
         "tests/twin/deployment/test_placement.py",)),

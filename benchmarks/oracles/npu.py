@@ -1,6 +1,6 @@
 """Specification of the stream-engine model in SimPy: every node a process, waits as events.
 
-Shares nothing with the production kernel but the plan it reads (`hwmodels.npu.timing`); tests
+Shares nothing with the production kernel but the plan it reads (`hwmodels.schedule.timing`); tests
 demand equal starts and ends, tick by tick.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import simpy
 
-from hwmodels.npu.timing import Plan
+from hwmodels.schedule.timing import Plan
 
 AFTER_EVERYTHING = 9
 """Priority of an event that is handled when all others of its time have been."""

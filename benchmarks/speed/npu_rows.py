@@ -11,8 +11,8 @@ from benchmarks.speed.row import Row
 from calibration.datasets.neural_art import read_compiled_epochs, read_measured_epochs
 from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
-from hwmodels.npu.run import forget_epochs
-from hwmodels.npu.timing import plan_epoch
+from hwmodels.schedule.run import forget_tasks
+from hwmodels.schedule.timing import plan_task
 from twin.deployment.deployment import deploy
 from twin.pricing.prediction import predict
 
@@ -26,7 +26,7 @@ def measure() -> Iterator[Row]:
               "time_ns": round(1e3 * sum(epoch.time_us for epoch in predicted.epochs))}
 
     def predict_anew() -> None:
-        forget_epochs()
+        forget_tasks()
         predict(deployment)
 
     yield Row(name=f"accelerator, {EPOCHS} epochs predicted", unit="ms", limit=20.0,
@@ -37,7 +37,7 @@ def measure() -> Iterator[Row]:
     assert npu is not None
     epochs = [row.epoch for row in read_measured_epochs() if row.epoch.kind == "hw"]
     epochs = (epochs + [row.epoch for row in read_compiled_epochs()])[:EPOCHS]
-    plans = [plan_epoch(epoch, npu) for epoch in epochs]
+    plans = [plan_task(epoch, npu) for epoch in epochs]
 
     def run() -> list[int]:
         return [run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))[1]

@@ -1,7 +1,7 @@
 """How fast epochs run: `python -m benchmarks.speed.npu_speed`.
 
 A network of two hundred epochs, three in four different, deployed and predicted in process; two
-hundred published epochs (profiled and compiled ones of the N6) through `run_epochs`; the compiled
+hundred published epochs (profiled and compiled ones of the N6) through `run_tasks`; the compiled
 loop alone, and the SimPy specification on the same plans. Medians of processor time in one process,
 so that a busy machine judges as an idle one does. The ticks of kernel and specification are
 asserted equal, so that speed work cannot change a result.
@@ -19,8 +19,8 @@ from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets.neural_art import read_compiled_epochs, read_measured_epochs
 from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
-from hwmodels.npu.run import forget_epochs, run_epochs
-from hwmodels.npu.timing import plan_epoch
+from hwmodels.schedule.run import forget_tasks, run_tasks
+from hwmodels.schedule.timing import plan_task
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.pricing.prediction import predict
@@ -64,7 +64,7 @@ def main() -> int:
     assert npu is not None
     epochs = [row.epoch for row in read_measured_epochs() if row.epoch.kind == "hw"]
     epochs = (epochs + [row.epoch for row in read_compiled_epochs()])[:EPOCHS]
-    plans = [plan_epoch(epoch, npu) for epoch in epochs]
+    plans = [plan_task(epoch, npu) for epoch in epochs]
 
     def run_kernel() -> list[int]:
         return [run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))[1]
@@ -79,11 +79,11 @@ def main() -> int:
     few = sum(int(plan.nodes[:, 0].sum()) for plan in plans[:SPECIFIED])
 
     def anew(run: Callable[[], object]) -> float:
-        return median_cpu_s(lambda: (forget_epochs(), run()), 9)
+        return median_cpu_s(lambda: (forget_tasks(), run()), 9)
 
     predict_s = anew(lambda: predict(deployment))
     both_s = anew(lambda: predict(deploy(graph, board, runtime="neural-art")))
-    whole_s = anew(lambda: run_epochs(epochs, npu))
+    whole_s = anew(lambda: run_tasks(epochs, npu))
     kernel_s = median_cpu_s(run_kernel, 9)
     reference_s = median_cpu_s(
         lambda: [ReferenceEpoch(plan).run() for plan in plans[:SPECIFIED]], 3)

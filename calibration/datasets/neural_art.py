@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from calibration.datasets.tables import Cell, read_table, read_yaml
 from hwmodels.files import parse_json
-from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
+from hwmodels.schedule import Link, Task, Transfer, UnitWork
 
 Bursts = tuple[int, int, int, int]
 
@@ -44,7 +44,7 @@ class MeasuredEpoch:
 
     Parameters
     ----------
-    epoch : Epoch
+    epoch : Task
         As the compiler's columns describe it.
     compute_cycles, max_cycles : int
         The compiler's.
@@ -62,7 +62,7 @@ class MeasuredEpoch:
         Of the row.
     """
 
-    epoch: Epoch
+    epoch: Task
     compute_cycles: int
     max_cycles: int
     core_npu_cycles: int | None
@@ -83,7 +83,7 @@ class CompiledEpoch:
 
     Parameters
     ----------
-    epoch : Epoch
+    epoch : Task
         From bytes, operations and compute cycles; the pool-cycle columns are not read.
     model : str
         Network and tool version.
@@ -93,7 +93,7 @@ class CompiledEpoch:
         The compiler's.
     """
 
-    epoch: Epoch
+    epoch: Task
     model: str
     sums_directions: bool
     max_cycles: int
@@ -138,7 +138,7 @@ def read_document_epoch() -> MeasuredEpoch:
              for name, amount in compiler["mem_accesses_bytes"].items()}
     feeding = max(entry["buffer_bytes"] for entry in listed)
     feeders = sum(entry["buffer_bytes"] == feeding for entry in listed)
-    engines: list[StreamEngine] = []
+    engines: list[Transfer] = []
     for entry in listed:
         reads, writes = pools[entry["pool"]]
         size = entry["buffer_bytes"]
@@ -148,8 +148,8 @@ def read_document_epoch() -> MeasuredEpoch:
             moved = feeding // feeders
         else:
             moved = reads - feeding if reads > feeding else reads
-        engines.append(StreamEngine(
-            index=entry["id"], direction=entry["dir"], interface=f"busif{entry['busif']}",
+        engines.append(Transfer(
+            channel=entry["id"], direction=entry["dir"], port=f"busif{entry['busif']}",
             pool=entry["pool"], bytes=moved, buffer_bytes=size,
             operand="weights" if entry["pool"] == "octoFlash" else ""))
     loaded = {"ARITH_ACC": DOCUMENT_CHANNELS, "ACTIV_ACC": FUNCTION_SEGMENTS}
@@ -160,7 +160,7 @@ def read_document_epoch() -> MeasuredEpoch:
     reads, writes = (_sum(*(tuple(part[f"{way}burst_count_len_1_2_4_8"]) for part in interfaces))
                      for way in "rw")
     return MeasuredEpoch(
-        epoch=Epoch(name=document["name"], units=tuple(units), engines=tuple(engines),
+        epoch=Task(name=document["name"], kind="hw", units=tuple(units), transfers=tuple(engines),
                     operations=tuple((name.removeprefix("hw."), n)
                                      for name, n in compiler["operations"].items())),
         compute_cycles=compiler["compute_cycles"], max_cycles=compiler["max_cycles"],
@@ -179,20 +179,20 @@ def _compiled(row: Mapping[str, Cell]) -> CompiledEpoch:
     moved = {pool: (amounts.get(f"{pool}_reads", 0), amounts.get(f"{pool}_writes", 0))
              for pool in pools}
     stride = depthwise_stride(int(row["ops"] or 0), moved)
-    engines: list[StreamEngine] = []
+    engines: list[Transfer] = []
     for pool, both in moved.items():
         for direction, size in zip(("in", "out"), both, strict=True):
             run = 0 if pool == "octoFlash" or not stride else 1 if direction == "in" else stride
-            engines.append(StreamEngine(
-                index=len(engines), direction=direction, interface=f"busif{len(engines) % 2}",
+            engines.append(Transfer(
+                channel=len(engines), direction=direction, port=f"busif{len(engines) % 2}",
                 pool=pool, bytes=size, run_bytes=run,
                 pattern="channel_interleaved" if run else "contiguous"))
     cycles = int(row["compute_cycles"] or 0)
     units = (UnitWork(kind="CONV_ACC", compute_cycles=cycles),) if cycles else ()
     model = str(row["model"])
     return CompiledEpoch(
-        epoch=Epoch(name=str(row["epoch"]), units=units, engines=tuple(engines)), model=model,
-        sums_directions="(2." in model, max_cycles=int(row["max_cycles"] or 0))
+        epoch=Task(name=str(row["epoch"]), kind="hw", units=units, transfers=tuple(engines)),
+        model=model, sums_directions="(2." in model, max_cycles=int(row["max_cycles"] or 0))
 
 
 def depthwise_stride(ops: int, moved: Mapping[str, tuple[int, int]]) -> int:
@@ -280,19 +280,19 @@ def _pool_bytes(cell: Cell) -> dict[str, tuple[int, int]]:
     return {pool: (int(reads), int(writes)) for pool, reads, writes in found}
 
 
-def _table_epoch(name: str, row: Mapping[str, Cell], compute: int, maximum: int) -> Epoch:
+def _table_epoch(name: str, row: Mapping[str, Cell], compute: int, maximum: int) -> Task:
     kind = str(row["epoch_type"]).lower()
     pools = _pool_bytes(row["mem_accesses_read_write_bytes"])
     operations = _tally(row["operations"])
     if kind != "hw":
-        return Epoch(name=name, kind=kind, operations=tuple(operations.items()))
+        return Task(name=name, kind=kind, operations=tuple(operations.items()))
     return _build_epoch(name, operations, _tally(row["processor_units"]), pools, compute, maximum,
                         ops=int(row["ops_count"] or 0))
 
 
 def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, int],
                  pools: Mapping[str, tuple[int, int]], compute: int, maximum: int, *,
-                 ops: int) -> Epoch:
+                 ops: int) -> Task:
     """Return an epoch of the profiler's columns: copies side by side, then one chain of units.
 
     Operations that a page cut off are those of the epoch with the same bytes and cycles.
@@ -317,7 +317,7 @@ def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, i
     rows += [("in", (reads - copied) // ins, scatter[2]) for _ in range(ins)]
     rows += [("out", (writes - copied) // outs, scatter[3]) for _ in range(outs)]
     engines = [_engine(index, main, *row) for index, row in enumerate(rows)]
-    engines += [StreamEngine(index=len(rows) + n, direction="in", interface="busif0", pool=pool,
+    engines += [Transfer(channel=len(rows) + n, direction="in", port="busif0", pool=pool,
                              bytes=size, operand="weights")
                 for n, (pool, size) in enumerate(weights)]
     works = [UnitWork(kind=kind, count=n, compute_cycles=compute)
@@ -330,13 +330,13 @@ def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, i
         works[biased] = replace(works[biased], coefficients=channels)
     links = [Link(f"E{n}", f"E{copies + n}") for n in range(copies)]
     chain = [f"U{n}" for n in range(len(works))]
-    links += [Link(f"E{engine.index}", chain[0]) for engine in engines[2 * copies:]
+    links += [Link(f"E{engine.channel}", chain[0]) for engine in engines[2 * copies:]
               if engine.direction == "in"]
     links += [Link(a, b) for a, b in itertools.pairwise(chain)]
-    links += [Link(chain[-1], f"E{engine.index}") for engine in engines[2 * copies:]
+    links += [Link(chain[-1], f"E{engine.channel}") for engine in engines[2 * copies:]
               if engine.direction == "out"]
-    return Epoch(name=name, units=tuple(works), engines=tuple(engines), links=tuple(links),
-                 operations=tuple(operations.items()))
+    return Task(name=name, kind="hw", units=tuple(works), transfers=tuple(engines),
+                links=tuple(links), operations=tuple(operations.items()))
 
 
 def find_channels(ops_per_output: float, weights: int) -> int:
@@ -353,9 +353,9 @@ def find_channels(ops_per_output: float, weights: int) -> int:
     return round(weights / taps) if taps > 0 else 0
 
 
-def _engine(index: int, pool: str, direction: str, size: int, scattered: bool) -> StreamEngine:
+def _engine(index: int, pool: str, direction: str, size: int, scattered: bool) -> Transfer:
     pattern = "channel_interleaved" if scattered else "contiguous"
-    return StreamEngine(index=index, direction=direction, interface=f"busif{index % 2}", pool=pool,
+    return Transfer(channel=index, direction=direction, port=f"busif{index % 2}", pool=pool,
                         bytes=size, pattern=pattern, run_bytes=1 if scattered else 0)
 
 

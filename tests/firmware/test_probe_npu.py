@@ -13,7 +13,7 @@ from calibration.errors import MeasurementError
 from calibration.importers import import_log
 from twin import deploy, predict
 from twin.cli import app
-from twin.pricing.accelerator.report import count_epochs
+from twin.pricing.accelerator.report import count_tasks
 from twin.program.image.compile.ports import firmware_folder
 
 PROBE = firmware_folder() / "probe"
@@ -157,12 +157,12 @@ def test_a_replayed_prediction_compares_with_itself(tmp_path):
     """Each epoch of `ic` as predicted, sent by the probe, imported, set beside the prediction."""
     epochs = []
     predicted = predict(deploy("ic", "stm32n6570_dk", runtime="neural-art"))
-    for epoch, counts in zip(predicted.epochs, count_epochs(predicted), strict=True):
+    for epoch, counts in zip(predicted.epochs, count_tasks(predicted), strict=True):
         number = int(re.sub(r"\D", "", epoch.name) or 0)
         flags = 16 if "core_npu_cycles" in counts else 32
         bursts = [round(counts.get(f"busif{busif}_{way}_bursts_{beats}", 0)) for busif in (0, 1)
                   for way in ("write", "read") for beats in (1, 2, 4, 8)]
-        masks = [sum(1 << engine.index for engine in epoch.run.epoch.engines
+        masks = [sum(1 << engine.index for engine in epoch.run.task.transfers
                      if engine.direction == way) for way in ("in", "out")]
         epochs.append(((flags, number, *masks), (*(
             round(counts[f"{phase}_cycles"]) for phase in ("pre", "core", "post")),

@@ -5,25 +5,26 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from made_tasks import run_launched, run_task
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
 from hwmodels.errors import BoardError, KernelError
-from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
-from hwmodels.npu.compiler import estimate_max_cycles
-from hwmodels.npu.details import _run_engine
-from hwmodels.npu.run import forget_epochs, hand_over_cycles, run_epoch, run_epochs, trace_epoch
-from hwmodels.npu.streams import form_streams, split_run
-from hwmodels.npu.units import estimate_unit_cycles
 from hwmodels.prices import derive_prices
+from hwmodels.schedule import Link, Task, Transfer, UnitWork
+from hwmodels.schedule.launch import launch_cycles, launch_tasks
+from hwmodels.schedule.run import forget_tasks, trace_task
+from hwmodels.schedule.traffic import run_transfers
+from hwmodels.schedule.units import estimate_unit_cycles
+from twin.runtimes.neural_art.profile import active_cycles, describe_runs, estimate_max_cycles
 
 BOARD = load_board("stm32n6570_dk")
 NPU = BOARD.npu
 
 
-def engine(index, direction, size, pool="npuRAM4", interface="busif0", **more):
-    return StreamEngine(index=index, direction=direction, interface=interface, pool=pool,
-                        bytes=size, **more)
+def engine(index, direction, size, pool="npuRAM4", port="busif0", **more):
+    return Transfer(channel=index, direction=direction, port=port, pool=pool,
+                    bytes=size, **more)
 
 
 def scatter(index, direction, size, **more):
@@ -31,28 +32,31 @@ def scatter(index, direction, size, **more):
 
 
 def element_wise(size=965, kind="ARITH_ACC"):
-    return Epoch(name="add", units=(UnitWork(kind=kind, ops=size),),
-                 engines=(engine(0, "in", size, interface="busif1"), engine(1, "out", size)))
+    return Task(name="add", units=(UnitWork(kind=kind, ops=size),),
+                 transfers=(engine(0, "in", size, port="busif1"), engine(1, "out", size)))
 
 
 @pytest.mark.parametrize(("size", "longest", "bursts"), [
     (64, 8, (0, 0, 0, 1)), (968, 8, (1, 0, 0, 15)), (1, 8, (1, 0, 0, 0)),
     (120, 8, (1, 1, 1, 1)), (64, 4, (0, 0, 2, 0)), (0, 8, (0, 0, 0, 0))])
 def test_a_run_becomes_the_longest_bursts_that_fit(size, longest, bursts):
-    assert split_run(size, 8, longest) == bursts
+    pools = tuple(replace(pool, burst_max_beats=longest) for pool in NPU.pools)
+    (one,) = run_transfers([engine(0, "in", size)], replace(NPU, pools=pools))
+    assert one.bursts == bursts
     assert sum(n * beats for n, beats in zip(bursts, (1, 2, 4, 8), strict=True)) == -(-size // 8)
 
 
 def test_bursts_as_the_debug_unit_counted_them():
     # n6_npu_profiler_epochs_measured, EpochBlock_69: 10,880 bytes in as 1,360 beats, out byte by
     # byte as 10,880 bursts of one beat.
-    streams = form_streams((engine(0, "in", 10880), scatter(1, "out", 10880)), NPU)
+    streams = run_transfers((engine(0, "in", 10880), scatter(1, "out", 10880)), NPU)
     assert streams[0].beats == 1360 and streams[0].bursts == (0, 0, 0, 170)
     assert streams[1].bursts == (10880, 0, 0, 0)
 
 
 def test_strided_runs_take_beats_of_their_own():
-    stream, = form_streams((engine(0, "in", 100, pattern="strided", run_bytes=24, repeats=2),), NPU)
+    stream, = run_transfers(
+        (engine(0, "in", 100, pattern="strided", run_bytes=24, repeats=2),), NPU)
     # four runs of three beats (2 + 1) and one of four bytes, twice
     assert stream.bursts == (2 * (4 + 1), 2 * 4, 0, 0) and stream.wanted_bytes == 200
 
@@ -61,36 +65,36 @@ def test_strided_runs_take_beats_of_their_own():
     (128 * 1024, 2048, 2 * 2048), (512 * 1024, 3 * 8192, 0)])
 def test_passes_hit_the_cache_when_all_of_it_fits(size, misses, hits):
     walk = engine(0, "in", size, pool="octoFlash", repeats=3)
-    stream, = form_streams((walk,), NPU)
+    stream, = run_transfers((walk,), NPU)
     assert (stream.misses, stream.hits) == (misses, hits)
     assert stream.pool_bytes == 64 * misses
     off = replace(NPU, cache=replace(NPU.cache, enabled=False))
-    stream, = form_streams((walk,), off)
+    stream, = run_transfers((walk,), off)
     assert (stream.misses, stream.hits) == (0, 0) and stream.pool_bytes == 3 * size
 
 
 def test_interleaved_bytes_meet_a_line_once_when_the_tensor_fits():
     walk = engine(0, "out", 6400, pool="hyperRAM", pattern="channel_interleaved", run_bytes=1)
-    stream, = form_streams((walk,), NPU)
+    stream, = run_transfers((walk,), NPU)
     assert (stream.misses, stream.hits) == (100, 6300)
     assert stream.pool_bytes == 2 * 6400 and stream.bursts == (6400, 0, 0, 0)
-    apart, = form_streams((replace(walk, pattern="strided"),), NPU)
+    apart, = run_transfers((replace(walk, pattern="strided"),), NPU)
     assert apart.misses == 6400
 
 
 def test_a_window_that_fits_is_fetched_once_a_pass_and_partial_lines_are_fetched_to_be_written():
     wide = replace(scatter(0, "in", 2**20, pool="hyperRAM"), stride_bytes=640)
-    (lost,) = form_streams([wide], NPU)
-    (kept,) = form_streams([replace(wide, window_bytes=2**16)], NPU)
+    (lost,) = run_transfers([wide], NPU)
+    (kept,) = run_transfers([replace(wide, window_bytes=2**16)], NPU)
     assert (lost.misses, kept.misses) == (2**20, 2**20 // 64)
-    (out,) = form_streams([replace(wide, window_bytes=2**16, direction="out")], NPU)
+    (out,) = run_transfers([replace(wide, window_bytes=2**16, direction="out")], NPU)
     assert out.misses == kept.misses and out.pool_bytes == 2 * kept.pool_bytes
 
 
 def test_engines_that_take_turns_outside_the_chip_end_each_others_runs():
     pair = [engine(0, "in", 6400, pool="hyperRAM"), engine(1, "out", 6400, pool="hyperRAM")]
-    (alone,) = form_streams(pair[:1], NPU)
-    first, _ = form_streams(pair, NPU)
+    (alone,) = run_transfers(pair[:1], NPU)
+    first, _ = run_transfers(pair, NPU)
     assert first.pool_cycles - alone.pool_cycles == pytest.approx(100 * first.latency_cycles)
 
 
@@ -99,7 +103,7 @@ def test_interleaved_bytes_meet_a_line_every_pass_when_it_does_not_fit(stride, m
     # 1 MiB in a 256 KiB cache: with 16 channels, a line of 64 bytes holds 4 bytes of one channel.
     walk = engine(0, "in", 2**20, pool="hyperRAM", pattern="channel_interleaved", run_bytes=1,
                   stride_bytes=stride)
-    stream, = form_streams((walk,), NPU)
+    stream, = run_transfers((walk,), NPU)
     assert (stream.misses, stream.hits) == (misses, 2**20 - misses)
 
 
@@ -116,13 +120,13 @@ def test_unit_cycles_from_rates():
 def test_compiler_adds_directions_or_takes_the_longer(sums, cycles):
     # n6_atonn_compiler_epochs_cinfo: 49,152 bytes in and out, 8 to a beat of 1.25 cycles; the
     # 2.x compilers say 15,360.
-    epoch = Epoch(name="copy", kind="copy",
-                  engines=(engine(0, "in", 49152), engine(1, "out", 49152)))
+    epoch = Task(name="copy", kind="copy",
+                  transfers=(engine(0, "in", 49152), engine(1, "out", 49152)))
     assert estimate_max_cycles(epoch, replace(NPU, sums_directions=sums)) == cycles
 
 
 def test_element_wise_epoch_takes_its_unit_and_the_start():
-    run = run_epoch(element_wise(), NPU)
+    run = run_task(element_wise(), NPU)
     latency = NPU.pool("npuRAM4").read_latency_cycles * 1000 / 900
     assert 965 <= run.core_npu_cycles - NPU.start_cycles <= 965 + 3 * latency
     assert run.compute_cycles == 965
@@ -131,7 +135,7 @@ def test_element_wise_epoch_takes_its_unit_and_the_start():
 
 
 def test_single_beat_reads_share_the_latency_of_what_is_in_flight():
-    run = run_epoch(Epoch(name="gather", engines=(scatter(0, "in", 8000), engine(1, "out", 8000))),
+    run = run_task(Task(name="gather", transfers=(scatter(0, "in", 8000), engine(1, "out", 8000))),
                     NPU)
     latency = NPU.pool("npuRAM4").read_latency_cycles * 1000 / 900
     expected = 8000 * latency / NPU.engine_outstanding
@@ -141,10 +145,10 @@ def test_single_beat_reads_share_the_latency_of_what_is_in_flight():
 
 def test_streams_of_one_pool_take_turns_and_of_two_do_not():
     def copy(pool):
-        return run_epoch(Epoch(name="copies", engines=(
+        return run_task(Task(name="copies", transfers=(
             engine(0, "in", 64000), engine(1, "out", 64000),
-            engine(2, "in", 64000, pool=pool, interface="busif1"),
-            engine(3, "out", 64000, pool=pool, interface="busif1"))), replace(
+            engine(2, "in", 64000, pool=pool, port="busif1"),
+            engine(3, "out", 64000, pool=pool, port="busif1"))), replace(
                 NPU, engine_bytes_per_cycle=8)).core_npu_cycles - NPU.start_cycles
     alone = 64000 / 8 * 1000 / 900  # beats of the 900 MHz interconnect
     assert copy("npuRAM5") == pytest.approx(alone, rel=0.02)
@@ -152,23 +156,23 @@ def test_streams_of_one_pool_take_turns_and_of_two_do_not():
 
 
 def test_weights_from_flash_come_at_its_pace_and_are_what_is_waited_for():
-    epoch = Epoch(name="dense", units=(UnitWork(kind="CONV_ACC", macs=784000),), engines=(
+    epoch = Task(name="dense", units=(UnitWork(kind="CONV_ACC", macs=784000),), transfers=(
         engine(0, "in", 784), engine(1, "in", 784000, pool="octoFlash", operand="weights"),
         engine(2, "out", 1000)))
-    run = run_epoch(epoch, NPU)
+    run = run_task(epoch, NPU)
     # Eight lines at 200 MHz, both edges: 400 MB/s, so 2.5 cycles a byte; 399.5 measured.
     assert run.core_npu_cycles == pytest.approx(784000 * 2.5, rel=0.01)
     worst = max(run.exposed, key=lambda item: item.npu_cycles)
     assert (worst.resource, worst.cause) == ("octoFlash", "external_memory")
-    assert run.cache.read_miss == 784000 / 64
-    inside = replace(epoch, engines=tuple(
-        replace(one, pool="npuRAM5") if one.index == 1 else one for one in epoch.engines))
-    assert run_epoch(inside, NPU).core_npu_cycles == pytest.approx(784000, rel=0.01)
+    assert describe_runs([run])[0]["npu_cache"]["read_miss"] == 784000 / 64
+    inside = replace(epoch, transfers=tuple(
+        replace(one, pool="npuRAM5") if one.channel == 1 else one for one in epoch.transfers))
+    assert run_task(inside, NPU).core_npu_cycles == pytest.approx(784000, rel=0.01)
 
 
 def test_idle_lanes_of_a_convolution_are_waste():
     work = UnitWork(kind="CONV_ACC", count=1, macs=16 * 5000, compute_cycles=5000)
-    run = run_epoch(Epoch(name="conv", units=(work,), engines=(
+    run = run_task(Task(name="conv", units=(work,), transfers=(
         engine(0, "in", 5000), engine(1, "out", 5000))), NPU)
     cycles = {item.cause: item.npu_cycles for item in run.exposed}
     assert cycles["mac"] / (cycles["mac"] + cycles["mac_waste"]) == pytest.approx(16 / 72, rel=0.01)
@@ -176,18 +180,18 @@ def test_idle_lanes_of_a_convolution_are_waste():
 
 def test_hand_over_grows_with_engines_and_units():
     prices = NPU.hand_over
-    run = run_epoch(element_wise(), NPU)
+    run = run_task(element_wise(), NPU)
     arith = dict(prices.pre_unit_cycles)["ARITH_ACC"]
     assert run.pre_cpu_cycles == prices.pre_cycles + 2 * prices.pre_engine_cycles + arith
-    software = run_epoch(Epoch(name="softmax", kind="sw"), NPU)
+    software = run_task(Task(name="softmax", kind="sw"), NPU)
     assert (software.core_npu_cycles, software.exposed) == (0, ())
     assert software.pre_cpu_cycles == prices.software_cycles > 0
 
 
 def test_epoch_controller_spares_the_host_between_hardware_epochs():
-    epochs = (element_wise(), element_wise(), Epoch(name="s", kind="sw"), element_wise())
-    controlled = run_epochs(epochs, replace(NPU, epoch_controller=True))
-    plain = run_epochs(epochs, NPU)
+    epochs = (element_wise(), element_wise(), Task(name="s", kind="sw"), element_wise())
+    controlled = run_launched(epochs, replace(NPU, epoch_controller=True))
+    plain = run_launched(epochs, NPU)
     assert [run.pre_cpu_cycles > 0 for run in controlled] == [True, False, True, True]
     assert [run.post_cpu_cycles > 0 for run in controlled] == [False, True, False, True]
     # it starts the controller and takes its interrupt, whatever the epochs set up
@@ -198,7 +202,7 @@ def test_epoch_controller_spares_the_host_between_hardware_epochs():
 
 
 def test_bill_names_each_clock_and_sums_exactly():
-    run = run_epoch(element_wise(), NPU)
+    run = run_task(element_wise(), NPU)
     bill = make_bill(run.counts, derive_prices(BOARD))
     assert bill.cycles("npu") == run.core_npu_cycles
     assert bill.cycles("cpu") == run.pre_cpu_cycles + run.post_cpu_cycles
@@ -208,7 +212,7 @@ def test_bill_names_each_clock_and_sums_exactly():
 def test_energy_is_macs_operations_bytes_and_cycles():
     work = (UnitWork(kind="CONV_ACC", macs=1000, mac_bits=(8, 4)),
             UnitWork(kind="ARITH_ACC", ops=64))
-    run = run_epoch(Epoch(name="conv", units=work, engines=(
+    run = run_task(Task(name="conv", units=work, transfers=(
         engine(0, "in", 64), engine(1, "in", 500, pool="octoFlash", operand="weights"),
         engine(2, "out", 64))), NPU)
     energy = NPU.energy
@@ -239,39 +243,38 @@ def test_events_of_the_npu_have_one_cause_each_and_a_price():
 
 
 def test_counts_of_epochs_add():
-    runs = run_epochs((element_wise(), element_wise(500)), NPU)
+    runs = run_launched((element_wise(), element_wise(500)), NPU)
     total = merge_counts(run.counts for run in runs)
     assert total.occurred("npu_active") == sum(run.core_npu_cycles for run in runs)
 
 
 def test_epochs_seen_before_are_what_they_were_and_keep_their_names():
-    forget_epochs()
-    first = run_epochs((element_wise(), element_wise(500)), NPU)
-    renamed = tuple(replace(run.epoch, name="other") for run in first)
-    again = run_epochs(renamed, NPU)
-    assert [run.epoch.name for run in again] == ["other", "other"]
-    assert [replace(run, epoch=one.epoch) for run, one in zip(again, first, strict=True)] == list(
-        first)
+    forget_tasks()
+    first = run_launched((element_wise(), element_wise(500)), NPU)
+    renamed = tuple(replace(run.task, name="other") for run in first)
+    again = run_launched(renamed, NPU)
+    assert [run.task.name for run in again] == ["other", "other"]
+    assert [run.of(one.task) for run, one in zip(again, first, strict=True)] == list(first)
     slower = replace(NPU, start_cycles=NPU.start_cycles + 7)
-    assert [run.core_npu_cycles for run in run_epochs(renamed, slower)] == [
+    assert [run.core_npu_cycles for run in run_launched(renamed, slower)] == [
         run.core_npu_cycles + 7 for run in first]
-    forget_epochs()
-    assert run_epochs(renamed, NPU) == again
+    forget_tasks()
+    assert run_launched(renamed, NPU) == again
 
 
 def test_trace_covers_the_epoch_and_its_bytes():
-    epoch = element_wise(4096)
-    spans = trace_epoch(epoch, NPU)
+    (epoch,) = launch_tasks([element_wise(4096)], NPU)
+    spans = trace_task(epoch, NPU)
     assert {span.node for span in spans} == {"E0", "E1", "U0"}
     assert sum(span.bytes for span in spans if span.node == "E1") == pytest.approx(4096)
     end = max(span.end_npu_cycle for span in spans)
-    assert run_epoch(epoch, NPU).core_npu_cycles - 1 <= end <= run_epoch(epoch, NPU).core_npu_cycles
-    assert trace_epoch(Epoch(name="s", kind="sw"), NPU) == ()
+    assert run_task(epoch, NPU).core_npu_cycles - 1 <= end <= run_task(epoch, NPU).core_npu_cycles
+    assert trace_task(Task(name="s", kind="sw"), NPU) == ()
 
 
 def test_a_unit_the_board_does_not_list_is_refused():
     with pytest.raises(BoardError, match="no unit 'ARITH_AC'; did you mean ARITH_ACC"):
-        run_epoch(element_wise(kind="ARITH_AC"), NPU)
+        run_task(element_wise(kind="ARITH_AC"), NPU)
 
 
 def renamed(text, **names):
@@ -286,11 +289,11 @@ def test_a_unit_s_name_is_of_no_account():
     other = change_board(replace(BOARD, document=renamed(BOARD.document, **names)),
                          {"board.description": "other names"}).npu
     work = UnitWork(kind="CONV_ACC", macs=40_000), UnitWork(kind="ARITH_ACC", ops=64)
-    epoch = Epoch(name="two", units=work, engines=(
+    epoch = Task(name="two", units=work, transfers=(
         engine(0, "in", 4096), engine(1, "in", 800, pool="octoFlash", operand="weights"),
         engine(2, "out", 64)))
     again = replace(epoch, units=tuple(replace(one, kind=names[one.kind]) for one in work))
-    run, same = run_epoch(epoch, NPU), run_epoch(again, other)
+    run, same = run_task(epoch, NPU), run_task(again, other)
     assert renamed(repr(run.counts), **names) == repr(same.counts)
     assert (run.pre_cpu_cycles, run.post_cpu_cycles) == (same.pre_cpu_cycles, same.post_cpu_cycles)
 
@@ -303,7 +306,7 @@ def test_what_a_unit_does_names_what_is_waited_for():
     for work, cause in ((UnitWork(kind="CONV_ACC", macs=720_000), "mac"),
                         (UnitWork(kind="CONV_ACC", ops=10_000), "alu"),
                         (UnitWork(kind="DECUN_ACC", ops=10_000), "weight_decode")):
-        run = run_epoch(Epoch(name="e", units=(work,)), both)
+        run = run_task(Task(name="e", units=(work,)), both)
         assert {item.cause for item in run.exposed} == {"launch", cause}
     assert both.unit_for("depthwise", "convolution").kind == "CONV_ACC"
     assert both.unit_for("depthwise") is None
@@ -314,11 +317,12 @@ def test_what_a_unit_does_names_what_is_waited_for():
     (lambda: engine(0, "in", 1, pattern="strided"), "needs run_bytes"),
     (lambda: engine(0, "in", -1), "no negative bytes"),
     (lambda: UnitWork(kind=""), "accepted: the name of a unit"),
-    (lambda: Epoch(name="e", kind="odd"), "epoch e: kind 'odd'; accepted: hw"),
-    (lambda: Epoch(name="e", engines=(engine(0, "in", 1), engine(0, "out", 1))), "listed twice"),
-    (lambda: run_epoch(replace(element_wise(), links=(Link("E0", "U7"),)), NPU),
+    (lambda: Task(name="e", start_cycles=-1), "task e: negative cycles before or after"),
+    (lambda: UnitWork(kind="U", useful=1.5), "useful 1.5; accepted: 0 to 1"),
+    (lambda: Task(name="e", transfers=(engine(0, "in", 1), engine(0, "out", 1))), "listed twice"),
+    (lambda: run_task(replace(element_wise(), links=(Link("E0", "U7"),)), NPU),
      "names a node that is not there; accepted: E0, E1, U0"),
-    (lambda: run_epoch(Epoch(name="e", units=(UnitWork(kind="ARITH_ACC"),) * 2, links=(
+    (lambda: run_task(Task(name="e", units=(UnitWork(kind="ARITH_ACC"),) * 2, links=(
         Link("U0", "U1"), Link("U1", "U0"))), NPU), "runs in a circle")])
 def test_impossible_epochs_are_refused(build, message):
     with pytest.raises(KernelError, match=message):
@@ -327,10 +331,10 @@ def test_impossible_epochs_are_refused(build, message):
 
 @pytest.mark.parametrize(("more", "message"), [
     ({"pool": "npuRAM9"}, "npu pool 'npuRAM9' does not exist; did you mean npuRAM"),
-    ({"interface": "busif7"}, "npu interface 'busif7' does not exist")])
+    ({"port": "busif7"}, "npu interface 'busif7' does not exist")])
 def test_parts_the_machine_lacks_are_named(more, message):
     with pytest.raises(BoardError, match=message):
-        run_epoch(Epoch(name="e", engines=(engine(0, "in", 1, **more),)), NPU)
+        run_task(Task(name="e", transfers=(engine(0, "in", 1, **more),)), NPU)
 
 
 @pytest.mark.parametrize(("path", "value", "message"), [
@@ -352,9 +356,9 @@ def test_impossible_machines_are_refused_by_key(path, value, message):
 
 def test_further_units_of_a_kind_are_set_up_for_less():
     def pre(count):
-        epoch = Epoch(name="e", engines=(engine(0, "in", 64),),
+        epoch = Task(name="e", transfers=(engine(0, "in", 64),),
                       units=(UnitWork(kind="CONV_ACC", count=count, ops=64),))
-        return hand_over_cycles(epoch, NPU)[0]
+        return launch_cycles(epoch, NPU)[0]
 
     first = dict(NPU.hand_over.pre_unit_cycles)["CONV_ACC"]
     further = dict(NPU.hand_over.pre_further_unit_cycles)["CONV_ACC"]
@@ -363,9 +367,9 @@ def test_further_units_of_a_kind_are_set_up_for_less():
 
 def test_values_written_into_a_unit_are_paid_before_the_epoch():
     def hand_over(coefficients):
-        epoch = Epoch(name="e", engines=(engine(0, "in", 64),),
+        epoch = Task(name="e", transfers=(engine(0, "in", 64),),
                       units=(UnitWork(kind="ARITH_ACC", ops=64, coefficients=coefficients),))
-        return hand_over_cycles(epoch, NPU)
+        return launch_cycles(epoch, NPU)
 
     assert hand_over(100)[0] - hand_over(0)[0] == 100 * NPU.hand_over.pre_coefficient_cycles > 0
     assert hand_over(100)[1] == hand_over(0)[1]
@@ -376,25 +380,26 @@ def test_values_written_into_a_unit_are_paid_before_the_epoch():
     ({"npu.interfaces.busif0.write_gap_cycles": 1}, True),
     ({"npu.start_cycles": 100}, False)])
 def test_what_ifs_by_dotted_path_move_the_epoch(change, slower):
-    epoch = Epoch(name="copy", engines=(engine(0, "in", 9000), scatter(1, "out", 9000)))
-    before = run_epoch(epoch, NPU).core_npu_cycles
-    after = run_epoch(epoch, change_board(BOARD, change).npu).core_npu_cycles
+    epoch = Task(name="copy", transfers=(engine(0, "in", 9000), scatter(1, "out", 9000)))
+    before = run_task(epoch, NPU).core_npu_cycles
+    after = run_task(epoch, change_board(BOARD, change).npu).core_npu_cycles
     assert (after > before) == slower and after != before
 
 
 def test_engines_count_by_direction():
-    engines = (engine(0, "in", 965, interface="busif1"), engine(2, "in", 120),
+    engines = (engine(0, "in", 965, port="busif1"), engine(2, "in", 120),
                engine(1, "out", 965))
-    run = run_epoch(replace(element_wise(), engines=engines), NPU)
-    coming = [one for one in run.engines if one.direction == "in"]
-    (leaving,) = [one for one in run.engines if one.direction == "out"]
-    assert leaving.active_cycles == run.core_npu_cycles  # open from the first cycle to the last
-    assert sum(one.read_bytes for one in run.interfaces) == sum(one.bytes for one in coming)
-    assert sum(one.write_bytes for one in run.interfaces) == leaving.bytes
+    run = run_task(replace(element_wise(), transfers=engines), NPU)
+    (told,) = describe_runs([run])
+    coming = [one for one in told["engines"] if one["direction"] == "in"]
+    (leaving,) = [one for one in told["engines"] if one["direction"] == "out"]
+    assert leaving["active_cycles"] == run.core_npu_cycles  # open from the first cycle to the last
+    assert sum(one["read_bytes"] for one in told["busif"]) == sum(one["bytes"] for one in coming)
+    assert sum(one["write_bytes"] for one in told["busif"]) == leaving["bytes"]
     for direction, key in (("in", "read_bursts"), ("out", "write_bursts")):
-        bursts = zip(*(one.bursts for one in run.engines if one.direction == direction),
+        bursts = zip(*(one["bursts"] for one in told["engines"] if one["direction"] == direction),
                      strict=True)
-        assert [sum(getattr(one, key)[place] for one in run.interfaces)
+        assert [sum(one[key][place] for one in told["busif"])
                 for place in range(4)] == [sum(column) for column in bursts]
 
 
@@ -402,19 +407,19 @@ def test_engines_count_by_direction():
     ("in", 30, 7, 10 + 5.5 + 20 + 30),  # fetching, then what the units still take
     ("in", 7, 30, 10 + 5.5 + 20 + 30), ("in", 900, 0, 500), ("out", 30, 7, 500)])
 def test_active_cycles_of_an_engine(direction, compute, hand, active):
-    stream = SimpleNamespace(
-        engine=engine(3, direction, 64), interface=SimpleNamespace(width_bytes=8), beats=9,
-        bursts=(1, 0, 0, 1), latency_cycles=5.5, fetch_cycles=20, hand_cycles=hand)
-    run = _run_engine(stream, 500, compute, 10)
-    assert (run.active_cycles, run.bytes) == (math.ceil(active), 72)
+    one = SimpleNamespace(transfer=engine(3, direction, 64), latency_cycles=5.5, fetch_cycles=20,
+                          hand_cycles=hand)
+    run = SimpleNamespace(core_npu_cycles=500, compute_cycles=compute,
+                          task=SimpleNamespace(start_cycles=10))
+    assert active_cycles(one, run) == math.ceil(active)
 
 
 def test_a_circle_behind_a_tree_is_found():
     links = (Link("E0", "U0"), Link("U0", "U1"), Link("U1", "U2"), Link("U2", "U1"),
              Link("U2", "E1"))
-    epoch = Epoch(name="e", engines=(engine(0, "in", 64), engine(1, "out", 64)),
+    epoch = Task(name="e", transfers=(engine(0, "in", 64), engine(1, "out", 64)),
                   units=(UnitWork(kind="ARITH_ACC", ops=64),) * 3, links=links)
     with pytest.raises(KernelError, match="circle"):
-        run_epoch(epoch, NPU)
+        run_task(epoch, NPU)
     straight = replace(epoch, links=(*links[:3], Link("U2", "E1")))
-    assert run_epoch(straight, NPU).core_npu_cycles > 0
+    assert run_task(straight, NPU).core_npu_cycles > 0

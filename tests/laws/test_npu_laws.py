@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_tasks import run_task
 
-from hwmodels.npu import Epoch, StreamEngine, UnitWork
-from hwmodels.npu.run import run_epoch
-from hwmodels.npu.streams import form_streams
+from hwmodels.schedule import Task, Transfer, UnitWork
+from hwmodels.schedule.traffic import run_transfers
+from twin.runtimes.neural_art.profile import describe_runs
 
 sys.path.append(str(Path(__file__).parents[1] / "oracles"))
 import npu_cases
@@ -25,7 +26,7 @@ def cases():
 
 def test_exposed_cycles_sum_to_the_core_exactly():
     for npu, epoch in cases():
-        run = run_epoch(epoch, npu)
+        run = run_task(epoch, npu)
         assert all(isinstance(item.npu_cycles, int) and item.npu_cycles > 0
                    for item in run.exposed)
         assert sum(item.npu_cycles for item in run.exposed) == run.core_npu_cycles
@@ -35,25 +36,25 @@ def test_exposed_cycles_sum_to_the_core_exactly():
 
 def test_an_epoch_is_never_shorter_than_any_of_its_resources():
     for npu, epoch in cases():
-        run = run_epoch(epoch, npu)
+        run = run_task(epoch, npu)
         body = run.core_npu_cycles - npu.start_cycles
         assert body >= run.compute_cycles
         lanes, ports = {}, {}
-        for stream in form_streams(epoch.engines, npu):
+        for stream in run_transfers(epoch.transfers, npu):
             assert body >= stream.fetch_cycles - 1
-            way = stream.engine.direction
-            lane = stream.interface.name, way
+            way = stream.transfer.direction
+            lane = stream.port.name, way
             lanes[lane] = lanes.get(lane, 0) + stream.channel_cycles
             port = (stream.pool.name, "" if stream.pool.shared else way,
-                    0 if stream.pool.serialises else stream.engine.index)
+                    0 if stream.pool.serialises else stream.transfer.channel)
             ports[port] = ports.get(port, 0) + stream.pool_cycles
         assert body >= max([*lanes.values(), *ports.values()]) - 1
 
 
 def test_nor_longer_than_all_of_them_one_after_another():
     for npu, epoch in cases():
-        run = run_epoch(epoch, npu)
-        streams = form_streams(epoch.engines, npu)
+        run = run_task(epoch, npu)
+        streams = run_transfers(epoch.transfers, npu)
         alone = sum(max(s.fetch_cycles, s.hand_cycles) + s.latency_cycles for s in streams)
         units = sum((work.compute_cycles or 0) + npu.unit(work.kind).fill_cycles
                     for work in epoch.units)
@@ -62,16 +63,17 @@ def test_nor_longer_than_all_of_them_one_after_another():
 
 def test_bytes_are_conserved_from_engines_to_interfaces_and_pools():
     for npu, epoch in cases():
-        run = run_epoch(epoch, npu)
+        run = run_task(epoch, npu)
         for way, word in (("in", "read"), ("out", "write")):
-            engines = [one for one in run.engines if one.direction == way]
-            assert sum(one.bytes for one in engines) == sum(
-                getattr(part, f"{word}_bytes") for part in run.interfaces)
-            for part in run.interfaces:
-                bursts = getattr(part, f"{word}_bursts")
+            (told,) = describe_runs([run])
+            engines = [one for one in told["engines"] if one["direction"] == way]
+            assert sum(one["bytes"] for one in engines) == sum(
+                part[f"{word}_bytes"] for part in told["busif"])
+            for part in told["busif"]:
+                bursts = part[f"{word}_bursts"]
                 beats = sum(n * length for n, length in zip(bursts, (1, 2, 4, 8), strict=True))
-                assert 8 * beats == getattr(part, f"{word}_bytes")
-            wanted = sum(one.bytes * one.repeats for one in epoch.engines if one.direction == way)
+                assert 8 * beats == part[f"{word}_bytes"]
+            wanted = sum(one.bytes * one.repeats for one in epoch.transfers if one.direction == way)
             assert wanted == sum(getattr(pool, f"{word}_bytes") for pool in run.pools)
 
 
@@ -79,22 +81,22 @@ def test_every_line_a_cached_walk_touches_is_a_hit_or_a_miss():
     for npu, epoch in cases():
         on = replace(npu, cache=replace(npu.cache, enabled=True))
         off = replace(npu, cache=replace(npu.cache, enabled=False))
-        counters = run_epoch(epoch, off).cache
-        assert (counters.read_hit, counters.read_miss) == (0, 0)
+        (told,) = describe_runs([run_task(epoch, off)])
+        assert (told["npu_cache"]["read_hit"], told["npu_cache"]["read_miss"]) == (0, 0)
         touched = 0
-        for one in epoch.engines:
+        for one in epoch.transfers:
             if one.pool == "flash":
                 run = one.bytes if one.pattern == "contiguous" else one.run_bytes
                 touched += -(-one.bytes // run) * -(-run // 64) * one.repeats
-        counters = run_epoch(epoch, on).cache
-        assert counters.read_hit + counters.read_miss == touched
+        (told,) = describe_runs([run_task(epoch, on)])
+        assert told["npu_cache"]["read_hit"] + told["npu_cache"]["read_miss"] == touched
 
 
 def chain(rng, scale=1):
     """One stream in, one unit, one stream out: nothing to arbitrate."""
-    return Epoch(name="chain", units=(UnitWork(kind="CONV_ACC",
+    return Task(name="chain", units=(UnitWork(kind="CONV_ACC",
                                                compute_cycles=scale * rng.randrange(1, 9000)),),
-                 engines=(npu_cases.make_engine(rng, 0, "in"),
+                 transfers=(npu_cases.make_engine(rng, 0, "in"),
                           replace(npu_cases.make_engine(rng, 1, "out"), pool="ram0")))
 
 
@@ -111,8 +113,8 @@ def test_a_better_part_never_slows_a_single_chain(faster):
         rng = random.Random(seed)
         npu, epoch = npu_cases.make_npu(rng), chain(rng)
         # One cycle: shares of steps are rounded to ticks.
-        assert (run_epoch(epoch, faster(npu)).core_npu_cycles
-                <= run_epoch(epoch, npu).core_npu_cycles + 1)
+        assert (run_task(epoch, faster(npu)).core_npu_cycles
+                <= run_task(epoch, npu).core_npu_cycles + 1)
 
 
 def test_time_scales_with_every_clock_at_once():
@@ -125,15 +127,15 @@ def test_time_scales_with_every_clock_at_once():
             units=tuple(replace(unit, fill_cycles=2 * unit.fill_cycles) for unit in npu.units),
             pools=tuple(replace(pool, clock_ratio=2 * pool.clock_ratio) for pool in npu.pools))
         # The interface keeps its beat of one cycle: choose walks it never limits.
-        epoch = Epoch(name="chain", engines=(
-            StreamEngine(index=0, direction="in", interface="busif0", pool="flash", bytes=4096),
-            StreamEngine(index=1, direction="out", interface="busif1", pool="ram0", bytes=64)),
+        epoch = Task(name="chain", transfers=(
+            Transfer(channel=0, direction="in", port="busif0", pool="flash", bytes=4096),
+            Transfer(channel=1, direction="out", port="busif1", pool="ram0", bytes=64)),
             units=(UnitWork(kind="CONV_ACC", compute_cycles=100),))
         double = replace(epoch, units=(UnitWork(kind="CONV_ACC", compute_cycles=200),))
-        assert run_epoch(double, slow).core_npu_cycles == pytest.approx(
-            2 * run_epoch(epoch, npu).core_npu_cycles, abs=4)
+        assert run_task(double, slow).core_npu_cycles == pytest.approx(
+            2 * run_task(epoch, npu).core_npu_cycles, abs=4)
 
 
 def test_running_twice_gives_the_same():
     for npu, epoch in cases():
-        assert run_epoch(epoch, npu) == run_epoch(epoch, npu)
+        assert run_task(epoch, npu) == run_task(epoch, npu)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hwmodels.board.file import change_board, load_board
-from hwmodels.npu.run import run_epochs
+from hwmodels.schedule.run import run_tasks
 from twin.deployment.costs import HAND_OVER_EVENTS
 from twin.deployment.deployment import deploy
 from twin.network import zoo
@@ -42,8 +42,8 @@ CASES = [(name, seed, controller) for name in NETWORKS for seed in range(2)
 def test_total_is_npu_and_host_operators_and_hand_over(name, seed, controller):
     deployment = offload(name, BOARD, seed, **{"npu.epoch_controller": controller})
     prediction = predict(deployment)
-    core_us = sum(run.core_npu_cycles for run in run_epochs(
-        [step.epoch for step in deployment.plan.steps if step.epoch], deployment.board.npu)) / 1e3
+    core_us = sum(run.core_npu_cycles for run in run_tasks(
+        [step.task for step in deployment.plan.steps if step.task], deployment.board.npu)) / 1e3
     alone = predict(on_core_alone(deployment))
     host_us = math.fsum(alone.layers[position].time_us for step in deployment.plan.steps
                         if step.kind == "host" for position in step.layers)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from made_bills import Case, Line, engine
 
-from hwmodels.npu import Epoch, StreamEngine, UnitWork
+from hwmodels.schedule import Task, Transfer, UnitWork
 
 START = Line("launch", "npu_start", "start", 10, 10, 10, 0)
 DISPATCH = Line("launch", "epoch_host_cycle", "pre", 159, 159, 159, 159_000)
@@ -28,14 +28,14 @@ def moved(size_bytes: int, pool: str = "npuRAM4") -> Line:
     return Line("sram_wait", "npu_ram_byte", pool, size_bytes, 0, 0, 3 * size_bytes)
 
 
-def units(*work: UnitWork) -> tuple[Epoch, ...]:
+def units(*work: UnitWork) -> tuple[Task, ...]:
     """Units alone, as a hand-over to software sees them."""
-    return (Epoch(name="units", units=work),)
+    return (Task(name="units", units=work),)
 
 
-def streams(*engines: StreamEngine) -> tuple[Epoch, ...]:
+def streams(*engines: Transfer) -> tuple[Task, ...]:
     """Engines alone."""
-    return (Epoch(name="streams", kind="copy", engines=engines),)
+    return (Task(name="streams", kind="copy", transfers=engines),)
 
 
 def times(count: int, line: Line) -> Line:
@@ -51,7 +51,7 @@ CONTROLLED = {**SLOW_POOL, "npu.epoch_controller": True, "npu.controller_engine_
 STARTED = Line("launch", "epoch_host_cycle", "pre", 30, 30, 30, 30_000)
 ENDED = Line("launch", "epoch_host_cycle", "post", 15, 15, 15, 15_000)
 WAITED = Line("sram_wait", "npu_ram_wait", "npuRAM4", 120, 120, 120, 0)
-STEPPED = (Epoch(name="stepped", kind="hybrid", engines=(engine(0, "in", 480),)),)
+STEPPED = (Task(name="stepped", kind="hybrid", transfers=(engine(0, "in", 480),)),)
 
 
 EPOCHS = (
@@ -93,8 +93,8 @@ EPOCHS = (
     # 192 beats in, 1536 elements at one a cycle, 192 beats out, all in 48 steps: the first step of
     # the way in and the last of the way out, four cycles each, are waited for beside the unit.
     # The unit takes no host cycles of its own to be set up, and 339 to be taken down.
-    Case(name="engines and a unit", work=(Epoch(name="both", units=(
-        UnitWork(kind="ARITH_ACC", ops=1536),), engines=(
+    Case(name="engines and a unit", work=(Task(name="both", units=(
+        UnitWork(kind="ARITH_ACC", ops=1536),), transfers=(
         engine(0, "in", 1536), engine(1, "out", 1536, operand="output"))),), lines=(
         START, Line("alu", "npu_alu_cycle", "ARITH_ACC", 1536, 1536, 1536, 0),
         Line("sram_wait", "npu_ram_wait", "npuRAM4", 8, 8, 8, 0),

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from made_tasks import run_launched
+
 from hwmodels.board.file import change_board, load_board
 from hwmodels.bus.contention import Load
 from hwmodels.counts import Bill, Counts, Prices, make_bill, merge_counts
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.npu import Epoch, StreamEngine
-from hwmodels.npu.run import run_epochs
 from hwmodels.prices import derive_prices
+from hwmodels.schedule import Task, Transfer
 from hwmodels.simulator import simulate
 
 LEDGER = load_board(Path(__file__).with_name("ledger_board.yaml"))
@@ -56,7 +57,7 @@ class Case:
     """
 
     name: str
-    work: Kernel | tuple[Epoch, ...]
+    work: Kernel | tuple[Task, ...]
     lines: tuple[Line, ...]
     changes: Mapping[str, object] = field(default_factory=dict)
     code: str = "tcm"
@@ -68,7 +69,7 @@ class Case:
         if isinstance(self.work, tuple):
             board = change_board(ROUND, self.changes)
             assert board.npu is not None
-            runs = run_epochs(self.work, board.npu)
+            runs = run_launched(self.work, board.npu)
             return merge_counts(run.counts for run in runs), derive_prices(board)
         board = change_board(LEDGER, self.changes)
         done, = simulate([self.work], board, code_memory=self.code, cold=self.cold,
@@ -112,9 +113,9 @@ def walk(memory: str, words: int, *, write: bool = False,
 
 
 def engine(index: int, direction: str, size_bytes: int, pool: str = "npuRAM4",
-           operand: str = "input") -> StreamEngine:
+           operand: str = "input") -> Transfer:
     """A stream engine that walks a buffer once, over the first interface."""
-    return StreamEngine(index=index, direction=direction, interface="busif0", pool=pool,
+    return Transfer(channel=index, direction=direction, port="busif0", pool=pool,
                         bytes=size_bytes, operand=operand)
 
 

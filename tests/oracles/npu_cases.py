@@ -3,18 +3,8 @@
 import itertools
 import random
 
-from hwmodels.npu import (
-    Epoch,
-    HandOver,
-    Interface,
-    Link,
-    Npu,
-    NpuCache,
-    Pool,
-    StreamEngine,
-    UnitKind,
-    UnitWork,
-)
+from hwmodels.board.npu import HandOver, NpuCache
+from hwmodels.schedule import Interface, Link, Npu, Pool, Task, Transfer, UnitKind, UnitWork
 
 KINDS = {"CONV_ACC": ("convolution",), "ARITH_ACC": ("arithmetic",), "ACTIV_ACC": ("activation",)}
 
@@ -42,18 +32,18 @@ def make_npu(rng: random.Random) -> Npu:
     )
 
 
-def make_engine(rng: random.Random, index: int, direction: str) -> StreamEngine:
+def make_engine(rng: random.Random, index: int, direction: str) -> Transfer:
     """An engine of any pattern and up to 4 KiB."""
     pattern = rng.choice(("contiguous", "strided", "channel_interleaved"))
     pools = ("ram0", "ram1", "ram2", "flash") if direction == "in" else ("ram0", "ram1", "ram2")
-    return StreamEngine(
-        index=index, direction=direction, interface=f"busif{rng.randrange(2)}",
+    return Transfer(
+        channel=index, direction=direction, port=f"busif{rng.randrange(2)}",
         pool=rng.choice(pools), bytes=rng.randrange(1, rng.choice((20, 300, 4096))),
         pattern=pattern, run_bytes=0 if pattern == "contiguous" else rng.choice((1, 2, 24, 100)),
         repeats=rng.choice((1, 1, 3)))
 
 
-def make_epoch(rng: random.Random) -> Epoch:
+def make_epoch(rng: random.Random) -> Task:
     """Chains side by side: engines in, units one after another, engines out; some only copy."""
     engines, units, links = [], [], []
     for _ in range(rng.randrange(1, 4)):
@@ -66,9 +56,9 @@ def make_epoch(rng: random.Random) -> Epoch:
         names = [f"U{len(units) + n}" for n in range(len(works))]
         units += works
         if not names:
-            links += [Link(f"E{a.index}", f"E{b.index}") for a in ins for b in outs]
+            links += [Link(f"E{a.channel}", f"E{b.channel}") for a in ins for b in outs]
             continue
-        links += [Link(f"E{a.index}", rng.choice(names)) for a in ins]
+        links += [Link(f"E{a.channel}", rng.choice(names)) for a in ins]
         links += [Link(a, b) for a, b in itertools.pairwise(names)]
-        links += [Link(names[-1], f"E{b.index}") for b in outs]
-    return Epoch(name="made", units=tuple(units), engines=tuple(engines), links=tuple(links))
+        links += [Link(names[-1], f"E{b.channel}") for b in outs]
+    return Task(name="made", units=tuple(units), transfers=tuple(engines), links=tuple(links))

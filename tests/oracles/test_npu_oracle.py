@@ -9,10 +9,10 @@ import pytest
 
 from hwmodels.kernels import npu_lanes, npu_streams
 from hwmodels.kernels.compiled import INTERPRETED
-from hwmodels.npu.machine import lay_out
-from hwmodels.npu.streams import stream_engines
-from hwmodels.npu.table import read_engines, read_units
-from hwmodels.npu.timing import plan_epoch, plan_epochs
+from hwmodels.schedule.machine import lay_out
+from hwmodels.schedule.table import read_transfers, read_units
+from hwmodels.schedule.timing import plan_task, plan_tasks
+from hwmodels.schedule.traffic import count_traffic
 
 simpy = pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
 
@@ -20,7 +20,7 @@ simpy = pytest.importorskip("simpy", reason="the specification needs the extra '
 def plan_case(seed):
     rng = random.Random(seed)
     npu, epoch = npu_cases.make_npu(rng), npu_cases.make_epoch(rng)
-    return plan_epoch(epoch, npu)
+    return plan_task(epoch, npu)
 
 
 @pytest.mark.parametrize("seeds", [range(n, n + 20) for n in range(0, 120, 20)], ids=str)
@@ -56,9 +56,9 @@ def plan_machines(seed, machines, spread):
     factors = np.array([1 + spread * rng.random() for _ in range(machines)])
     many = lay_out(replace(npu, pools=tuple(
         replace(pool, clock_ratio=pool.clock_ratio * factors) for pool in npu.pools)))
-    epochs = [one, replace(one, engines=(), units=(), links=()), other]
-    engines = read_engines([epoch.engines for epoch in epochs], many)
-    return plan_epochs(epochs, engines, read_units(epochs, many), stream_engines(engines, many),
+    epochs = [one, replace(one, transfers=(), units=(), links=()), other]
+    engines = read_transfers(epochs, many)
+    return plan_tasks(epochs, engines, read_units(epochs, many), count_traffic(engines, many),
                        many)
 
 

@@ -73,9 +73,9 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
 
 def _most_used(path: str, prediction: Prediction) -> int | None:
     """Engines, or units of a kind, of the epoch that uses most; None for other paths."""
-    epochs = [epoch.run.epoch for epoch in prediction.epochs]
+    epochs = [epoch.run.task for epoch in prediction.epochs]
     if path == "npu.engines":
-        return max((len(epoch.engines) for epoch in epochs), default=0)
+        return max((len(epoch.transfers) for epoch in epochs), default=0)
     parts = path.split(".")
     if parts[:2] != ["npu", "units"] or parts[-1] != "count":
         return None

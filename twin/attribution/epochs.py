@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from calibration.importers.neural_art_lines import ENGINES
 from calibration.measurement.measurement import Measurement
-from hwmodels.npu import BURST_BEATS
+from hwmodels.schedule import BURST_BEATS
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.side import Part, Side
 

@@ -46,9 +46,9 @@ def side_of_prediction(prediction: Prediction) -> Side:
     npu = board.npu
     if not prediction.epochs or npu is None:
         return side
-    from twin.pricing.accelerator.report import count_epochs, total_counters
+    from twin.pricing.accelerator.report import count_tasks, total_counters
 
-    counted = count_epochs(prediction)
+    counted = count_tasks(prediction)
     totals = total_counters(counted, prediction.time_us, npu.frequency_hz)
     parts = tuple(replace(part, counts=counts)
                   for part, counts in zip(side.parts, counted, strict=True))
@@ -83,20 +83,22 @@ def side_of_compiled(network: CompiledNetwork, board: Board) -> Side:
     UsageError
         When the board has no accelerator.
     """
-    from hwmodels.npu.run import run_epochs
-    from twin.pricing.accelerator.report import count_run, round_phases, total_counters
-    from twin.runtimes.neural_art.compiled import to_epochs
+    from hwmodels.schedule.run import run_tasks
+    from twin.pricing.accelerator.report import round_phases, total_counters
+    from twin.runtimes.neural_art.compiled import to_tasks
+    from twin.runtimes.neural_art.profile import count_runs
 
     if board.npu is None:
         raise UsageError(f"{board.name} has no accelerator to run {network.name}; see twin boards")
     clocks = _name_clocks(board)
-    runs = run_epochs(to_epochs(network, board.npu), board.npu)
+    runs = run_tasks(to_tasks(network, board.npu), board.npu)
     cores_us = [run.core_npu_cycles / clocks["npu"] * 1e6 for run in runs]
-    counted = round_phases(count_run(run) | {
+    counted = round_phases(own | {
         "ops": one.ops, "compute_cycles": one.compute_cycles, "max_cycles": one.max_cycles,
         "pre_cycles": run.pre_cpu_cycles, "core_cycles": core_us * 1e-6 * clocks["cpu"],
         "post_cycles": run.post_cpu_cycles}
-        for one, run, core_us in zip(network.epochs, runs, cores_us, strict=True))
+        for one, run, own, core_us in zip(network.epochs, runs, count_runs(runs), cores_us,
+                                          strict=True))
     parts = [Part(index=index, name=_title(one.name), op=one.kind.upper(), counts=counts,
                   amounts={"time": round(1e9 * (
                       (counts["pre_cycles"] + counts["post_cycles"]) / clocks["cpu"]
@@ -140,7 +142,7 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
 
 
 def _read_document(document: Mapping[str, Any], source: str) -> Side:
-    epochs = document.get("epochs")
+    epochs = document.get("epochs", document.get("tasks"))
     units: list[Mapping[str, Any]] = list(epochs if epochs else document["layers"])
     total = document["total"]
     clocks = {line["clock"] for unit in units for line in unit["bill"] if line.get("cycles")}

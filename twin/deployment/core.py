@@ -13,7 +13,7 @@ from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Kernel, Operand
 from hwmodels.simulator import add_background
-from twin.deployment.costs import EpochPrediction, LayerCost
+from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import Draft
 from twin.deployment.memories import align, choose_memory, find_roomy
@@ -341,7 +341,7 @@ class Core:
         return ""
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
         """Price every layer on the core, with what being powered costs meanwhile."""
         costs = price_on_core(deployment, partial(deployment.target.lower, deployment), prices,
                               cold=cold)

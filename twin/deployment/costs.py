@@ -1,4 +1,4 @@
-"""What an inference costs, as data: by layer, by epoch, and how much an accelerator covers."""
+"""What an inference costs, as data: by layer, by task, and how much an accelerator covers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from hwmodels.counts import Bill, Counts
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
-    from hwmodels.npu import Epoch, EpochRun
+    from hwmodels.schedule import TaskRun
+    from twin.runtimes.compiler import Step
 
 HAND_OVER_EVENTS = ("epoch_host_cycle", "cache_clean")
 """Events of the host that neither compute nor move the network's data."""
-
-STEP_KINDS = ("epoch", "host", "alias")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +52,7 @@ class LayerCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One thing of an inference.
-
-    Parameters
-    ----------
-    kind : str
-        One of `STEP_KINDS`.
-    layers : tuple of int
-        Positions in the graph it computes; of a layout transpose, of the layer that reads it.
-    epoch : Epoch or None
-        What the accelerator is asked; of kind "sw" for the host, None for an alias.
-    shares : tuple of float
-        What part of an epoch each layer is charged; they sum to one.
-    """
-
-    kind: str
-    layers: tuple[int, ...]
-    epoch: Epoch | None = None
-    shares: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochPrediction:
+class TaskPrediction:
     """One epoch of an inference, on the accelerator or in software.
 
     Parameters
@@ -84,7 +61,7 @@ class EpochPrediction:
         Place in the inference, from 0.
     step : Step
         What it computes.
-    run : EpochRun
+    run : TaskRun
         What the accelerator did; of a software epoch only its dispatch.
     bill : Bill
         All of it: hand-over, core, host kernels, cache maintenance, what being powered costs.
@@ -97,7 +74,7 @@ class EpochPrediction:
 
     index: int
     step: Step
-    run: EpochRun
+    run: TaskRun
     bill: Bill
     start_us: float
     time_us: float
@@ -108,7 +85,7 @@ class EpochPrediction:
     @property
     def name(self) -> str:
         """As the compiler numbers it."""
-        return self.run.epoch.name
+        return self.run.task.name
 
     @property
     def number(self) -> str:
@@ -117,8 +94,8 @@ class EpochPrediction:
 
     @property
     def kind(self) -> str:
-        """Of `hwmodels.npu.EPOCH_KINDS`."""
-        return self.run.epoch.kind
+        """What its compiler calls it."""
+        return self.run.task.kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,20 +123,20 @@ class Coverage:
         return (self.npu_us / total_us, self.host_us / total_us, self.hand_over_us / total_us)
 
 
-def measure_coverage(epochs: Sequence[EpochPrediction], bill: Bill, board: Board) -> Coverage:
+def measure_coverage(epochs: Sequence[TaskPrediction], bill: Bill, board: Board) -> Coverage:
     """Say what part of an inference ran where.
 
     Parameters
     ----------
-    epochs : sequence of EpochPrediction
+    epochs : sequence of TaskPrediction
         Of it; at least one.
     bill : Bill
         Of the whole inference.
     board : Board
         Whose clocks the bill counts.
     """
-    software = {i for epoch in epochs if epoch.kind == "sw" for i in epoch.step.layers}
-    covered = {i for epoch in epochs if epoch.kind != "sw" for i in epoch.step.layers}
+    software = {i for epoch in epochs if epoch.step.kind == "host" for i in epoch.step.layers}
+    covered = {i for epoch in epochs if epoch.step.kind != "host" for i in epoch.step.layers}
     host = board.core.clock
     handed = Bill(tuple(line for line in bill.lines
                         if line.clock == host and line.event in HAND_OVER_EVENTS))

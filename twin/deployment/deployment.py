@@ -13,7 +13,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import UnknownPathError
 from hwmodels.kernel import Kernel
-from twin.deployment.costs import EpochPrediction, LayerCost
+from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.draft import Draft, Placer, check_draft, settle
 from twin.deployment.memories import FLASH_ROLES, choose_memories, choose_memory, choose_pool
 from twin.errors import DoesNotFitError, PlacementError
@@ -84,7 +84,7 @@ class Target(Placer, Protocol):
         """Return what kernels depend on besides the deployment, as a hash or nothing."""
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
         """Return what every layer costs, and the accelerator's epochs."""
 
     def count_setup(self, deployment: Deployment) -> Counts:

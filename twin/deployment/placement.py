@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from twin.deployment.memories import Buffer, Home, align, place_greedily
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, is_alias, list_states, traits
 from twin.runtimes.runtime import Runtime
+
+if TYPE_CHECKING:
+    from hwmodels.schedule import TaskBuffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,14 +101,15 @@ class Fusion:
     ----------
     offloaded : collection of int
         Positions of layers it runs: they need no scratch.
-    streamed : collection of int
-        Tensors that pass from layer to layer of an epoch and never reach memory.
+    buffers : mapping of int to TaskBuffer
+        Tensors that are kept otherwise than whole, by tensor; of no bytes: they never reach
+        memory.
     ends : mapping of int to int
         Position of the last layer that runs together with each, where that is a later one.
     """
 
     offloaded: Collection[int] = ()
-    streamed: Collection[int] = ()
+    buffers: Mapping[int, TaskBuffer] = field(default_factory=dict)
     ends: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -267,9 +272,12 @@ def _collect_requests(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion) 
 
     def hold(tensor_id: int, first: int) -> None:
         tensor = graph.tensors[tensor_id]
-        size_bytes = 0 if tensor_id in fusion.streamed else tensor.size_bytes
-        request = Buffer(name=tensor.name, tensors=[tensor_id], size_bytes=size_bytes,
-                         first=first, last=max(first, last_reader.get(tensor_id, first)))
+        own = fusion.buffers.get(tensor_id)
+        request = Buffer(name=tensor.name, tensors=[tensor_id],
+                         size_bytes=tensor.size_bytes if own is None else own.size_bytes,
+                         first=first if own is None else own.first,
+                         last=max(first, last_reader.get(tensor_id, first)) if own is None
+                         else own.last)
         held[tensor_id] = request
         requests.append(request)
 

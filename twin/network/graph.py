@@ -139,6 +139,8 @@ class Graph:
         Of the file's bytes; for a graph built in code, of its content.
     notes : tuple of str
         What its reader assumed, to be said with every prediction.
+    channel_first : bool
+        Whether the file's images are channel first; tensors here are channel last.
     """
 
     name: str
@@ -149,6 +151,7 @@ class Graph:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     notes: tuple[str, ...] = ()
+    channel_first: bool = False
 
     def layer_inputs(self, layer: Layer) -> tuple[Tensor | None, ...]:
         """Tensors the layer reads, None for absent optional ones."""
@@ -199,7 +202,7 @@ class Graph:
                     digest.update(repr(thing).encode())
                 digest.update(b";")
 
-        add(self.source, self.inputs, self.outputs)
+        add(self.source, self.inputs, self.outputs, self.channel_first)
         for tensor in self.tensors:
             add(tensor.shape, tensor.dtype, tensor.data)
             if (scaled := tensor.quantization) is not None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Annotated, Any, Literal, NotRequired
 
 from annotated_types import Ge, Len
 from typing_extensions import TypedDict
 
 from hwmodels.counts import Bill, Counts
-from twin.deployment.costs import EpochPrediction
+from twin.deployment.costs import TaskPrediction
 from twin.documents import (
     ABSENT,
     Amount,
@@ -171,29 +170,31 @@ class Exposed(TypedDict):
     npu_cycles: Count
 
 
-class Epoch(TypedDict):
-    """An epoch; cycles of the host (MCU) and of the accelerator are different units."""
+class Task(TypedDict):
+    """A task; cycles of the host (MCU) and of the accelerator are different units.
+
+    Keys that are not required are those of one maker's profiler.
+    """
 
     index: Count
     name: str
-    kind: Literal["hw", "hybrid", "sw", "copy"]
-    layers: Annotated[list[Count], Of("run.epoch.layers")]
+    kind: str
+    layers: Annotated[list[Count], Of("run.task.layers")]
     start_us: float
     time_us: float
     time_interval_us: Maybe
-    energy_uj: Annotated[Energy, Of(lambda epoch: bill_energy_uj(epoch.bill))]
-    pre_cpu_cycles: Annotated[Amount, Of(lambda epoch: whole(epoch.pre_cpu_cycles))]
-    post_cpu_cycles: Annotated[Amount, Of(lambda epoch: whole(epoch.post_cpu_cycles))]
+    energy_uj: Annotated[Energy, Of(lambda task: bill_energy_uj(task.bill))]
+    pre_cpu_cycles: Annotated[Amount, Of(lambda task: whole(task.pre_cpu_cycles))]
+    post_cpu_cycles: Annotated[Amount, Of(lambda task: whole(task.post_cpu_cycles))]
     core_npu_cycles: Annotated[Count, Of("run.core_npu_cycles")]
     compute_cycles: Annotated[Count, Of("run.compute_cycles")]
-    max_cycles: Annotated[Count, Says("the compiler's estimate"), Of("run.max_cycles")]
+    max_cycles: NotRequired[Annotated[Count, Says("the compiler's estimate")]]
     bill: list[EpochLine]
-    units: Annotated[list[Unit], Of("run.epoch.units")]
-    engines: Annotated[list[Engine], Of("run.engines")]
-    busif: Annotated[list[BusInterface], Of("run.interfaces")]
+    units: Annotated[list[Unit], Of("run.task.units")]
+    engines: NotRequired[list[Engine]]
+    busif: NotRequired[list[BusInterface]]
     pools: Annotated[list[PoolTraffic], Of("run.pools")]
-    npu_cache: Annotated[dict[str, Count], Says("counters of the NPU cache, lines"),
-                         Of(lambda epoch: asdict(epoch.run.cache))]
+    npu_cache: NotRequired[Annotated[dict[str, Count], Says("counters of the NPU cache, lines")]]
     exposed: Annotated[list[Exposed], Says("sums to core_npu_cycles"), Of("run.exposed")]
 
 
@@ -273,7 +274,8 @@ class PredictionDocument(TypedDict):
     npu_energy_uj: NotRequired[Annotated[float | None, Says(
         "of an accelerator and its memories, the host left out")]]
     npu_energy_interval_uj: NotRequired[Interval | None]
-    epochs: NotRequired[list[Epoch]]
+    epochs: NotRequired[Annotated[list[Task], Says("tasks whose maker calls them so")]]
+    tasks: NotRequired[list[Task]]
     coverage: NotRequired[Coverage]
     setup: Annotated[Account, Says("once, before the first inference; in no total")]
     total: Total
@@ -343,10 +345,14 @@ def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -
 
 
 def _accelerated(prediction: Prediction) -> dict[str, Any]:
-    absent = ("pools", "npu_energy_uj", "npu_energy_interval_uj", "epochs")
+    absent = ("pools", "npu_energy_uj", "npu_energy_interval_uj", "epochs", "tasks")
     if prediction.coverage is None:
         return dict.fromkeys(absent, ABSENT)
     deployment, npu = prediction.deployment, prediction.deployment.board.npu
+    rules = deployment.runtime.compiler
+    own = rules.describe_runs([task.run for task in prediction.epochs])
+    listed = [_task(prediction, *one) for one in zip(
+        prediction.epochs, _task_intervals(prediction), own, strict=True)]
     energy, interval = deployment.target.estimate_energy(
         deployment.board, prediction.bill) or (None, None)
     return {
@@ -355,22 +361,25 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
             for name, used in deployment.plan.used],
         "npu_energy_uj": energy,
         "npu_energy_interval_uj": None if interval is None else fill(Interval, interval),
-        "epochs": [_epoch(prediction, epoch, interval) for epoch, interval in zip(
-            prediction.epochs, _epoch_intervals(prediction), strict=True)]}
+        **{name: listed if name == f"{rules.task_name}s" else ABSENT
+           for name in ("epochs", "tasks")}}
 
 
-def _epoch_intervals(prediction: Prediction) -> Sequence[Any]:
+def _task_intervals(prediction: Prediction) -> Sequence[Any]:
     sure = prediction.certainty
     return sure.epochs if sure is not None and sure.epochs else [None] * len(prediction.epochs)
 
 
-def _epoch(prediction: Prediction, epoch: EpochPrediction, interval: Any) -> dict[str, Any]:
+def _task(prediction: Prediction, task: TaskPrediction, interval: Any,
+          own: dict[str, Any]) -> dict[str, Any]:
+    absent: dict[str, Any] = dict.fromkeys(("max_cycles", "engines", "busif", "npu_cache"), ABSENT)
     return fill(
-        Epoch, epoch, time_interval_us=None if interval is None else fill(Interval, interval),
+        Task, task, **(absent | own),
+        time_interval_us=None if interval is None else fill(Interval, interval),
         bill=[{"cause": cause, "clock": clock,
-               "time_us": line_time_us(prediction, clock, epoch.bill.cycles(clock, cause)),
-               "energy_uj": line_energy_uj(epoch.bill, clock, cause)}
-              for clock in epoch.bill.clocks() for cause in epoch.bill.causes()])
+               "time_us": line_time_us(prediction, clock, task.bill.cycles(clock, cause)),
+               "energy_uj": line_energy_uj(task.bill, clock, cause)}
+              for clock in task.bill.clocks() for cause in task.bill.causes()])
 
 
 def _account(shape: Any, prediction: Prediction, bill: Bill, lines: Mapping[Booked, int],

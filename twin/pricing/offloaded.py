@@ -22,12 +22,11 @@ import numpy as np
 from hwmodels.board.facts import Board
 from hwmodels.board.file import spread_clocks, spread_supply
 from hwmodels.counts import CAUSES, EVENTS, EXACT, Prices
-from hwmodels.npu import Epoch, Npu
-from hwmodels.npu.run import count_many
 from hwmodels.paths.timing import Floats, read_timing, stack_columns
+from hwmodels.schedule import Npu
+from hwmodels.schedule.run import count_many
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
-from twin.deployment.costs import Step
 from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import PARTS, knows_host, name_part, was_profiled
 from twin.pricing.accelerator.columns import POWERED
@@ -37,6 +36,7 @@ from twin.pricing.accelerator.offload import (
     list_host_groups,
     list_moved,
     pick_layers,
+    task_of,
 )
 from twin.pricing.calibration import (
     ENERGY_PRICES,
@@ -46,7 +46,7 @@ from twin.pricing.calibration import (
 )
 from twin.pricing.lines import price_lines, runtime_prices, spend
 from twin.pricing.structure import Structure, find_structure
-from twin.runtimes.offload import Offload
+from twin.runtimes.compiler import Offload, Step
 
 Ints = np.ndarray
 
@@ -137,7 +137,7 @@ class Offloaded:
         self.deployment, self.layers = deployment, len(deployment.executed.layers)
         self.clock = npu.clock
         self.steps: list[Step] = [step for step in whole if step.kind != "alias"]
-        self.epochs = [_epoch_of(step) for step in self.steps]
+        self.epochs = [task_of(step) for step in self.steps]
         self.seen = [was_profiled(epoch, npu, offload.spread) for epoch in self.epochs]
         self.known = [knows_host(step, deployment.executed, offload.spread)
                       for step in self.steps]
@@ -197,7 +197,7 @@ class Offloaded:
         occurred = np.concatenate([many.occurred, np.broadcast_to(
             [float(line.occurred) for _, line in extra], (len(many.occurred), len(extra)))], axis=1)
         shown = np.append(many.shown, np.ones(len(extra), np.bool_))
-        whose = [*many.epoch.tolist(), *(number for number, _ in extra)]
+        whose = [*many.task.tolist(), *(number for number, _ in extra)]
         events = [*(many.keys.known[key][:2] for key in many.key.tolist()),
                   *((line.event, line.place) for _, line in extra)]
         at, share, heir, layers = self._share(whose)
@@ -253,11 +253,6 @@ class Offloaded:
 
     def _unsure(self, event: str, place: str) -> float:
         return self.deviations.get(path_of(event, place, self.deployment.board), 0.0)
-
-
-def _epoch_of(step: Step) -> Epoch:
-    assert step.epoch is not None, "all steps but aliases are epochs"
-    return step.epoch
 
 
 def _rate(lines: Sequence[_Line], prices: Prices) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from twin.pricing.accelerator.certainty import (
     PARTS,
     bound_energies,
     deviate,
-    deviate_epochs,
+    deviate_tasks,
 )
 from twin.pricing.accelerator.columns import POWERED
 from twin.pricing.batch import Batch, LayerArrays
@@ -197,7 +197,7 @@ class _Sums:
             energy_pj.sum(axis=1), unsure.sum(axis=1), sd, reach))
         if batch.layers is None:
             return
-        alone = deviate_epochs(parts, self.epoch, self.part, self.steps, spread)
+        alone = deviate_tasks(parts, self.epoch, self.part, self.steps, spread)
         sd = np.stack([alone[:, own].max(axis=1) if len(own) else np.zeros(len(at))
                        for own in self.epochs], axis=1)
         _write(batch.layers, (at[:, None], np.arange(self.layers)),

@@ -10,8 +10,8 @@ from hwmodels.quantities import list_first
 from hwmodels.simulator import add_background
 from twin.deployment.costs import (
     Coverage,
-    EpochPrediction,
     LayerCost,
+    TaskPrediction,
     convert_us,
     measure_coverage,
 )
@@ -172,7 +172,7 @@ class Prediction:
         Of one inference.
     warnings : tuple of str
         What a reader must know before using the figures.
-    epochs : tuple of EpochPrediction
+    epochs : tuple of TaskPrediction
         Of a runtime that offloads, in order.
     certainty : Certainty or None
         Intervals and what stands behind them; None at stated prices.
@@ -190,7 +190,7 @@ class Prediction:
     time_us: float
     energy_uj: float | None
     warnings: tuple[str, ...]
-    epochs: tuple[EpochPrediction, ...] = ()
+    epochs: tuple[TaskPrediction, ...] = ()
     kind: str = "predicted"
     certainty: Certainty | None = None
     voltage: str = ""

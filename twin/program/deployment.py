@@ -14,7 +14,7 @@ from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
-from twin.deployment.costs import EpochPrediction, LayerCost
+from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import KEPT
 from twin.deployment.memories import FLASH_ROLES
@@ -175,7 +175,7 @@ class ProgramTarget(Core):
     executes = True
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
         """Price what every function did, and sum it by layer."""
         assert isinstance(deployment, Program)
         by_layer: dict[int, list[FunctionCost]] = {}

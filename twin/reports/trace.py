@@ -107,7 +107,7 @@ def _accelerated_events(prediction: Prediction) -> list[dict[str, Any]]:
                for row, (pid, tid) in rows.items()]
     events += [{"ph": "X", "name": epoch.name, "cat": epoch.kind, "pid": _PROCESSES["epochs"],
                 "tid": 1, **_place(epoch.start_us, epoch.start_us + epoch.time_us),
-                "args": {"layers": ", ".join(map(str, epoch.run.epoch.layers)),
+                "args": {"layers": ", ".join(map(str, epoch.run.task.layers)),
                          "core_npu_cycles": epoch.run.core_npu_cycles}}
                for epoch in prediction.epochs]
     events += [_span_event(span, *rows[span.row]) for span in spans]

@@ -1,20 +1,16 @@
-"""What a runtime hands to an accelerator: which operators, by which rules, at what cost.
-
-Facts of a compiler and its driver, not of the machine: the machine is `hwmodels.npu.Npu`.
-"""
+"""The `offload` section of a runtime's file, read: a compiler by name, and what it hands over."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS
-from twin.runtimes.units import UnitRules
+from twin.runtimes.compiler import Compiler, Offload, Spread
 
 INPUT_COPIES = ("none", "plain", "scattered")
 """What is done with an input image first: read as it is; copied; copied an element a beat."""
@@ -30,79 +26,6 @@ RULES = {
 
 _CONVERT: Mapping[str, Callable[[float], float]] = {"int": int, "float": float}
 """Types of the numbers a compiler's rules are made of."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """How far predictions of an accelerator are off, by where the time passes.
-
-    Parameters
-    ----------
-    reach : float
-        Standard deviations an interval of nine in ten reaches: Student t over the families.
-    families : int
-        Of networks behind it.
-    network : float
-        Deviation of the logarithm of a whole network's time.
-    schedule : float
-        Of one epoch's, as the compiler may cut a network otherwise.
-    epoch : float
-        Of the cycles of one epoch like the profiled ones.
-    hand_over, moved, host, outside, unseen : float
-        Of the host around epochs; of operators it steps; of its own kernels; of waiting for
-        memory outside the chip; of units and widths that were not profiled.
-    profiled : tuple of str
-        Roles of the units in profiled epochs.
-    """
-
-    reach: float = 2.92
-    families: int = 0
-    network: float = 0.5
-    schedule: float = 0.3
-    epoch: float = 0.1
-    hand_over: float = 0.5
-    moved: float = 0.5
-    host: float = 0.5
-    strange: float = 1.3
-    outside: float = 0.6
-    unseen: float = 0.3
-    profiled: tuple[str, ...] = ()
-    host_known: tuple[str, ...] = ()
-
-    def sd(self, part: str) -> float:
-        """Return the deviation a part of the time has in common; of profiled hardware none."""
-        return 0.0 if part == "hardware" else float(getattr(self, part))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offload:
-    """How a compiler maps a network onto an accelerator.
-
-    Parameters
-    ----------
-    family : str
-        Accelerators it compiles for: `Npu.family`.
-    host_operators : tuple of str
-        Operators that always run on the host core.
-    moved_operators : tuple of str
-        Operators that only move data: engines move it, the host steps them ("hybrid").
-    move_cycles : float
-        Host cycles to step one moved operator, its engines' hand-over apart.
-    rules : UnitRules
-        How a layer becomes work for units, and which layers share an epoch.
-    spread : Spread
-        How far predictions are off; wide and assumed where the file does not say.
-    input_copy : str
-        One of `INPUT_COPIES`.
-    """
-
-    family: str
-    host_operators: tuple[str, ...]
-    moved_operators: tuple[str, ...]
-    move_cycles: float
-    rules: UnitRules
-    spread: Spread = Spread()
-    input_copy: str = "none"
 
 
 def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offload:
@@ -166,7 +89,7 @@ def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Sprea
     return Spread(**values)
 
 
-def _find_rules(where: str, name: str) -> type[UnitRules]:
+def _find_rules(where: str, name: str) -> type[Compiler]:
     module, _, kind = RULES.get(name, name).partition(":")
     if not kind:
         raise RuntimeRefusedError(f"{where}.rules: no rules {name!r}; {did_you_mean(name, RULES)}, "
@@ -175,14 +98,14 @@ def _find_rules(where: str, name: str) -> type[UnitRules]:
         found = getattr(import_module(module), kind)
     except (ImportError, AttributeError, ValueError) as error:
         raise RuntimeRefusedError(f"{where}.rules: {name!r} cannot be loaded: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, UnitRules)):
+    if not (isinstance(found, type) and issubclass(found, Compiler)):
         raise RuntimeRefusedError(f"{where}.rules: {name!r} is {found!r}; accepted: a class "
                                   "beneath twin.runtimes.units.UnitRules")
     return found
 
 
-def _read_rules(kind: type[UnitRules], where: str, leaves: Mapping[str, Any],
-                number: Number) -> UnitRules:
+def _read_rules(kind: type[Compiler], where: str, leaves: Mapping[str, Any],
+                number: Number) -> Compiler:
     """Return rules with each field as the file states it: a word it accepts, or a number."""
     values: dict[str, object] = {}
     for part in dataclasses.fields(kind):

@@ -14,8 +14,8 @@ from twin.runtimes.lowering import Lowering, assume, has_extension
 from twin.runtimes.targets import CORE
 
 if TYPE_CHECKING:
+    from twin.runtimes.compiler import Compiler, Offload
     from twin.runtimes.counted.learnt import Learnt
-    from twin.runtimes.offload import Offload
 
 COPY = "copy"
 """What code that only copies is charged under, in kernels of any family."""
@@ -129,6 +129,12 @@ class Runtime:
     def identity(self) -> str:
         """The runtime as commands name it."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def compiler(self) -> Compiler:
+        """What plans the tasks of an accelerator and names their counters."""
+        assert self.offload is not None, "asked of a runtime that offloads"
+        return self.offload.rules
 
     @property
     def splits_in_loops(self) -> bool:

@@ -1,70 +1,43 @@
-"""How a compiler maps layers onto the units of an accelerator, and which share an epoch.
+"""A compiler that goes by what the board says its units do, and launches as the board says.
 
-`UnitRules` goes by what the board says its units do, and fits any accelerator whose compiler does
-nothing unusual. A compiler with rules of its own is a class beneath it, in a package beside this
-file, and the runtime's file names it: `offload.rules`.
+It fits any accelerator whose compiler does nothing unusual. A compiler with rules of its own is a
+class beneath it, in a package beside this file or a user's, and the runtime's file names it:
+`offload.rules`. One that cuts and cascades otherwise states its own groups and steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hwmodels.npu import MULTIPLYING, Npu, UnitKind, UnitWork
+from hwmodels.schedule import MULTIPLYING, Npu, UnitKind, UnitWork
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import Form, layer_macs, traits
+from twin.runtimes.by_role.grouping import plan_groups
+from twin.runtimes.by_role.steps import plan_steps
+from twin.runtimes.compiler import Compiler, Grouping, Planner, Reason, Step, Why, Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A layer on the accelerator.
-
-    Parameters
-    ----------
-    units : tuple of UnitWork
-        In dataflow order.
-    operations : tuple of (str, int)
-        Kind and number, as the profiler lists them.
-    weight_bytes : int
-        Brought from the weights' pool, in the form the compiler stores them.
-    weight_streams : int
-        Engines that stream them to the units; 0 where they are staged, or there are none.
-    staged_in : str
-        Pool they are brought to before the layer begins; "": they are streamed.
-    scattered : bool
-        Whether it walks channel by channel, an element at a time.
-    unpacked : bool
-        Whether the first of `units` unpacks the weights.
-    loaded : bool
-        Whether a constant second operand is written into a unit, not streamed.
-    """
-
-    units: tuple[UnitWork, ...]
-    operations: tuple[tuple[str, int], ...]
-    weight_bytes: int = 0
-    weight_streams: int = 0
-    staged_in: str = ""
-    scattered: bool = False
-    unpacked: bool = False
-    loaded: bool = False
-
-
-def has_second_operand(layer: Layer) -> bool:
-    """Whether a layer has a second input that is streamed in: an activation, or a constant."""
-    return (traits(layer).form is Form.BROADCAST and len(layer.inputs) > 1
-            and layer.inputs[1] >= 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRules:
+class UnitRules(Compiler):
     """Rules by role: a layer runs on the units whose role fits its operator.
 
     Notes
     -----
     Multiply-accumulates are spread over all units of a kind at the board's rate for the widths;
     bias, rescaling and clipping are part of them. Any other layer takes one unit and as many
-    operations as the larger of its input and output has elements. Weights are streamed by an
-    engine of their own; where the accelerator has a staging pool they are brought there first.
+    operations as the larger of its input and output has elements. Weights are streamed by a
+    channel of their own; where the accelerator has a staging pool they are brought there first.
     """
+
+    def group(self, graph: Graph, planner: Planner) -> Grouping:
+        """Return which layers run where, and which together."""
+        return plan_groups(graph, planner, self)
+
+    def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
+                 grouping: Grouping) -> tuple[Step, ...]:
+        """Return what runs where, in execution order."""
+        return plan_steps(graph, planner, pools, grouping, self)
 
     def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
         """Return why a layer of a type and an operator of the NPU stays on the host, or "".
@@ -81,14 +54,14 @@ class UnitRules:
         if not self.multiplies(layer) or (unit := self.find_unit(layer, npu)) is None:
             return ""
         weights = graph.tensors[layer.inputs[1]]
-        width = f"8x{DTYPE_BITS[weights.dtype]}"
+        width = "x".join(map(str, _bits(graph, layer)))
         rates = [name for name, _ in unit.macs_per_cycle]
         if width not in rates:
             return f"{width} bits, {unit.kind} computes {', '.join(rates)}"
         stage = npu.staging
         if stage is not None and weights.size_bytes > stage.size_bytes:
-            return (f"{weights.size_bytes:,} bytes of weights, {stage.name} holds "
-                    f"{stage.size_bytes:,}")
+            return Reason(f"{weights.size_bytes:,} bytes of weights, {stage.name} holds "
+                          f"{stage.size_bytes:,}", Why.MEMORY)
         return ""
 
     def list_roles(self, layer: Layer) -> tuple[tuple[str, ...], ...]:
@@ -130,7 +103,7 @@ class UnitRules:
         stage = npu.staging
         return Work(units=(UnitWork(kind=unit.kind, count=unit.count,
                                     macs=layer_macs(graph, layer),
-                                    mac_bits=(8, DTYPE_BITS[weights.dtype])),),
+                                    mac_bits=_bits(graph, layer)),),
                     operations=operations, weight_bytes=weights.size_bytes,
                     weight_streams=0 if stage is not None else 1,
                     staged_in=stage.name if stage is not None else "")
@@ -143,8 +116,14 @@ class UnitRules:
         return before.converts and (self.multiplies(reader) or behind.form is Form.PAD)
 
     def follows(self, layer: Layer) -> bool:
-        """Whether a layer may share the epoch of the one it reads: element by element."""
+        """Whether a layer may share the task of the one it reads: element by element."""
         return traits(layer).form in (Form.ELEMENTWISE, Form.BROADCAST)
+
+
+def _bits(graph: Graph, layer: Layer) -> tuple[int, int]:
+    """Widths of a layer's activations and weights."""
+    activations, weights = (DTYPE_BITS[graph.tensors[i].dtype] for i in layer.inputs[:2])
+    return activations, weights
 
 
 def count_elements(graph: Graph, layer: Layer) -> int:

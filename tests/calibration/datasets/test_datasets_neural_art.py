@@ -29,9 +29,9 @@ def test_measured_epochs_keep_what_the_table_says():
     assert (kinds.count("hw"), kinds.count("hybrid"), kinds.count("sw")) == (15, 5, 3)
     conv = rows["EpochBlock_72"]
     # conv:1 memcpy.identity:1 dmain:3 dmaout:2, npuRAM5:20/0 npuRAM4:21120/25600
-    assert len(conv.epoch.engines) == 5
+    assert len(conv.epoch.transfers) == 5
     for way, size in (("in", 21120 + 20), ("out", 25600)):
-        assert sum(one.bytes for one in conv.epoch.engines if one.direction == way) == size
+        assert sum(one.bytes for one in conv.epoch.transfers if one.direction == way) == size
     assert [work.kind for work in conv.epoch.units] == ["CONV_ACC"]
     assert conv.core_npu_cycles == 20695 and conv.write_bytes == 133120
     assert rows["EpochBlock_11"].read_bytes is None
@@ -71,7 +71,7 @@ def test_compilers_rule_is_exact_on_nineteen_of_twenty():
 def test_document_epoch_adds_up_and_meets_its_targets():
     row = read_document_epoch()
     for pool, reads, writes in (("npuRAM5", 19600, 8820), ("octoFlash", 4608, 0)):
-        ours = [one for one in row.epoch.engines if one.pool == pool]
+        ours = [one for one in row.epoch.transfers if one.pool == pool]
         assert sum(one.bytes for one in ours if one.direction == "in") == reads
         assert sum(one.bytes for one in ours if one.direction == "out") == pytest.approx(writes)
     assert row.read_bytes == 14080 + 10208 and row.write_bytes == 7960

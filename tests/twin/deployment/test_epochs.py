@@ -8,8 +8,6 @@ from made_graphs import one_layer, tensor
 
 from benchmarks.accuracy.npu_speech import build_speech_network
 from hwmodels.board.file import change_board, load_board
-from hwmodels.npu.compiler import estimate_max_cycles
-from twin.deployment.accelerator.epochs import Planner, plan_steps
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network import zoo
@@ -17,6 +15,8 @@ from twin.network.graph import Graph, Layer, Window
 from twin.network.writers import write_model
 from twin.pricing.prediction import predict
 from twin.runtimes import load_runtime
+from twin.runtimes.compiler import Planner
+from twin.runtimes.neural_art.profile import estimate_max_cycles
 
 BOARD = load_board("stm32n6570_dk")
 NPU = BOARD.npu
@@ -27,6 +27,12 @@ def planner(version="3.0.0", **changes):
     offload = replace(load_runtime(f"neural-art@{version}").offload, input_copy="none")
     return Planner(**{"npu": NPU, "offload": offload,
                       "weights": "flash", "arena": "npu_ram"} | changes)
+
+
+def plan_steps(graph, asked):
+    """What the compiler makes of a network whose memories are those of the planner."""
+    rules = asked.offload.rules
+    return rules.schedule(graph, asked, {}, rules.group(graph, asked))
 
 
 def convolution(side, inputs, outputs, *, kernel=1, stride=1, op="conv_2d", dtype="int8",
@@ -72,15 +78,15 @@ def test_grouped_depthwise_is_a_dense_convolution_of_eight_channels():
     assert compute_cycles(wide, "2.0.0") == 81920
     assert compute_cycles(deep, "2.0.0") == 272 * 9 * 8 == 19584
     (step,) = plan_steps(wide, planner("2.0.0"))
-    weights = [e for e in step.epoch.engines if e.operand == "weights"]
+    weights = [e for e in step.task.transfers if e.operand == "weights"]
     assert sum(engine.bytes for engine in weights) == 80 * 9 * 8  # listed: 5,760 bytes
-    assert all(engine.pattern == "contiguous" for engine in step.epoch.engines)
+    assert all(engine.pattern == "contiguous" for engine in step.task.transfers)
 
 
 def test_native_depthwise_walks_channel_by_channel():
     graph = convolution(32, 96, 96, kernel=3, stride=2, op="depthwise_conv_2d")
     (step,) = plan_steps(graph, planner())
-    source, weights, result = step.epoch.engines
+    source, weights, result = step.task.transfers
     assert source.pattern == result.pattern == "channel_interleaved"
     assert source.run_bytes == 1
     assert weights.bytes == 96 * 18  # a strided kernel is stored twice as wide: listed 1,728
@@ -105,11 +111,11 @@ def chain_of(ops, shape=(1, 8, 8, 16)):
 def test_elementwise_layers_chain_into_the_epoch_they_follow():
     (step,) = plan_steps(chain_of(["add", "logistic"]), planner())
     assert step.layers == (0, 1, 2)
-    assert [unit.kind for unit in step.epoch.units] == [
+    assert [unit.kind for unit in step.task.units] == [
         "CONV_ACC", "ARITH_ACC", "ARITH_ACC", "ACTIV_ACC"]
-    assert dict(step.epoch.operations) == {"conv": 1, "add": 2, "sigmoid": 1}
-    feeds = {(link.source, link.sink) for link in step.epoch.links}
-    second = next(e for e in step.epoch.engines if e.index == 2)
+    assert dict(step.task.operations) == {"conv": 1, "add": 2, "sigmoid": 1}
+    feeds = {(link.source, link.sink) for link in step.task.links}
+    second = next(e for e in step.task.transfers if e.channel == 2)
     assert ("E2", "U2") in feeds and second.bytes == 8 * 8 * 16
 
 
@@ -132,7 +138,7 @@ def test_a_kernel_of_one_column_takes_its_rows_one_after_another():
 def test_values_of_channels_are_loaded_up_to_what_a_unit_holds():
     def loaded(graph):
         (step,) = plan_steps(graph, planner())
-        return [(unit.kind, unit.coefficients) for unit in step.epoch.units]
+        return [(unit.kind, unit.coefficients) for unit in step.task.units]
 
     assert loaded(convolution(4, 8, 512))[-1] == ("ARITH_ACC", 512)
     assert loaded(convolution(4, 8, 520))[-1] == ("ARITH_ACC", 0)  # streamed
@@ -145,15 +151,15 @@ def test_slopes_by_channel_take_an_arithmetic_unit(slopes, units):
     graph = one_layer("prelu", [tensor((1, 4, 4, 8)), tensor((1, 1, slopes), "int8", "random")],
                       [tensor((1, 4, 4, 8))])
     (step,) = plan_steps(graph, planner())
-    assert [(unit.kind, unit.coefficients) for unit in step.epoch.units] == units
-    assert [engine.direction for engine in step.epoch.engines] == ["in", "out"]
+    assert [(unit.kind, unit.coefficients) for unit in step.task.units] == units
+    assert [engine.direction for engine in step.task.transfers] == ["in", "out"]
 
 
 def test_inputs_and_outputs_that_are_channel_first_are_transposed():
     first, layer, last = plan_steps(convolution(4, 8, 16), planner(channel_first=True))
-    assert [step.epoch.kind for step in (first, layer, last)] == ["copy", "hw", "copy"]
+    assert [step.task.kind for step in (first, layer, last)] == ["copy", "hw", "copy"]
     for step, size in ((first, 4 * 4 * 8), (last, 4 * 4 * 16)):
-        out = next(e for e in step.epoch.engines if e.direction == "out")
+        out = next(e for e in step.task.transfers if e.direction == "out")
         assert (out.bytes, out.pattern, out.run_bytes) == (size, "channel_interleaved", 1)
 
 
@@ -166,7 +172,7 @@ def test_both_forms_of_a_network_give_the_same_epochs(build, tmp_path):
     def epochs(name):
         write_model(build(), tmp_path / name)
         deployment = deploy(tmp_path / name, BOARD, runtime="neural-art", weights="npu_ram")
-        made = [step.epoch for step in deployment.plan.steps if step.epoch is not None]
+        made = [step.task for step in deployment.plan.steps if step.task is not None]
         return ([replace(epoch, name="") for epoch in made if epoch.kind != "copy"],
                 [epoch for epoch in made if epoch.kind == "copy"])
 
@@ -175,9 +181,9 @@ def test_both_forms_of_a_network_give_the_same_epochs(build, tmp_path):
     assert 0 < len(copies) <= len(transposes)
     assert [(e.kind, e.units, e.operations, e.layers) for e in tflite] == [
         (e.kind, e.units, e.operations, e.layers) for e in onnx]
-    assert [[(one.direction, one.bytes, one.pattern, one.operand) for one in e.engines]
+    assert [[(one.direction, one.bytes, one.pattern, one.operand) for one in e.transfers]
             for e in tflite] == [[(one.direction, one.bytes, one.pattern, one.operand)
-                                  for one in e.engines] for e in onnx]
+                                  for one in e.transfers] for e in onnx]
 
 
 @pytest.mark.parametrize(("version", "sums", "expected"), [
@@ -188,9 +194,9 @@ def test_images_are_copied_first_as_the_compilers_reports_say(version, sums, exp
     graph = convolution(128, 3, 8, kernel=3, stride=2)
     asked = replace(planner(version), offload=load_runtime(f"neural-art@{version}").offload)
     copy, layer = plan_steps(graph, asked)
-    assert (copy.epoch.kind, copy.layers, layer.epoch.kind) == ("copy", (0,), "hw")
-    assert [(e.direction, e.bytes) for e in copy.epoch.engines] == [("in", 49152), ("out", 49152)]
-    assert estimate_max_cycles(copy.epoch, replace(NPU, sums_directions=sums)) == expected
+    assert (copy.task.kind, copy.layers, layer.task.kind) == ("copy", (0,), "hw")
+    assert [(e.direction, e.bytes) for e in copy.task.transfers] == [("in", 49152), ("out", 49152)]
+    assert estimate_max_cycles(copy.task, replace(NPU, sums_directions=sums)) == expected
 
 
 def test_what_the_host_reads_first_is_not_copied():
@@ -225,19 +231,19 @@ def test_every_layer_is_in_one_step(name, version):
     steps = plan_steps(graph, planner(version))
     assert sorted(i for step in steps for i in step.layers) == list(range(len(graph.layers)))
     for step in steps:
-        if step.kind == "epoch":
-            assert len(step.epoch.engines) <= NPU.engines
+        if step.kind == "task":
+            assert len(step.task.transfers) <= NPU.engines
             assert math.isclose(sum(step.shares), 1.0) and min(step.shares) > 0
-            assert {e.interface for e in step.epoch.engines} <= {i.name for i in NPU.interfaces}
-    names = [step.epoch.name for step in steps if step.epoch is not None]
+            assert {e.port for e in step.task.transfers} <= {i.name for i in NPU.interfaces}
+    names = [step.task.name for step in steps if step.task is not None]
     assert names == [f"epoch_{number}" for number in range(1, len(names) + 1)]
 
 
 def test_softmax_and_wide_averages_stay_on_the_host():
     (softmax,) = plan_steps(one_layer("softmax", [tensor((1, 10))], [tensor((1, 10))],
                                       options={"axis": 1, "beta": 1.0}), planner())
-    assert softmax.kind == "host" and softmax.epoch.kind == "sw"
-    for side, kind in ((7, "epoch"), (16, "host")):
+    assert softmax.kind == "host" and softmax.task.kind == "sw"
+    for side, kind in ((7, "task"), (16, "host")):
         mean = one_layer("mean", [tensor((1, side, side, 8))], [tensor((1, 8))],
                          options={"axes": (1, 2), "keep_dims": False})
         assert plan_steps(mean, planner())[0].kind == kind
@@ -253,8 +259,8 @@ def test_concatenation_moves_each_piece_in_runs_of_its_channels():
     graph = one_layer("concatenation", [tensor((1, 4, 4, 16)), tensor((1, 4, 4, 8))],
                       [tensor((1, 4, 4, 24))], options={"axis": 3})
     (step,) = plan_steps(graph, planner())
-    assert step.epoch.kind == "hybrid"
-    moved = sorted((e.direction, e.bytes, e.run_bytes) for e in step.epoch.engines)
+    assert step.task.kind == "hybrid"
+    moved = sorted((e.direction, e.bytes, e.run_bytes) for e in step.task.transfers)
     assert moved == [("in", 128, 0), ("in", 256, 0), ("out", 128, 8), ("out", 256, 16)]
 
 
@@ -266,7 +272,7 @@ def test_padding_joins_the_convolution_that_reads_it():
                     layers=(pad, replace(conv.layers[0], index=1)))
     (step,) = plan_steps(graph, planner())
     assert step.layers == (0, 1)
-    assert step.epoch.engines[0].bytes == 6 * 6 * 4  # what is read is not padded
+    assert step.task.transfers[0].bytes == 6 * 6 * 4  # what is read is not padded
 
 
 def test_four_bit_weights_stream_half_the_bytes_through_a_decompression_unit():
@@ -274,13 +280,12 @@ def test_four_bit_weights_stream_half_the_bytes_through_a_decompression_unit():
     narrow = wide.replace({"placement.weight_bits": 4})
 
     def weights(deployment):
-        return [e for step in deployment.plan.steps if step.kind == "epoch"
-                for e in step.epoch.engines if e.operand == "weights"]
+        return [e for step in deployment.plan.steps if step.kind == "task"
+                for e in step.task.transfers if e.operand == "weights"]
 
     assert sum(e.bytes for e in weights(narrow)) == pytest.approx(
         sum(e.bytes for e in weights(wide)) / 2, abs=16)
-    assert all(e.encoded for e in weights(narrow)) and not any(e.encoded for e in weights(wide))
-    first = narrow.plan.steps[0].epoch
+    first = narrow.plan.steps[0].task
     assert first.units[0].kind == "DECUN_ACC"
     assert {link.sink for link in first.links if link.source == "E0"} == {"U1"}
 
@@ -297,7 +302,7 @@ def test_layers_kept_on_the_host_keep_their_weights_as_they_are():
 
 def test_weights_and_activations_in_one_memory_take_two_pools():
     deployment = deploy("kws", BOARD, runtime="neural-art", weights="npu_ram")
-    engines = deployment.plan.steps[0].epoch.engines
+    engines = deployment.plan.steps[0].task.transfers
     pools = {e.operand: e.pool for e in engines}
     assert pools["weights"] != pools["input"]
     assert all(NPU.pool(pool).memory == "npu_ram" for pool in pools.values())

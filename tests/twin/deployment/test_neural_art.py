@@ -9,12 +9,12 @@ from made_info import made_info
 
 from calibration.datasets.tables import read_csv
 from hwmodels.board.file import load_board
-from hwmodels.npu.compiler import estimate_max_cycles
-from hwmodels.npu.run import run_epochs
+from hwmodels.schedule.run import run_tasks
 from twin.attribution.predicted import side_of_compiled
 from twin.errors import ModelError, UsageError
-from twin.runtimes.neural_art.compiled import to_epochs
+from twin.runtimes.neural_art.compiled import to_tasks
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
+from twin.runtimes.neural_art.profile import estimate_max_cycles
 
 BOARD = load_board("stm32n6570_dk")
 TABLE = "perlayer/n6_atonn_compiler_epochs_cinfo.csv"
@@ -42,16 +42,16 @@ def test_info_gives_operations_units_bytes_and_buffers(tmp_path):
 
 def test_epochs_run_with_the_compilers_cycles_and_patterns(tmp_path):
     network = read_compiled(write(tmp_path, made_info()))
-    first, scattered, software = to_epochs(network, BOARD.npu)
-    out = next(e for e in first.engines if e.direction == "out")
-    source = next(e for e in first.engines if e.operand == "input")
+    first, scattered, software = to_tasks(network, BOARD.npu)
+    out = next(e for e in first.transfers if e.direction == "out")
+    source = next(e for e in first.transfers if e.operand == "input")
     assert out.pattern == "channel_interleaved"  # 40,960 cycles: 1.25 for each of 32,768 bytes
     assert source.pattern == "contiguous"  # 7,680: 1.25 for each 8 of 49,152 bytes
-    strided = next(e for e in scattered.engines if e.operand == "input")
+    strided = next(e for e in scattered.transfers if e.operand == "input")
     assert strided.pattern == "channel_interleaved"
     assert estimate_max_cycles(first, BOARD.npu) == 49152
     assert estimate_max_cycles(scattered, BOARD.npu) == 245760
-    runs = run_epochs((first, scattered, software), BOARD.npu)
+    runs = run_tasks((first, scattered, software), BOARD.npu)
     assert [run.compute_cycles for run in runs] == [49152, 98304, 0]
 
 
@@ -89,7 +89,7 @@ def test_published_tables_give_the_compilers_estimate(tmp_path, model):
     network = read_compiled(path)
     # Before 3.0.0 the tool adds the reads and writes of a pool.
     npu = replace(BOARD.npu, sums_directions="3.0.0" not in model)
-    hardware = [pair for pair in zip(network.epochs, to_epochs(network, npu), strict=True)
+    hardware = [pair for pair in zip(network.epochs, to_tasks(network, npu), strict=True)
                 if pair[0].kind == "hw"]
     exact = sum(abs(estimate_max_cycles(epoch, npu) - compiled.max_cycles) <= 1
                 for compiled, epoch in hardware)
@@ -115,7 +115,7 @@ def test_columns_by_pool_are_read(tmp_path):
                     "npuRAM5_writes,npuRAM5_write_cycles\n"
                     "epoch_1,NODE_HW,0,0,61440,49152,7680,49152,61440\n", encoding="utf-8")
     network = read_compiled(path)
-    (epoch,) = to_epochs(network, BOARD.npu)
+    (epoch,) = to_tasks(network, BOARD.npu)
     assert estimate_max_cycles(epoch, BOARD.npu) == 61440
 
 

@@ -8,13 +8,13 @@ from made_graphs import one_layer, tensor
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError
-from twin.deployment.accelerator.grouping import Planner, explain_host
 from twin.deployment.accelerator.pools import Demand, Wish, plan_pools
 from twin.deployment.deployment import deploy
 from twin.deployment.placement import ArenaSlot
 from twin.errors import DoesNotFitError, PlacementError, UsageError
 from twin.pricing.prediction import predict
 from twin.runtimes import load_runtime
+from twin.runtimes.compiler import Planner
 
 BOARD = load_board("stm32n6570_dk")
 POOLS = [pool.name for pool in BOARD.npu.pools]
@@ -68,7 +68,7 @@ def test_what_does_not_fit_a_pool_goes_on_to_the_next_and_says_so():
     assert any("placed in sram" in note for note in small.notes)
     assert dict(small.plan.pools.used)["cpuRAM2"] > 64 * KIB
     assert predict(small).time_us > predict(deployment).time_us
-    engines = {e.pool for step in small.plan.steps if step.epoch for e in step.epoch.engines}
+    engines = {e.pool for step in small.plan.steps if step.task for e in step.task.transfers}
     assert "cpuRAM2" in engines
     with pytest.raises(DoesNotFitError, match="buffer of 802,816 bytes"):
         deployment.replace(shrunk("64KiB"))
@@ -91,7 +91,7 @@ def test_pools_are_asked_for_by_name_in_any_spelling():
 def test_weights_that_find_no_room_stay_in_flash():
     deployment = deploy("mobilenet_v1_1.0_224", BOARD, runtime="neural-art", weights="npu_ram")
     assert any("left in flash" in note for note in deployment.notes)
-    pools = {e.pool for step in deployment.plan.steps if step.epoch for e in step.epoch.engines
+    pools = {e.pool for step in deployment.plan.steps if step.task for e in step.task.transfers
              if e.operand == "weights"}
     assert "octoFlash" in pools and any(pool.startswith("npuRAM") for pool in pools)
     assert deployment.ram_bytes <= 1792 * KIB
@@ -116,10 +116,10 @@ def test_epochs_ask_for_no_more_engines_and_units_than_there_are(count):
                                  "npu.units.ARITH_ACC.count": count})
     deployment = deploy("mobilenet_v2_1.0_224", board, runtime="neural-art")
     for step in deployment.plan.steps:
-        if step.kind == "epoch":
-            assert len(step.epoch.engines) <= max(3, count)
+        if step.kind == "task":
+            assert len(step.task.transfers) <= max(3, count)
             for kind in ("CONV_ACC", "ARITH_ACC"):
-                assert sum(u.count for u in step.epoch.units if u.kind == kind) <= count
+                assert sum(u.count for u in step.task.units if u.kind == kind) <= count
 
 
 def test_fewer_engines_or_units_are_never_faster_in_the_npu():
@@ -140,8 +140,9 @@ def test_a_layer_without_engines_or_types_for_it_stays_on_the_host_and_says_why(
     few = change_board(BOARD, {"npu.engines": 2}).npu
 
     def why(graph, npu):
-        return explain_host(graph, graph.layers[0], Planner(
-            npu=npu, offload=offload, weights="flash", arena="npu_ram"))
+        (reason,) = offload.rules.group(graph, Planner(
+            npu=npu, offload=offload, weights="flash", arena="npu_ram")).reasons
+        return reason
 
     assert "float32" in why(floats, BOARD.npu)
     assert why(bytes8, BOARD.npu) == ""

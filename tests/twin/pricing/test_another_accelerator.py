@@ -42,7 +42,7 @@ def epochs_of(prediction, layer):
 def test_a_network_runs_on_it_to_the_last_layer():
     prediction = predict(deploy("ic", "tile_evk", runtime=RUNTIME))
     assert len(prediction.epochs) == 25  # 11 layers of the array with their weights, 4 others
-    work = [unit for epoch in prediction.epochs for unit in epoch.run.epoch.units]
+    work = [unit for epoch in prediction.epochs for unit in epoch.run.task.units]
     assert {unit.kind for unit in work} == {"TILE", "LANES", "NULL"}
     assert sum(unit.macs for unit in work) == 12_501_632  # all of the network's
     assert prediction.time_us == pytest.approx(sum(e.time_us for e in prediction.epochs))
@@ -53,10 +53,10 @@ def test_weights_are_staged_by_the_one_pair_of_engines():
     prediction = predict(deploy("ic", "tile_evk", runtime=RUNTIME))
     copy, conv = epochs_of(prediction, 1)
     weights = 16 * 3 * 3 * 16
-    assert (copy.kind, conv.kind) == ("copy", "hw")
-    assert [(e.direction, e.pool, e.bytes, e.operand) for e in copy.run.epoch.engines] == [
+    assert (copy.kind, conv.kind) == ("copy", "task")
+    assert [(e.direction, e.pool, e.bytes, e.operand) for e in copy.run.task.transfers] == [
         ("in", "FLASH", weights, "weights"), ("out", "WEIGHTS", weights, "weights")]
-    assert [(e.direction, e.pool, e.bytes) for e in conv.run.epoch.engines] == [
+    assert [(e.direction, e.pool, e.bytes) for e in conv.run.task.transfers] == [
         ("in", "FEATURES", 32 * 32 * 16), ("out", "FEATURES", 32 * 32 * 16)]
     assert conv.run.compute_cycles == 32 * 32 * 16 * weights // 16 // 256 == 9216
     # 120 to start; 4 bytes a cycle of the flash's 160 MHz: 1.25 NPU cycles for 4 bytes
@@ -83,7 +83,7 @@ def test_layers_it_cannot_run_say_why():
             if reason}
 
     assert reasons({"board.description": "x"}) == {
-        "add": "needs 3 stream engines of 2", "softmax": "no operator of the NPU"}
+        "add": "needs 3 channels of 2", "softmax": "no operator of the NPU"}
     assert set(reasons({"npu.engines": 3})) == {"softmax"}
     small = reasons({"npu.pools.WEIGHTS.size_bytes": "16KiB"})
     assert small["conv_2d"] == "36,864 bytes of weights, WEIGHTS holds 16,384"
@@ -93,7 +93,7 @@ def test_a_host_that_takes_most_of_the_time_is_a_warning():
     plain = predict(deploy("ic", "tile_evk", runtime=RUNTIME))
     (told,) = [text for text in plain.warnings if "of the time" in text]
     assert told == ("97% of the time passes on the host, most in layer 3 add: "
-                    "needs 3 stream engines of 2")
+                    "needs 3 channels of 2")
     board = change_board(load_board("tile_evk"), {"npu.engines": 3})
     better = predict(deploy("ic", board, runtime=RUNTIME))
     assert 10 * better.time_us < plain.time_us
@@ -105,7 +105,7 @@ def test_without_a_staging_pool_weights_stream_beside_the_input():
         "npu.engines": 3, "npu.pools.WEIGHTS.staging": "false"})
     prediction = predict(deploy("ic", board, runtime=RUNTIME))
     (conv,) = epochs_of(prediction, 1)
-    assert [e.operand for e in conv.run.epoch.engines] == ["input", "weights", "output"]
+    assert [e.operand for e in conv.run.task.transfers] == ["input", "weights", "output"]
 
 
 def test_what_ifs_reach_its_parts():
@@ -123,7 +123,7 @@ def test_what_ifs_reach_its_parts():
 def test_every_report_of_the_command_line_names_its_parts(tmp_path):
     base = ("ic", "-b", "tile_evk", "--runtime", RUNTIME)
     shown = run("predict", *base, "--epochs", "--details")
-    assert "'TILE': 1" in shown and "NPU energy" in shown and "_ACC" not in shown
+    assert "unit TILE" in shown and "NPU energy" in shown and "_ACC" not in shown
     document = json.loads(run("predict", *base, "--json"))
     assert {"TILE", "LANES"} <= set(re.findall(r"[A-Z]{4,}", json.dumps(document)))
     run("predict", *base, "--trace", tmp_path / "t.json", "--plot", tmp_path)
@@ -192,7 +192,7 @@ def test_a_compiler_s_rules_say_what_it_runs_whatever_the_operator_s_roles(tmp_p
         prediction.layers, prediction.deployment.plan.reasons, strict=True)}
     assert (reasons["softmax"], reasons["average_pool_2d"]) == ("", "no operator of the NPU")
     (epoch,) = epochs_of(prediction, prediction.layers[-1].index)
-    assert [(unit.kind, unit.ops) for unit in epoch.run.epoch.units] == [("LANES", 10)]
+    assert [(unit.kind, unit.ops) for unit in epoch.run.task.units] == [("LANES", 10)]
 
 
 def test_a_field_of_rules_is_a_number_or_one_of_some_words(tmp_path, monkeypatch):
@@ -225,7 +225,7 @@ def test_only_the_runtime_of_neural_art_knows_the_names_of_its_units():
     names = re.compile(r"CONV_ACC|ARITH_ACC|ACTIV_ACC|POOL_ACC|DECUN|STRENG")
     known = ("twin/runtimes/neural_art/", "calibration/importers/neural_art_",
              "calibration/datasets/neural_art.py", "calibration/datasets/perlayer/",
-             "hwmodels/boards/stm32n6570_dk.yaml", "twin/reports/tables/epochs.py")
+             "hwmodels/boards/stm32n6570_dk.yaml")
     found = [str(path.relative_to(ROOT)) for package in ("hwmodels", "calibration", "twin")
              for path in sorted((ROOT / package).rglob("*"))
              if path.suffix in (".py", ".yaml") and names.search(path.read_text())]

@@ -8,8 +8,8 @@ from rich.console import Console
 from calibration.importers.log import Log
 from calibration.importers.neural_art_profiler import read_log
 from calibration.measurement.measurement import Measurement
-from hwmodels.npu import BURST_BEATS
 from hwmodels.quantities import significant
+from hwmodels.schedule import BURST_BEATS
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy

@@ -42,7 +42,7 @@ def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction):
 def test_spans_lie_inside_their_epoch_and_phases_do_not_overlap(prediction):
     spans = list_spans(prediction)
     for span in spans:
-        epoch = prediction.epochs[span.epoch]
+        epoch = prediction.epochs[span.task]
         assert epoch.start_us - 1e-6 <= span.start_us <= span.end_us
         assert span.end_us <= epoch.start_us + epoch.time_us + 1e-6
     host = sorted((span.start_us, span.end_us) for span in spans if span.row == "host")
@@ -56,9 +56,9 @@ def test_spans_lie_inside_their_epoch_and_phases_do_not_overlap(prediction):
 def test_engines_move_what_their_epoch_asks(prediction):
     spans = list_spans(prediction)
     for epoch in prediction.epochs:
-        for engine in epoch.run.epoch.engines:
-            moved = math.fsum(span.bytes for span in spans if span.epoch == epoch.index
-                              and span.row == f"STRENG {engine.index}")
+        for engine in epoch.run.task.transfers:
+            moved = math.fsum(span.bytes for span in spans if span.task == epoch.index
+                              and span.row == f"STRENG {engine.channel}")
             assert moved == pytest.approx(engine.bytes * engine.repeats)
 
 
@@ -71,8 +71,8 @@ def test_bandwidth_carries_every_byte(prediction):
 
 
 def test_one_span_per_engine_and_epoch_covers_its_steps(prediction):
-    coarse = list_spans(prediction, steps=False, epochs=[0])
-    fine = list_spans(prediction, epochs=[0])
+    coarse = list_spans(prediction, steps=False, tasks=[0])
+    fine = list_spans(prediction, tasks=[0])
     assert {span.row for span in coarse} == {span.row for span in fine}
     assert len(coarse) < len(fine)
     assert math.fsum(s.bytes for s in coarse) == pytest.approx(math.fsum(s.bytes for s in fine))
@@ -154,8 +154,8 @@ def test_timeline_picture_is_drawn(prediction, tmp_path):
 
 def test_every_unit_at_work_has_a_row(prediction):
     for epoch in prediction.epochs:
-        rows = {span.row for span in list_spans(prediction, epochs=[epoch.index])}
+        rows = {span.row for span in list_spans(prediction, tasks=[epoch.index])}
         for kind in ("CONV_ACC", "ARITH_ACC"):
-            busy = sum(unit.count for unit in epoch.run.epoch.units if unit.kind == kind)
+            busy = sum(unit.count for unit in epoch.run.task.units if unit.kind == kind)
             assert sum(row.split(" ")[0] == kind for row in rows) == busy
     assert any(span.row == "CONV_ACC 3" for span in list_spans(prediction))

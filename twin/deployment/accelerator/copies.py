@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hwmodels.counts import CountLine, Counts
-from hwmodels.npu import Pool
+from hwmodels.schedule import Pool
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deployment import Deployment
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from twin.deployment.accelerator.epochs import plan_steps
-from twin.deployment.accelerator.grouping import Grouping, Planner, plan_groups
 from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
-from twin.deployment.costs import Step
 from twin.deployment.draft import Draft
 from twin.deployment.memories import FLASH_ROLES, Home
 from twin.deployment.placement import Fusion, Placement, Plan
+from twin.runtimes.compiler import Grouping, Planner, Step
 
 
 class OffloadPlan(Plan):
@@ -34,17 +32,21 @@ class OffloadPlan(Plan):
         assert npu is not None and offload is not None, "checked when it was placed"
         return Planner(npu=npu, offload=offload, weights=deployment.constants,
                        arena=deployment.arena, host=deployment.host,
-                       channel_first=deployment.graph.source.endswith(".onnx"))
+                       channel_first=deployment.graph.channel_first)
 
     @cached_property
     def grouping(self) -> Grouping:
         """Which layers the accelerator runs, and which together."""
-        return plan_groups(self._deployment.executed, self.planner)
+        return self._deployment.runtime.compiler.group(self._deployment.executed, self.planner)
 
     @cached_property
     def fusion(self) -> Fusion:
         """What the accelerator takes off the memory plan."""
-        return self.grouping.fusion(self._deployment.executed)
+        groups = [group for group in self.grouping.groups if group.kind in ("task", "move")]
+        return Fusion(
+            offloaded=frozenset(i for group in groups for i in group.layers),
+            buffers=self.grouping.buffers,
+            ends={i: group.layers[-1] for group in groups for i in group.layers[:-1]})
 
     @cached_property
     def pools(self) -> PoolPlan:
@@ -76,7 +78,8 @@ class OffloadPlan(Plan):
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """What runs where, in order."""
-        return plan_steps(self._deployment.executed, self.planner, self.pools.names, self.grouping)
+        return self._deployment.runtime.compiler.schedule(
+            self._deployment.executed, self.planner, self.pools.names, self.grouping)
 
     @property
     def homes(self) -> Mapping[int, Home]:

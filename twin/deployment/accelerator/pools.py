@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
-from hwmodels.npu import Npu, Pool
+from hwmodels.schedule import Npu, Pool
 from twin.deployment.memories import Buffer, Home, find_offset
 from twin.deployment.placement import ArenaSlot
 from twin.errors import DoesNotFitError

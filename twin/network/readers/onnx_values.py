@@ -293,7 +293,7 @@ class OnnxReader:
                      sha256=hashlib.sha256(self.model.content).hexdigest(),
                      tensors=tuple(self._tensors), layers=tuple(self._layers),
                      inputs=self._inputs, outputs=tuple(outputs),
-                     notes=tuple(self.model.notes))
+                     notes=tuple(self.model.notes), channel_first=True)
 
     # Inside
 

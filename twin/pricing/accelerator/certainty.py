@@ -1,8 +1,8 @@
 """How sure a prediction of an accelerator is: by where its time passes, and what was learnt there.
 
-    var(log T) = network^2 + sum over parts of (share x sd)^2 + sum over epochs of (share x epoch)^2
+    var(log T) = network^2 + sum over parts of (share x sd)^2 + sum over tasks of (share x epoch)^2
 
-An epoch alone is surer of its cycles than of being an epoch at all: `schedule` stands for the
+A task alone is surer of its cycles than of being a task at all: `schedule` stands for the
 compiler cutting the network otherwise. Deviations are the runtime's (`offload.spread`).
 """
 
@@ -14,20 +14,20 @@ from calibration.fitting.intervals import LEVEL, Band, Interval, bound
 from hwmodels.board.facts import Board
 from hwmodels.columns import Floats, Ints
 from hwmodels.counts import Bill, BillLine
-from hwmodels.npu import Epoch, Npu
-from twin.deployment.costs import HAND_OVER_EVENTS, EpochPrediction, Step, bill_us
+from hwmodels.schedule import Npu, Task
+from twin.deployment.costs import HAND_OVER_EVENTS, TaskPrediction, bill_us
 from twin.network.graph import Graph
 from twin.pricing.accelerator.energy import DEVIATIONS, sum_energy
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty
 from twin.pricing.prediction import Prediction
-from twin.runtimes.offload import Spread
+from twin.runtimes.compiler import Spread, Step
 
 PARTS = ("hardware", "hand_over", "moved", "host", "strange", "outside", "unseen")
-"""Where time passes; `hardware` is epochs as they were profiled, and has no deviation in common."""
+"""Where time passes; `hardware` is tasks as they were profiled, and has no deviation in common."""
 
 _REASONS = {
-    "outside": "{:.0%} of the time waits for memory outside the chip that no profiled epoch used",
-    "unseen": "{:.0%} of the time is in units or widths no profiled epoch used",
+    "outside": "{:.0%} of the time waits for memory outside the chip that no profiled task used",
+    "unseen": "{:.0%} of the time is in units or widths no profiled task used",
     "strange": "{:.0%} of the time is operators on the host that no row of this compiler has",
     "host": "{:.0%} of the time is operators on the host, whose kernels are another library's",
 }
@@ -47,7 +47,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     Returns
     -------
     Certainty
-        Of the inference, its layers and its epochs. A layer's deviation is that of its epochs;
+        Of the inference, its layers and its tasks. A layer's deviation is that of its tasks;
         energy adds the deviations of its prices to that of time.
     """
     deployment, board = prediction.deployment, prediction.deployment.board
@@ -56,14 +56,14 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     spread = offload.spread
     band = Band(down=spread.reach, up=spread.reach, level=LEVEL, basis="model-based",
                 count=spread.families)
-    epochs, total_us = prediction.epochs, prediction.time_us
-    parts = np.array([split_time(epoch, board, spread, knows_host(
-        epoch.step, deployment.executed, spread)) for epoch in epochs]).reshape(1, -1)
-    epoch, part = np.divmod(np.arange(parts.shape[1]), len(PARTS))
+    tasks, total_us = prediction.epochs, prediction.time_us
+    parts = np.array([split_time(task, board, spread, knows_host(
+        task.step, deployment.executed, spread)) for task in tasks]).reshape(1, -1)
+    task, part = np.divmod(np.arange(parts.shape[1]), len(PARTS))
     sd = deviate(parts, part, np.array([total_us]), spread)
-    alone = deviate_epochs(parts, epoch, part, len(epochs), spread)[0]
+    alone = deviate_tasks(parts, task, part, len(tasks), spread)[0]
     shares = parts.reshape(-1, len(PARTS)).sum(axis=0) / (total_us or 1.0)
-    by_name = dict(zip([one.name for one in epochs], alone.tolist(), strict=True))
+    by_name = dict(zip([one.name for one in tasks], alone.tolist(), strict=True))
     sds = [max((by_name[name] for name in layer.epochs), default=0.0)
            for layer in prediction.layers]
     energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in (
@@ -72,7 +72,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
         energy_pj, unsure_pj, np.array([*sd, *sds]), spread.reach), strict=True)]
     own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.epoch
     return Certainty(
-        calibration=f"spread of {offload.family} networks and profiled epochs, "
+        calibration=f"spread of {offload.family} networks and profiled tasks, "
                     f"{spread.families} families",
         time_us=bound(total_us, float(sd[0]), band), energy_uj=bounds[0], basis=band.basis,
         errors=band.count,
@@ -80,7 +80,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
                      for layer, one, energy in zip(prediction.layers, sds, bounds[1:],
                                                    strict=True)),
         epochs=tuple(bound(one.time_us, own_sd, band)
-                     for one, own_sd in zip(epochs, alone.tolist(), strict=True)),
+                     for one, own_sd in zip(tasks, alone.tolist(), strict=True)),
         extrapolating=tuple(reason.format(shares[PARTS.index(name)])
                             for name, reason in _REASONS.items()
                             if shares[PARTS.index(name)] >= NOTABLE),
@@ -97,7 +97,7 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
     Parameters
     ----------
     parts : ndarray of float, (rows, pairs)
-        Microseconds of each part of each epoch.
+        Microseconds of each part of each task.
     part : ndarray of int, (pairs,)
         Of `PARTS`.
     time_us : ndarray of float, (rows,)
@@ -113,13 +113,13 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
     return found
 
 
-def deviate_epochs(parts: Floats, epoch: Ints, part: Ints, count: int, spread: Spread) -> Floats:
-    """Return how sure the times of epochs are, shape (rows, count); pairs are of epochs."""
+def deviate_tasks(parts: Floats, task: Ints, part: Ints, count: int, spread: Spread) -> Floats:
+    """Return how sure the times of tasks are, shape (rows, count); pairs are of tasks."""
     own = np.array([spread.epoch if name == "hardware" else spread.sd(name) for name in PARTS])
-    of_epoch = (epoch[:, None] == np.arange(count)).astype(np.float64)
-    totals = parts @ of_epoch
-    shares = parts / _or_one(totals)[:, epoch] * own[part]
-    variance = (shares ** 2) @ of_epoch
+    of_task = (task[:, None] == np.arange(count)).astype(np.float64)
+    totals = parts @ of_task
+    shares = parts / _or_one(totals)[:, task] * own[part]
+    variance = (shares ** 2) @ of_task
     return np.where(totals != 0, np.sqrt(variance + spread.schedule ** 2), 0.0)
 
 
@@ -155,12 +155,12 @@ def knows_host(step: Step, graph: Graph, spread: Spread) -> bool:
     return all(graph.layers[i].op in spread.host_known for i in step.layers)
 
 
-def split_time(epoch: EpochPrediction, board: Board, spread: Spread, known: bool) -> list[float]:
-    """Return the microseconds of an epoch by part.
+def split_time(task: TaskPrediction, board: Board, spread: Spread, known: bool) -> list[float]:
+    """Return the microseconds of a task by part.
 
     Parameters
     ----------
-    epoch : EpochPrediction
+    task : TaskPrediction
         Of an inference.
     board : Board
         Whose clocks its bill counts.
@@ -172,18 +172,18 @@ def split_time(epoch: EpochPrediction, board: Board, spread: Spread, known: bool
     lines: dict[str, list[BillLine]] = {name: [] for name in PARTS}
     npu = board.npu
     assert npu is not None, "a deployment that offloads has an accelerator"
-    seen = was_profiled(epoch.run.epoch, npu, spread)
-    for line in epoch.bill.lines:
+    seen = was_profiled(task.run.task, npu, spread)
+    for line in task.bill.lines:
         if line.cycles:
             lines[name_part(line.event, line.place, line.clock, npu, seen=seen,
                             known=known)].append(line)
     return [bill_us(Bill(tuple(own)), board) for own in lines.values()]
 
 
-def was_profiled(epoch: Epoch, npu: Npu, spread: Spread) -> bool:
-    """Whether profiled epochs had the units of an epoch, at its widths."""
+def was_profiled(task: Task, npu: Npu, spread: Spread) -> bool:
+    """Whether profiled tasks had the units of a task, at its widths."""
     return all(set(npu.roles(unit.kind)) <= set(spread.profiled) and unit.mac_bits == (8, 8)
-               for unit in epoch.units)
+               for unit in task.units)
 
 
 def name_part(event: str, place: str, clock: str, npu: Npu, *, seen: bool, known: bool) -> str:
@@ -196,9 +196,9 @@ def name_part(event: str, place: str, clock: str, npu: Npu, *, seen: bool, known
     npu : Npu
         The machine.
     seen : bool
-        Whether profiled epochs had the units of its epoch.
+        Whether profiled tasks had the units of its task.
     known : bool
-        Whether rows have the operators of its epoch on the host.
+        Whether rows have the operators of its task on the host.
     """
     if clock != npu.clock:
         if event not in HAND_OVER_EVENTS:

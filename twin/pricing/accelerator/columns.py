@@ -1,6 +1,6 @@
-"""Parts of epochs priced as columns: what layers cost on an accelerator, all at once.
+"""Parts of tasks priced as columns: what layers cost on an accelerator, all at once.
 
-A part is what one layer is charged of one epoch. Its bill is counts times prices, and what being
+A part is what one layer is charged of one task. Its bill is counts times prices, and what being
 powered costs while its time passes; lines are made of those that are looked at.
 """
 
@@ -24,7 +24,7 @@ from hwmodels.columns import (
     sum_exactly,
 )
 from hwmodels.counts import EXACT, Bill, BillLine, CountLine, Counts, Prices
-from hwmodels.npu import EpochRun, Npu
+from hwmodels.schedule import Npu, TaskRun
 
 POWERED = ("sleep", "clock_tree", "leakage", "npu_idle")
 """What is paid for time that passes, in the order of lines."""
@@ -32,28 +32,28 @@ POWERED = ("sleep", "clock_tree", "leakage", "npu_idle")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one layer is charged of one epoch."""
+    """What one layer is charged of one task."""
 
     bill: Bill
     counts: Counts
 
 
-def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]],
+def price_parts(runs: Sequence[TaskRun], shares: Sequence[tuple[float, ...]],
                 extra: Sequence[Sequence[CountLine]], hosted: Sequence[Sequence[BillLine]],
                 prices: Prices, board: Board, npu: Npu) -> list[list[Part]]:
-    """Price epochs, and what the host does for and between them.
+    """Price tasks, and what the host does for and between them.
 
     Parameters
     ----------
-    runs : sequence of EpochRun
+    runs : sequence of TaskRun
         What the accelerator did.
     shares : sequence of tuple of float
-        What each layer of an epoch is charged of it; the amounts are whole 64ths, and the largest
+        What each layer of a task is charged of it; the amounts are whole 64ths, and the largest
         share takes what rounding leaves.
     extra : sequence of sequence of CountLine
-        Of each epoch: what the host does besides setting it up and taking it down.
+        Of each task: what the host does besides setting it up and taking it down.
     hosted : sequence of sequence of BillLine
-        Of each epoch: its kernels on the host, priced; of one with a single layer.
+        Of each task: its kernels on the host, priced; of one with a single layer.
     prices : Prices
         From `twin.pricing.lines.runtime_prices`.
     board, npu : Board, Npu
@@ -62,11 +62,11 @@ def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]],
     Returns
     -------
     list of list of Part
-        By epoch and layer; the counts are without those of kernels on the host.
+        By task and layer; the counts are without those of kernels on the host.
     """
     counts = _split(gather_counts(runs, extra), shares)
     whose = np.repeat(np.arange(len(shares)), [len(own) for own in shares])
-    bills = _price(counts, [hosted[epoch] for epoch in whose.tolist()], prices, board, npu)
+    bills = _price(counts, [hosted[task] for task in whose.tolist()], prices, board, npu)
     energies = sum_exactly(bills.energy_pj, bills.first)
     parts = iter([Part(bill=ColumnBill(bills, place, None if energy != energy else energy),
                        counts=ColumnCounts(counts, place))
@@ -74,13 +74,13 @@ def price_parts(runs: Sequence[EpochRun], shares: Sequence[tuple[float, ...]],
     return [[next(parts) for _ in own] for own in shares]
 
 
-def gather_counts(runs: Sequence[EpochRun],
+def gather_counts(runs: Sequence[TaskRun],
                   extra: Sequence[Sequence[CountLine]]) -> CountColumns:
-    """Return the events of epochs of one machine and of the host, one epoch behind the other."""
+    """Return the events of tasks of one machine and of the host, one task behind the other."""
     pieces = []
     for run, lines in zip(runs, extra, strict=True):
         counts = run.counts
-        assert isinstance(counts, ColumnCounts), "an accelerator's epochs are counted as columns"
+        assert isinstance(counts, ColumnCounts), "an accelerator's tasks are counted as columns"
         piece = keys, key, occurred, exposed = counts.slices()
         if lines:
             piece = (keys, np.append(key, np.array([keys.number(
@@ -101,18 +101,18 @@ def _split(counts: CountColumns, shares: Sequence[tuple[float, ...]]) -> CountCo
     each = np.array([len(own) for own in shares])
     if (each == 1).all():
         return counts
-    epoch = np.repeat(np.arange(len(each)), each)
+    task = np.repeat(np.arange(len(each)), each)
     share = np.array([one for own in shares for one in own])
     heir = np.array([place == own.index(max(own)) for own in shares for place in range(len(own))])
-    length = np.diff(counts.first)[epoch]
-    part = np.repeat(np.arange(len(epoch)), length)
+    length = np.diff(counts.first)[task]
+    part = np.repeat(np.arange(len(task)), length)
     line = (np.arange(len(part)) - (np.cumsum(length) - length)[part]
-            + counts.first[epoch[part]])
-    alone = each[epoch[part]] == 1
+            + counts.first[task[part]])
+    alone = each[task[part]] == 1
     occurred, exposed = (_divide(amounts, line, share[part], heir[part])
                          for amounts in (counts.occurred, counts.exposed))
     kept = alone | (occurred != 0) | (exposed != 0)
-    first = np.searchsorted(part[kept], np.arange(len(epoch) + 1))
+    first = np.searchsorted(part[kept], np.arange(len(task) + 1))
     return CountColumns(keys=counts.keys, first=first, key=counts.key[line[kept]],
                         occurred=occurred[kept], exposed=exposed[kept])
 

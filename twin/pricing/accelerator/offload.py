@@ -1,10 +1,10 @@
-"""The whole model on an accelerator: its epochs, the host's operators, and all that lies between.
+"""The whole model on an accelerator: its tasks, the host's operators, and all that lies between.
 
-    total = epochs on the NPU + operators on the host + hand-over
+    total = tasks on the NPU + operators on the host + hand-over
 
-The hand-over is what neither computes: setting epochs up and taking them down, dispatching software
-epochs, stepping moved operators, cleaning and invalidating the host's cache. Host and NPU take
-turns; epochs follow one another without the host only where the epoch controller is on.
+The hand-over is what neither computes: setting tasks up and taking them down, dispatching software
+tasks, stepping moved operators, cleaning and invalidating the host's cache. Host and NPU take
+turns; tasks follow one another without the host only where the task controller is on.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from hwmodels.counts import (
     merge_counts,
 )
 from hwmodels.kernel import Kernel
-from hwmodels.npu import Epoch, EpochRun, Npu
-from hwmodels.npu.run import run_epochs
+from hwmodels.schedule import Npu, Task, TaskRun
+from hwmodels.schedule.run import run_tasks
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
 from twin.deployment.costs import (
-    EpochPrediction,
     LayerCost,
-    Step,
+    TaskPrediction,
     convert_us,
 )
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.network.operators import is_alias
 from twin.pricing.accelerator.columns import price_parts
+from twin.runtimes.compiler import Step
 
 
 def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
-                    ) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+                    ) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
     """Price an inference on an accelerator and its host.
 
     Parameters
@@ -54,18 +54,18 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     Returns
     -------
     tuple of LayerCost
-        One per layer of the executed graph; an epoch's cost is split among its layers.
-    tuple of EpochPrediction
+        One per layer of the executed graph; a task's cost is split among its layers.
+    tuple of TaskPrediction
         In order.
 
     Notes
     -----
     The host's operators start with empty caches each time the accelerator ran before them: what
-    it wrote must be fetched, and its driver has run meanwhile. An epoch's counts are split by the
+    it wrote must be fetched, and its driver has run meanwhile. A task's counts are split by the
     work of its layers, in 64ths, so that the parts sum exactly.
     """
     steps = [step for step in plan_of(deployment).steps if step.kind != "alias"]
-    runs = run_epochs([_epoch_of(step) for step in steps], _npu(deployment))
+    runs = run_tasks([task_of(step) for step in steps], _npu(deployment))
     software = iter(_price_host(deployment, plan_of(deployment).steps, prices, price_on_core))
     hosted = [next(software) if step.kind == "host" else None for step in steps]
     extra = [(*list_moved(deployment, step), *cleaned) for step, cleaned in zip(
@@ -74,28 +74,29 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
         () if cost is None else cost.bill.lines for cost in hosted], prices, deployment.board,
         _npu(deployment)) if steps else []
     costs: dict[int, list[LayerCost]] = {}
-    epochs: list[EpochPrediction] = []
+    tasks: list[TaskPrediction] = []
     board, start_us = deployment.board, 0.0
     host, hertz = board.core.clock, board.hertz
     for step, run, cost, parts in zip(steps, runs, hosted, priced, strict=True):
-        epoch = run.epoch
-        kernels = tuple([f"{epoch.kind}.{name}" for name, _ in epoch.operations])
+        task = run.task
+        kernels = tuple([f"{task.kind}.{name}" for name, _ in task.operations])
         for position, part in zip(step.layers, parts, strict=True):
             costs.setdefault(position, []).append(
-                LayerCost(bill=part.bill, counts=part.counts, epochs=(epoch.name,),
+                LayerCost(bill=part.bill, counts=part.counts, epochs=(task.name,),
                           kernels=kernels) if cost is None else
-                replace(cost, bill=part.bill, epochs=(epoch.name,), kernels=cost.kernels or kernels,
+                replace(cost, bill=part.bill, epochs=(task.name,), kernels=cost.kernels or kernels,
                         counts=merge_counts([part.counts, cost.counts])))
         bill = parts[0].bill if len(parts) == 1 else merge_columns(part.bill for part in parts)
-        epochs.append(_describe(len(epochs), step, run, bill, start_us, host, hertz))
-        start_us += epochs[-1].time_us
+        tasks.append(_describe(len(tasks), step, run, bill, start_us, host, hertz))
+        start_us += tasks[-1].time_us
     return tuple(_merge(costs.get(position, []))
-                 for position in range(len(deployment.executed.layers))), tuple(epochs)
+                 for position in range(len(deployment.executed.layers))), tuple(tasks)
 
 
-def _epoch_of(step: Step) -> Epoch:
-    assert step.epoch is not None, "all steps but aliases are epochs"
-    return step.epoch
+def task_of(step: Step) -> Task:
+    """Return the task of a step that is no alias."""
+    assert step.task is not None, "all steps but aliases have one"
+    return step.task
 
 
 def _npu(deployment: Deployment) -> Npu:
@@ -133,10 +134,10 @@ def pick_layers(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
 
 
 def list_moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
-    """Host cycles of stepping an operator whose data engines move."""
+    """Host cycles of stepping an operator whose data channels move."""
     offload = deployment.runtime.offload
-    assert offload is not None and step.epoch is not None
-    if step.epoch.kind != "hybrid":
+    assert offload is not None
+    if not step.stepped:
         return ()
     return (CountLine(event="epoch_host_cycle", place="stepping", occurred=offload.move_cycles,
                       exposed=offload.move_cycles),)
@@ -145,7 +146,7 @@ def list_moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
 def list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
     """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read.
 
-    Of an operator it steps, whose data engines move, those of all it reads and writes.
+    Of an operator it steps, whose data channels move, those of all it reads and writes.
     """
     graph, board, homes = deployment.executed, deployment.board, deployment.plan.homes
     cache = board.cache(board.core.dcache)
@@ -158,7 +159,7 @@ def list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tupl
             tensor = renamed[tensor]
         return tensor
 
-    on_npu = [graph.layers[i] for step in steps if step.kind == "epoch" for i in step.layers]
+    on_npu = [graph.layers[i] for step in steps if step.kind == "task" for i in step.layers]
     written = {source(i) for layer in on_npu for i in layer.outputs}
     read = {source(i) for layer in on_npu for i in layer.inputs}
     lines: list[tuple[CountLine, ...]] = []
@@ -169,7 +170,7 @@ def list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tupl
         if step.kind == "host":
             shared = [i for i in dict.fromkeys(layer.inputs) if source(i) in written]
             shared += [i for i in layer.outputs if i in read]
-        elif step.epoch is not None and step.epoch.kind == "hybrid":
+        elif step.stepped:
             shared = [i for i in dict.fromkeys((*layer.inputs, *layer.outputs))
                       if i >= 0 and not graph.tensors[i].is_constant]
         for i in shared:
@@ -183,7 +184,7 @@ def list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tupl
 
 
 def _merge(costs: Sequence[LayerCost]) -> LayerCost:
-    """Join what a layer costs in several epochs; an alias has none."""
+    """Join what a layer costs in several tasks; an alias has none."""
     if len(costs) == 1:
         return costs[0]
     return LayerCost(
@@ -197,12 +198,12 @@ def _merge(costs: Sequence[LayerCost]) -> LayerCost:
         epochs=tuple(name for cost in costs for name in cost.epochs))
 
 
-def _describe(index: int, step: Step, run: EpochRun, bill: Bill, start_us: float,
-              host: str, hertz: Mapping[str, float]) -> EpochPrediction:
+def _describe(index: int, step: Step, run: TaskRun, bill: Bill, start_us: float,
+              host: str, hertz: Mapping[str, float]) -> TaskPrediction:
     cycles = bill.clock_cycles()
     passed_us, host_cycles = convert_us(cycles, hertz), cycles.get(host, 0.0)
     core_us = passed_us - host_cycles / hertz[host] * 1e6
-    return EpochPrediction(
+    return TaskPrediction(
         index=index, step=step, run=run, bill=bill, start_us=start_us,
         time_us=passed_us, pre_cpu_cycles=run.pre_cpu_cycles,
         core_cpu_cycles=core_us * 1e-6 * hertz[host],

@@ -6,13 +6,9 @@ import math
 from collections.abc import Iterator
 
 from hwmodels.quantities import list_first
-from twin.deployment.accelerator.grouping import Grouping
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deployment import Deployment
-
-OTHER_TYPE = "8-bit integers"
-SHORTAGES = ("stream engines of", "there is none", "bytes of weights")
-"""What reasons of `explain_host` say of types, and of a machine made smaller."""
+from twin.runtimes.compiler import TOO_SMALL, Grouping, Why
 
 
 def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
@@ -32,7 +28,7 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
     """
     yield from _say_left_out(deployment, plan_of(deployment).grouping)
     if temperature == "cold":
-        yield ("cold is as warm here: the host's caches hold nothing after an epoch, and the NPU "
+        yield ("cold is as warm here: the host's caches hold nothing after a task, and the NPU "
                "cache is taken as empty before each")
     yield from _say_outside(deployment)
 
@@ -46,43 +42,42 @@ def _say_outside(deployment: Deployment) -> Iterator[str]:
     tensors = deployment.executed.tensors
     moving = [tensor for tensor in outside if tensor < 0 or not tensors[tensor].is_constant]
     if moving:
-        yield ("assumed: activations outside the chip; no profiled epoch has any, and published "
+        yield ("assumed: activations outside the chip; no profiled task has any, and published "
                "networks take 2.4 to 6 times as long with them")
-    epochs = [step.epoch for step in plan_of(deployment).steps if step.epoch is not None]
+    tasks = [step.task for step in plan_of(deployment).steps if step.task is not None]
     for pool in (pool for pool in npu.pools if pool.external and pool.shared):
-        turns = [epoch for epoch in epochs if sum(
-            engine.pool == pool.name and engine.operand == "weights"
-            for engine in epoch.engines) > 1]
+        turns = [task for task in tasks if sum(
+            one.pool == pool.name and one.operand == "weights"
+            for one in task.transfers) > 1]
         if turns:
-            yield (f"assumed: in {len(turns)} of {len(epochs)} epochs several engines read weights "
+            yield (f"assumed: in {len(turns)} of {len(tasks)} tasks several channels read weights "
                    f"from {pool.name} in turns, and each access pays its latency again, which a "
                    "flash is not charged: it may come out slower than a flash of a lower rate")
     if npu.cache is None or npu.cache.enabled:
         return
     cached = {pool.name for pool in npu.pools if pool.cacheable}
-    engines = [engine for epoch in epochs for engine in epoch.engines
-               if engine.pool in cached and engine.pattern != "contiguous"]
-    if engines:
-        runs = sum(math.ceil(engine.bytes / engine.run_bytes) * engine.repeats
-                   for engine in engines)
-        moved = sum(engine.bytes * engine.repeats for engine in engines)
+    transfers = [one for task in tasks for one in task.transfers
+                 if one.pool in cached and one.pattern != "contiguous"]
+    if transfers:
+        runs = sum(math.ceil(one.bytes / one.run_bytes) * one.repeats for one in transfers)
+        moved = sum(one.bytes * one.repeats for one in transfers)
         yield (f"assumed: without the NPU cache {moved:,} bytes outside the chip are read and "
                f"written in {runs:,} accesses of {moved / runs:.1f} bytes on average, each with "
-               "the memory's latency; no profiled epoch runs so")
+               "the memory's latency; no profiled task runs so")
 
 
 def _say_left_out(deployment: Deployment, grouping: Grouping) -> Iterator[str]:
     """Layers on the host for their types, or because the machine was made too small for them."""
     reasons = {layer.index: reason for layer, reason in
                zip(deployment.executed.layers, grouping.reasons, strict=True) if reason}
-    wide = [index for index, reason in reasons.items() if OTHER_TYPE in reason]
+    wide = [index for index, reason in reasons.items() if reason.why is Why.TYPE]
     if wide:
-        runs = any(group.kind in ("epoch", "move") for group in grouping.groups)
+        runs = any(group.kind in ("task", "move") for group in grouping.groups)
         which = f"layers {list_first(wide, 8)}" if runs else "every layer"
         yield (f"on the host: {which}, as the NPU computes 8-bit integers only; quantise the "
                "model to use it")
-    for mark in SHORTAGES:
-        short = [index for index, reason in reasons.items() if mark in reason]
+    for why in TOO_SMALL:
+        short = [index for index, reason in reasons.items() if reason.why is why]
         if short:
             yield (f"on the host: layers {list_first(short, 8)}, for which the NPU is too small: "
                    + reasons[short[0]])

@@ -1,27 +1,24 @@
-"""The profiler's report of an accelerator, predicted: every line per epoch and of the whole model.
+"""Counters of an accelerator, predicted: those of its own profiler, of each task and of all.
 
-Counters carry the names a measurement gives them (`calibration.importers.neural_art_profiler`), so
-the two stand side by side. MCU cycles are the host's clock, NPU cycles the accelerator's; time is
-added across them, cycles never.
+MCU cycles are the host's clock, NPU cycles the accelerator's; time is added across them, cycles
+never.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from calibration.importers.neural_art_lines import ENGINES, PHASES
-from hwmodels.npu import BURST_BEATS, EpochRun
 from hwmodels.quantities import apportion
-from twin.deployment.costs import EpochPrediction
 from twin.pricing.prediction import Prediction
+from twin.runtimes.compiler import Counters
 
-Counters = Mapping[str, float]
-"""Value by counter, as a measurement names it; one that is not known is left out."""
+PHASES = ("pre", "core", "post")
+"""Of a task, as the host meets them."""
 
 
-def count_epochs(prediction: Prediction) -> tuple[Counters, ...]:
-    """Return what the profiler would count of each epoch of a predicted inference.
+def count_tasks(prediction: Prediction) -> tuple[Counters, ...]:
+    """Return what the accelerator's profiler would count of each task of a predicted inference.
 
     Parameters
     ----------
@@ -31,18 +28,23 @@ def count_epochs(prediction: Prediction) -> tuple[Counters, ...]:
     Returns
     -------
     tuple of Counters
-        In order; ops count a multiply-accumulate as two, as the tool does.
+        In order; ops count a multiply-accumulate as two, as tools do.
     """
-    return round_phases(_count_epoch(epoch) for epoch in prediction.epochs)
+    tasks, compiler = prediction.epochs, prediction.deployment.runtime.compiler
+    return round_phases(own | {
+        "ops": float(sum(2 * unit.macs + unit.ops for unit in task.run.task.units)),
+        "pre_cycles": task.pre_cpu_cycles, "core_cycles": task.core_cpu_cycles,
+        "post_cycles": task.post_cpu_cycles} for task, own in zip(
+            tasks, compiler.count_runs([task.run for task in tasks]), strict=True))
 
 
-def total_counters(epochs: Sequence[Counters], time_us: float, npu_hz: float) -> Counters:
-    """Sum the counters of epochs to those of the whole network."""
+def total_counters(tasks: Sequence[Counters], time_us: float, npu_hz: float) -> Counters:
+    """Sum the counters of tasks to those of the whole network."""
     def total(*names: str) -> float:
-        return math.fsum(counters.get(name, 0.0) for counters in epochs for name in names)
+        return math.fsum(counters.get(name, 0.0) for counters in tasks for name in names)
 
-    totals = {
-        "max_cycles": total("max_cycles"), "compute_cycles": total("compute_cycles"),
+    known = {name for counters in tasks for name in counters}
+    totals = {name: total(name) for name in ("max_cycles", "compute_cycles") if name in known} | {
         "ops": total("ops"), "duration": time_us,
         "core_npu_cycles": total("core_npu_cycles"), "core_cycles": total("core_cycles"),
         "npu_core_duration": total("core_npu_cycles") / npu_hz * 1e6,
@@ -51,76 +53,18 @@ def total_counters(epochs: Sequence[Counters], time_us: float, npu_hz: float) ->
     }
     totals |= {f"{phase}_share": 100 * total(f"{phase}_cycles") / totals["cpu_cycles"]
                for phase in PHASES if totals["cpu_cycles"]}
-    for name in dict.fromkeys(name for counters in epochs for name in counters
+    for name in dict.fromkeys(name for counters in tasks for name in counters
                               if name.startswith("pool_")):
         totals[name] = total(name)
     return totals
 
 
-def round_phases(epochs: Iterable[Counters]) -> tuple[Counters, ...]:
-    """Round MCU cycles as a whole inference, so that what is printed of epochs sums to totals."""
-    counted = tuple(epochs)
+def round_phases(tasks: Iterable[Counters]) -> tuple[Counters, ...]:
+    """Round MCU cycles as a whole inference, so that what is printed of tasks sums to totals."""
+    counted = tuple(tasks)
     keys = [(place, f"{phase}_cycles") for place, counters in enumerate(counted)
             for phase in PHASES if f"{phase}_cycles" in counters]
     whole = dict(zip(keys, apportion([counted[place][name] for place, name in keys]),
                      strict=True))
     return tuple({name: float(whole.get((place, name), value))
                   for name, value in counters.items()} for place, counters in enumerate(counted))
-
-
-def _count_epoch(epoch: EpochPrediction) -> Counters:
-    run = epoch.run
-    return count_run(run) | {
-        "ops": float(sum(2 * unit.macs + unit.ops for unit in run.epoch.units)),
-        "compute_cycles": run.compute_cycles, "max_cycles": run.max_cycles,
-        "pre_cycles": epoch.pre_cpu_cycles, "core_cycles": epoch.core_cpu_cycles,
-        "post_cycles": epoch.post_cpu_cycles}
-
-
-def count_run(run: EpochRun) -> dict[str, float]:
-    """Return what the profiler counts of an epoch the hardware model ran, by its names for it."""
-    counters = _count_mapping(run)
-    if not run.engines:
-        return counters
-    # The profiler numbers interfaces, whatever the board calls them.
-    interfaces = {part.name: f"busif{place}" for place, part in enumerate(run.interfaces)}
-    counters["core_npu_cycles"] = run.core_npu_cycles
-    for pool in run.pools:
-        for name in (f"compiler_pool_{pool.name}", f"pool_{pool.name}"):
-            counters[f"{name}_read_bytes"] = pool.read_bytes
-            counters[f"{name}_write_bytes"] = pool.write_bytes
-    for part, name in zip(run.interfaces, interfaces.values(), strict=True):
-        for way, moved, bursts in (("read", part.read_bytes, part.read_bursts),
-                                   ("write", part.write_bytes, part.write_bursts)):
-            counters[f"{name}_{way}_bytes"] = moved
-            counters |= {f"{name}_{way}_bursts_{beats}": count
-                         for beats, count in zip(BURST_BEATS, bursts, strict=True)}
-    for engine in run.engines:
-        name = (f"engine_{engine.index}_{engine.direction}_{interfaces[engine.interface]}_"
-                f"{engine.pool}")
-        counters[f"{name}_active_cycles"] = engine.active_cycles
-        counters[f"{name}_buffer_bytes"] = engine.buffer_bytes
-    cache = run.cache
-    counters |= {f"npu_cache_{name}": float(getattr(cache, name)) for name in (
-        "read_hit", "read_miss", "read_alloc_miss", "read_evict",
-        "write_hit", "write_miss", "write_alloc_miss", "write_through")}
-    return counters
-
-
-def _count_mapping(run: EpochRun) -> dict[str, float]:
-    """Operations and units, stream engines among them, as the profiler lists them."""
-    epoch = run.epoch
-    prefix = "sw" if epoch.kind in ("sw", "hybrid") else "hw"
-    counters = {f"operation_{prefix}.{name}": float(count) for name, count in epoch.operations}
-    ways = [engine.direction for engine in epoch.engines]
-    for name, way in (("dmain", "in"), ("dmaout", "out")):
-        if way in ways:
-            counters[f"operation_hw.{name}"] = float(ways.count(way))
-    if epoch.kind in ("sw", "hybrid"):
-        counters["unit_PROCESSOR"] = 1.0
-    for unit in epoch.units:
-        key = f"unit_{unit.kind}"
-        counters[key] = counters.get(key, 0.0) + unit.count
-    if ways:
-        counters[ENGINES] = float(len(ways))
-    return counters

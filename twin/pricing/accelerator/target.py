@@ -8,15 +8,15 @@ from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import did_you_mean
-from hwmodels.npu import Npu
 from hwmodels.quantities import join_words
+from hwmodels.schedule import Npu
 from twin.deployment.accelerator.copies import count_copies
 from twin.deployment.accelerator.plan import OffloadPlan, plan_of
 from twin.deployment.accelerator.pools import describe_spills
 from twin.deployment.accelerator.weight_width import narrow_weights
 from twin.deployment.changes import Choose, WhatIf
 from twin.deployment.core import Core
-from twin.deployment.costs import EpochPrediction, LayerCost
+from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import Draft
 from twin.deployment.memories import FLASH_ROLES, check_fit
@@ -82,7 +82,8 @@ class Accelerator(Core):
         """Narrow weights where that was asked for."""
         if deployment.weight_bits is None:
             return graph
-        return narrow_weights(graph, deployment.weight_bits, plan_of(deployment).planner)
+        return narrow_weights(graph, deployment.weight_bits, deployment.runtime.compiler.group(
+            graph, plan_of(deployment).planner).reasons)
 
     def plan(self, deployment: Draft) -> OffloadPlan:
         """Return groups, pools and steps."""
@@ -108,7 +109,7 @@ class Accelerator(Core):
                       sum(pool.size_bytes for pool in pools))
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
         """Price epochs, host operators and the hand-over; the host is cold in either case."""
         return price_offloaded(deployment, prices, price_on_core)
 

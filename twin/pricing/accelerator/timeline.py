@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hwmodels.npu import THROUGH, Epoch
-from hwmodels.npu.bill import START
-from hwmodels.npu.run import trace_epoch
-from twin.deployment.costs import EpochPrediction
+from hwmodels.schedule import THROUGH, Task
+from hwmodels.schedule.run import trace_task
+from twin.deployment.costs import TaskPrediction
 from twin.pricing.prediction import Prediction
 
 HOST = "host"
@@ -29,8 +28,8 @@ class Span:
         ("MATRIX", "MATRIX 2"), or an engine by the board's name and its number ("DMA 4").
     label : str
         What it does.
-    epoch : int
-        Index of the epoch.
+    task : int
+        Index of the task.
     start_us, end_us : float
         From the start of the inference.
     kind : str
@@ -45,7 +44,7 @@ class Span:
 
     row: str
     label: str
-    epoch: int
+    task: int
     start_us: float
     end_us: float
     kind: str
@@ -55,8 +54,8 @@ class Span:
 
 
 def list_spans(prediction: Prediction, *, steps: bool = True,
-               epochs: Iterable[int] | None = None) -> tuple[Span, ...]:
-    """Return what is busy when, in the order of epochs.
+               tasks: Iterable[int] | None = None) -> tuple[Span, ...]:
+    """Return what is busy when, in the order of tasks.
 
     Parameters
     ----------
@@ -64,72 +63,72 @@ def list_spans(prediction: Prediction, *, steps: bool = True,
         Of a runtime that offloads.
     steps : bool
         A span for each step of an engine or unit; otherwise one from its first to its last.
-    epochs : iterable of int, optional
-        Indices of the epochs wanted; by default all.
+    tasks : iterable of int, optional
+        Indices of the tasks wanted; by default all.
 
     Returns
     -------
     tuple of Span
         None without an accelerator.
     """
-    wanted = None if epochs is None else set(epochs)
+    wanted = None if tasks is None else set(tasks)
     spans: list[Span] = []
-    for epoch in prediction.epochs:
-        if wanted is None or epoch.index in wanted:
-            spans += _host_spans(prediction, epoch)
-            spans += _npu_spans(prediction, epoch, steps)
+    for task in prediction.epochs:
+        if wanted is None or task.index in wanted:
+            spans += _host_spans(prediction, task)
+            spans += _npu_spans(prediction, task, steps)
     return tuple(spans)
 
 
-def _host_spans(prediction: Prediction, epoch: EpochPrediction) -> list[Span]:
+def _host_spans(prediction: Prediction, task: TaskPrediction) -> list[Span]:
     board = prediction.deployment.board
     per_us = board.clock(board.core.clock).frequency_hz * 1e-6
     pre_us, core_us, post_us = (cycles / per_us for cycles in (
-        epoch.pre_cpu_cycles, epoch.core_cpu_cycles, epoch.post_cpu_cycles))
-    phases = (("pre", epoch.start_us, pre_us),
-              ("post" if epoch.kind != "sw" else "kernels", epoch.start_us + pre_us + core_us,
+        task.pre_cpu_cycles, task.core_cpu_cycles, task.post_cpu_cycles))
+    phases = (("pre", task.start_us, pre_us),
+              ("post" if task.step.kind != "host" else "kernels", task.start_us + pre_us + core_us,
                post_us))
-    return [Span(row=HOST, kind=HOST, label=f"{epoch.name} {what}", epoch=epoch.index,
+    return [Span(row=HOST, kind=HOST, label=f"{task.name} {what}", task=task.index,
                  start_us=start, end_us=start + length)
             for what, start, length in phases if length > 0]
 
 
-def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> list[Span]:
+def _npu_spans(prediction: Prediction, task: TaskPrediction, steps: bool) -> list[Span]:
     board = prediction.deployment.board
     npu = board.npu
-    if npu is None or epoch.kind == "sw":
+    if npu is None or task.step.kind == "host":
         return []
     per_us = npu.frequency_hz * 1e-6
     host_per_us = board.clock(board.core.clock).frequency_hz * 1e-6
-    begin_us = epoch.start_us + epoch.pre_cpu_cycles / host_per_us
-    asked = epoch.run.epoch
-    engines = {f"E{engine.index}": engine for engine in asked.engines}
+    begin_us = task.start_us + task.pre_cpu_cycles / host_per_us
+    asked = task.run.task
+    transfers = {f"E{one.channel}": one for one in asked.transfers}
     rows = _name_units(asked)
     spans: dict[str, list[Span]] = {}
-    start = sum(part.npu_cycles for part in epoch.run.exposed if part.resource == START)
-    for part in trace_epoch(asked, npu, start):
-        engine = engines.get(part.node)
-        unit = None if engine else asked.units[int(part.node[1:])]
+    for part in trace_task(asked, npu):
+        transfer = transfers.get(part.node)
+        unit = None if transfer else asked.units[int(part.node[1:])]
         if unit is not None and unit.kind == THROUGH:
             continue
-        for row in [f"{npu.engine_name} {engine.index}"] if engine else rows[part.node]:
+        for row in [f"{npu.engine_name} {transfer.channel}"] if transfer else rows[part.node]:
             spans.setdefault(row, []).append(Span(
-                row=row, kind="engine" if engine else "unit", epoch=epoch.index, bytes=part.bytes,
-                label=(f"{epoch.name} {engine.operand or engine.direction} {engine.pool}"
-                       if engine else epoch.name),
+                row=row, kind="engine" if transfer else "unit", task=task.index, bytes=part.bytes,
+                label=(f"{task.name} {transfer.operand or transfer.direction} {transfer.pool}"
+                       if transfer else task.name),
                 start_us=begin_us + part.start_npu_cycle / per_us,
                 end_us=begin_us + part.end_npu_cycle / per_us,
-                pool=engine.pool if engine else "", direction=engine.direction if engine else ""))
+                pool=transfer.pool if transfer else "",
+                direction=transfer.direction if transfer else ""))
     if steps:
         return [span for parts in spans.values() for span in parts]
     return [_join(parts) for parts in spans.values()]
 
 
-def _name_units(epoch: Epoch) -> dict[str, list[str]]:
+def _name_units(task: Task) -> dict[str, list[str]]:
     """Rows of each node of units: a convolution may take several, and each has its own."""
     seen: dict[str, int] = {}
     rows = {}
-    for position, unit in enumerate(epoch.units):
+    for position, unit in enumerate(task.units):
         first = seen.get(unit.kind, 0) + 1
         seen[unit.kind] = first + unit.count - 1
         rows[f"U{position}"] = [unit.kind if number == 1 else f"{unit.kind} {number}"
@@ -139,7 +138,7 @@ def _name_units(epoch: Epoch) -> dict[str, list[str]]:
 
 def _join(parts: list[Span]) -> Span:
     first = parts[0]
-    return Span(row=first.row, kind=first.kind, label=first.label, epoch=first.epoch,
+    return Span(row=first.row, kind=first.kind, label=first.label, task=first.task,
                 start_us=first.start_us, end_us=max(part.end_us for part in parts), pool=first.pool,
                 bytes=sum(part.bytes for part in parts), direction=first.direction)
 

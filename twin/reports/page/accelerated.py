@@ -42,7 +42,7 @@ def describe_epochs(prediction: Prediction) -> Section | None:
 
 EPOCHS = (
     Column("epoch", "name"), Column("kind", lambda epoch: _WORDS.get(epoch.kind, epoch.kind)),
-    Column("layers", lambda epoch: ", ".join(map(str, epoch.run.epoch.layers))),
+    Column("layers", lambda epoch: ", ".join(map(str, epoch.run.task.layers))),
     number("ms", "time_us", lambda time_us: significant(time_us / 1e3)),
     number("NPU cycles", "run.core_npu_cycles", "{:,.0f}"),
     number("MCU cycles around it", lambda epoch: epoch.pre_cpu_cycles + epoch.post_cpu_cycles,

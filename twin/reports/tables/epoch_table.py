@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from hwmodels.quantities import format_time
 from twin.attribution.predicted import side_of_prediction
-from twin.deployment.costs import EpochPrediction
+from twin.deployment.costs import TaskPrediction
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
 from twin.reports.tables.epochs import model_lines
 from twin.reports.tables.parts import Console, Content, Group, Text, fit_table, spaced
 
 
-def _list_operations(epoch: EpochPrediction) -> str:
+def _list_operations(epoch: TaskPrediction) -> str:
     return " ".join(name if count == 1 else f"{name}:{count}"
-                    for name, count in epoch.run.epoch.operations)
+                    for name, count in epoch.run.task.operations)
 
 
-def _name_wait(epoch: EpochPrediction) -> str:
+def _name_wait(epoch: TaskPrediction) -> str:
     waits = max(epoch.run.exposed, key=lambda part: part.npu_cycles, default=None)
     return "" if waits is None else waits.resource
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwmodels.npu import THROUGH, Epoch, Npu, StreamEngine, UnitWork
-from hwmodels.npu.binding import bind_engines
 from hwmodels.quantities import apportion
+from hwmodels.schedule import THROUGH, Npu, Task, Transfer, UnitWork
+from hwmodels.schedule.launch import launch_tasks
+from twin.runtimes.by_role.transfers import bind_transfers
 from twin.runtimes.neural_art.compiler_output import CompiledBuffer, CompiledEpoch, CompiledNetwork
 
 
-def to_epochs(network: CompiledNetwork, npu: Npu) -> tuple[Epoch, ...]:
+def to_tasks(network: CompiledNetwork, npu: Npu) -> tuple[Task, ...]:
     """Return a compiled network's epochs as the hardware model runs them.
 
     Parameters
@@ -22,30 +23,30 @@ def to_epochs(network: CompiledNetwork, npu: Npu) -> tuple[Epoch, ...]:
 
     Returns
     -------
-    tuple of Epoch
+    tuple of Task
         Compute cycles are the compiler's. An engine walks element by element where the compiler
         estimates a beat per byte; bytes of a pool are shared among its buffers by size.
     """
-    return tuple(_to_epoch(epoch, npu) for epoch in network.epochs)
+    return launch_tasks([_to_task(epoch, npu) for epoch in network.epochs], npu)
 
 
-def _to_epoch(epoch: CompiledEpoch, npu: Npu) -> Epoch:
+def _to_task(epoch: CompiledEpoch, npu: Npu) -> Task:
     if epoch.kind != "hw":
-        return Epoch(name=epoch.name, kind=epoch.kind, operations=epoch.operations)
-    engines: list[StreamEngine] = []
+        return Task(name=epoch.name, kind=epoch.kind, operations=epoch.operations)
+    transfers: list[Transfer] = []
     for access in epoch.accesses:
         for direction, moved, cycles, buffers in (
                 ("in", access.read_bytes, access.read_cycles, epoch.inputs),
                 ("out", access.write_bytes, access.write_cycles, epoch.outputs)):
-            engines += _engines(access.pool, direction, moved, cycles, buffers, npu)
+            transfers += _transfers(access.pool, direction, moved, cycles, buffers, npu)
     units = tuple(UnitWork(kind=kind, count=count, compute_cycles=epoch.compute_cycles)
                   for kind, count in epoch.units) or (UnitWork(kind=THROUGH),)
-    return Epoch(name=epoch.name, kind="hw", units=units, engines=bind_engines(engines, npu),
+    return Task(name=epoch.name, kind="hw", units=units, transfers=bind_transfers(transfers, npu),
                  operations=epoch.operations)
 
 
-def _engines(pool: str, direction: str, moved: int, cycles: float,
-             buffers: Sequence[CompiledBuffer], npu: Npu) -> list[StreamEngine]:
+def _transfers(pool: str, direction: str, moved: int, cycles: float,
+             buffers: Sequence[CompiledBuffer], npu: Npu) -> list[Transfer]:
     if not moved:
         return []
     facts = npu.pool(pool)
@@ -56,8 +57,8 @@ def _engines(pool: str, direction: str, moved: int, cycles: float,
     # A beat per byte costs byte_width times what full beats would; half way tells them apart.
     plain = moved / facts.byte_width_bytes * facts.frequency_ratio
     scattered = facts.byte_width_bytes > 1 and cycles > plain * (1 + facts.byte_width_bytes) / 2
-    return [StreamEngine(
-        index=0, direction=direction, interface="", pool=pool, bytes=size,
+    return [Transfer(
+        channel=0, direction=direction, port="", pool=pool, bytes=size,
         pattern="channel_interleaved" if scattered else "contiguous",
         run_bytes=int(scattered), buffer_bytes=buffer.size_bytes,
         operand="weights" if buffer.weights else "input" if direction == "in" else "output")

@@ -11,13 +11,19 @@ driver before an epoch, up to what they hold; more are streamed.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from hwmodels.npu import Npu, UnitKind, UnitWork
+from hwmodels.schedule import Npu, TaskRun, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import layer_macs, traits
-from twin.runtimes.units import UnitRules, Work, count_elements, has_second_operand
+from twin.runtimes.by_role.grouping import has_second_operand
+from twin.runtimes.compiler import Clocks, Counters, Work
+from twin.runtimes.neural_art.listing import list_model, list_task
+from twin.runtimes.neural_art.profile import count_runs, describe_runs
+from twin.runtimes.units import UnitRules, count_elements
 
 DEPTHWISE_FORMS = ("native", "grouped")
 """native: channel by channel; grouped: as dense convolutions of eight channels, block-diagonal."""
@@ -57,6 +63,11 @@ class NeuralArt(UnitRules):
         Values of a function an activation unit is given.
     """
 
+    task_name: ClassVar[str] = "epoch"
+    channel_name: ClassVar[str] = "stream engine"
+    kinds: ClassVar[Mapping[str, str]] = {
+        "task": "hw", "move": "hybrid", "host": "sw", "copy": "copy"}
+
     depthwise: str = field(metadata={"accepted": DEPTHWISE_FORMS})
     group_channels: int
     pointwise_macs_per_cycle: float
@@ -65,6 +76,23 @@ class NeuralArt(UnitRules):
     pool_window_elements: int
     channel_coefficients: int
     function_coefficients: int
+
+    def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
+        """Return the compiler's estimate of each epoch, its engines, interfaces and cache."""
+        return describe_runs(runs)
+
+    def count_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, float]]:
+        """Return the counters ST's profiler prints of each epoch."""
+        return count_runs(runs)
+
+    def list_task(self, name: str, kind: str, index: int, counters: Counters, totals: Counters,
+                  clocks_hz: Clocks) -> list[str]:
+        """Return the lines of an epoch as ST's profiler prints them."""
+        return list_task(name, kind, index, counters, totals, clocks_hz)
+
+    def list_model(self, totals: Counters, clocks_hz: Clocks) -> list[str]:
+        """Return the last lines of ST's profiler."""
+        return list_model(totals, clocks_hz)
 
     def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
         """Return why a layer stays on the host: it averages too many elements; or ""."""

@@ -6,7 +6,7 @@ import math
 
 from hwmodels.board.npu import MULTIPLYING, THROUGH, Npu
 from hwmodels.errors import KernelError
-from hwmodels.npu.epoch import UnitWork
+from hwmodels.schedule.task import UnitWork
 
 
 def estimate_unit_cycles(work: UnitWork, npu: Npu) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.board.npu import THROUGH, Npu
 from hwmodels.columns import Keys
-from hwmodels.npu.epoch import EpochRun
 from hwmodels.paths.timing import stack_columns
 
 Ints = NDArray[np.int64]
@@ -30,7 +30,7 @@ class Machine:
     keys : Keys
         Numbers of its events, the same for all that runs on it.
     kept : dict
-        What ran on it, by all of an epoch that tells but its name; none yet: [].
+        What ran on it, by all of a task that tells but its name; none yet: [].
     pools, interfaces, units : mapping of str to int
         Numbers of its parts by name; what computes nothing is the last of the units.
     ratio, bytes_per_cycle, read_latency, write_latency, frequency_ratio : ndarray of float
@@ -40,14 +40,14 @@ class Machine:
     longest, byte_width : ndarray of int
         Of each pool: beats of a burst, bytes of the compiler's beat.
     width, gap : ndarray
-        Of each interface.
+        Of each port.
     fill : ndarray of int
         Of each kind of unit.
     """
 
     npu: Npu
     keys: Keys
-    kept: dict[object, list[EpochRun]]
+    kept: dict[object, list[Any]]
     pools: Mapping[str, int]
     interfaces: Mapping[str, int]
     units: Mapping[str, int]
@@ -71,8 +71,8 @@ class Machine:
         found = self.pools.get(name)
         return self.pools[self.npu.pool(name).name] if found is None else found
 
-    def interface(self, name: str) -> int:
-        """Return the number of an interface."""
+    def port(self, name: str) -> int:
+        """Return the number of an port."""
         found = self.interfaces.get(name)
         return self.interfaces[self.npu.interface(name).name] if found is None else found
 

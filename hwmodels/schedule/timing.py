@@ -1,17 +1,17 @@
-"""The stream-engine model: an epoch as nodes that pass pieces of their work on to each other.
+"""The stream-transfer model: a task as nodes that pass pieces of their work on to each other.
 
-A node is a stream engine or the units of one piece of work. Nodes joined by the dataflow cut
+A node is a stream transfer or the units of one piece of work. Nodes joined by the dataflow cut
 their work into the same number of steps n; step k of a node takes its share of the node's time
 
-    own        engines: max(fetch, hand); units: cycles of the unit with ideal memory
-    channel    of the interface, reads and writes apart
+    own        transfers: max(fetch, hand); units: cycles of the unit with ideal memory
+    channel    of the port, reads and writes apart
     pool       reads and writes apart unless it is `shared`
     piece      own / bursts: what must have come before the next node can begin
 
 and obeys
 
     start(k)  >= end(k - 1), and for every source: its start(k + ahead) + piece + latency
-    start(k)  >= end(k - depth) of every sink: depth is two steps, what the engines' buffers hold,
+    start(k)  >= end(k - depth) of every sink: depth is two steps, what the transfers' buffers hold,
                what is inside a unit that fills, and the steps the source must be ahead
     start(k)  >= when its channel and its pool are free; they are held for the step's share
     end(k)    =  max(start(k) + share, for every source: its end(k + ahead) + latency + piece)
@@ -20,7 +20,7 @@ A stream of weights must be ahead of a convolution by the kernels it holds befor
 output, up to `weight_ahead_bytes`; all other sources by nothing.
 
 The earliest start goes first; of several at once, the node served least recently, then the first.
-Fetch, hand, channel and pool times are those of `hwmodels.npu.streams`. Time is in ticks of
+Fetch, hand, channel and pool times are those of `hwmodels.schedule.traffic`. Time is in ticks of
 1 / 1024 NPU cycle.
 
 References
@@ -37,17 +37,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.board.npu import Npu
-from hwmodels.npu.epoch import Epoch
-from hwmodels.npu.machine import Ints, Machine, read_machine
-from hwmodels.npu.streams import StreamColumns, stream_engines
-from hwmodels.npu.table import (
-    EngineColumns,
+from hwmodels.schedule.machine import Ints, Machine, read_machine
+from hwmodels.schedule.table import (
+    TransferColumns,
     UnitColumns,
     name_nodes,
-    read_engines,
     read_links,
+    read_transfers,
     read_units,
 )
+from hwmodels.schedule.task import Task
+from hwmodels.schedule.traffic import TrafficColumns, count_traffic
 
 TICKS = 1024
 """Ticks of an NPU cycle."""
@@ -58,12 +58,12 @@ MAX_STEPS = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """An epoch as the event models read it.
+    """A task as the event models read it.
 
     Parameters
     ----------
     names : tuple of str
-        Of the nodes: "E4" stream engine 4, "U0" the first unit work.
+        Of the nodes: "E4" stream transfer 4, "U0" the first unit work.
     nodes, links : ndarray of int64, (nodes, 9) and (links, 4)
         Columns as `hwmodels.kernels.npu_streams` names them; times in ticks.
     channels, pools : tuple of str
@@ -79,17 +79,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlanColumns:
-    """Epochs as the event models read them, one behind the other.
+    """Tasks as the event models read them, one behind the other.
 
     Parameters
     ----------
-    spans : ndarray of int64, (epochs + 1, 2)
+    spans : ndarray of int64, (tasks + 1, 2)
         First node and link of each, and how many there are.
     nodes, links : ndarray of int64
         As of a `Plan`; of many machines nodes are of shape (n, nodes, 9).
     ports : int
         Channels or pools an index may stand for, whichever are more.
-    engines, units : ndarray of int, (engines,) and (works,)
+    transfers, units : ndarray of int, (transfers,) and (works,)
         Their rows in `nodes`.
     """
 
@@ -97,17 +97,17 @@ class PlanColumns:
     nodes: Ints
     links: Ints
     ports: int
-    engines: Ints
+    transfers: Ints
     units: Ints
 
 
-def plan_epoch(epoch: Epoch, npu: Npu) -> Plan:
-    """Return an epoch as nodes and links.
+def plan_task(task: Task, npu: Npu) -> Plan:
+    """Return a task as nodes and links.
 
     Parameters
     ----------
-    epoch : Epoch
-        With at least one engine or unit.
+    task : Task
+        With at least one transfer or unit.
     npu : Npu
         The machine.
 
@@ -122,53 +122,53 @@ def plan_epoch(epoch: Epoch, npu: Npu) -> Plan:
         When the dataflow names a node that does not exist, or runs in a circle.
     """
     machine = read_machine(npu)
-    engines = read_engines([epoch.engines], machine)
-    plan = plan_epochs([epoch], engines, read_units([epoch], machine),
-                       stream_engines(engines, machine), machine)
+    transfers = read_transfers([task], machine)
+    plan = plan_tasks([task], transfers, read_units([task], machine),
+                       count_traffic(transfers, machine), machine)
     lanes = ("read", "write")
-    return Plan(names=name_nodes(epoch), nodes=plan.nodes, links=plan.links,
+    return Plan(names=tuple(name_nodes(task)), nodes=plan.nodes, links=plan.links,
                 channels=tuple(f"{port.name} {lane}" for port in npu.interfaces for lane in lanes),
                 pools=(*(f"{pool.name} {lane}" for pool in npu.pools for lane in lanes),
-                       *(f"{engine.pool} {engine.index}" for engine in epoch.engines)))
+                       *(f"{transfer.pool} {transfer.channel}" for transfer in task.transfers)))
 
 
-def plan_epochs(epochs: Sequence[Epoch], engines: EngineColumns, units: UnitColumns,
-                streams: StreamColumns, machine: Machine) -> PlanColumns:
-    """Return epochs as nodes and links; `plan_epoch` says what is refused.
+def plan_tasks(tasks: Sequence[Task], transfers: TransferColumns, units: UnitColumns,
+                traffic: TrafficColumns, machine: Machine) -> PlanColumns:
+    """Return tasks as nodes and links; `plan_task` says what is refused.
 
     Parameters
     ----------
-    epochs : sequence of Epoch
+    tasks : sequence of Task
         For their dataflow.
-    engines, units, streams : EngineColumns, UnitColumns, StreamColumns
+    transfers, units, traffic : TransferColumns, UnitColumns, TrafficColumns
         What they ask, and the traffic of that.
     machine : Machine
         What they run on.
     """
-    first_link, pairs = read_links(epochs)
-    spans = np.stack([engines.first + units.first, first_link], axis=1)
-    engine_rows = spans[engines.epoch, 0] + engines.place
-    unit_rows = (spans[units.epoch, 0] + engines.first[units.epoch + 1]
-                 - engines.first[units.epoch] + units.place)
+    first_link, pairs = read_links(tasks)
+    spans = np.stack([transfers.first + units.first, first_link], axis=1)
+    transfer_rows = spans[transfers.task, 0] + transfers.place
+    unit_rows = (spans[units.task, 0] + transfers.first[units.task + 1]
+                 - transfers.first[units.task] + units.place)
     pieces = np.ones(spans[-1, 0], np.int64)
-    pieces[engine_rows] = np.maximum(1, streams.total)
+    pieces[transfer_rows] = np.maximum(1, traffic.total)
     pieces[unit_rows] = np.maximum(1, units.cycles)
     rows = np.repeat(spans[:-1, 0], np.diff(first_link))[:, None] + pairs
     steps = _cut(rows, pieces)
     nodes = _lay_nodes(steps, np.maximum(pieces, steps), [
         (unit_rows, [-1, -1, 0, 0, units.cycles * TICKS, machine.fill[units.kind] * TICKS]),
-        (engine_rows, _plan_engines(engines, streams, machine))])
+        (transfer_rows, _plan_transfers(transfers, traffic, machine))])
     moved, ahead = np.zeros(len(pieces), np.int64), np.zeros((2, len(pieces)), np.bool_)
-    moved[engine_rows] = np.maximum(1, streams.wanted_bytes)
-    ahead[0, engine_rows], ahead[1, unit_rows] = engines.weights, units.multiplies
+    moved[transfer_rows] = np.maximum(1, traffic.wanted_bytes)
+    ahead[0, transfer_rows], ahead[1, unit_rows] = transfers.weights, units.multiplies
     filling = np.zeros(len(pieces), np.int64)
     filling[unit_rows] = -(-machine.fill[units.kind] * TICKS * steps[unit_rows]
                            // np.maximum(units.cycles * TICKS, steps[unit_rows]))
     links = np.concatenate([pairs, _finish_links(
         rows, steps, filling, moved, ahead, machine.npu)], axis=-1)
-    return PlanColumns(spans=spans, nodes=nodes, links=links, engines=engine_rows,
+    return PlanColumns(spans=spans, nodes=nodes, links=links, transfers=transfer_rows,
                        units=unit_rows, ports=2 * max(len(machine.interfaces), len(
-                           machine.pools)) + int(engines.place.max(initial=0)) + 1)
+                           machine.pools)) + int(transfers.place.max(initial=0)) + 1)
 
 
 def _lay_nodes(steps: Ints, pieces: Ints,
@@ -199,17 +199,17 @@ def _lay_nodes(steps: Ints, pieces: Ints,
     return nodes
 
 
-def _plan_engines(engines: EngineColumns, streams: StreamColumns,
+def _plan_transfers(transfers: TransferColumns, traffic: TrafficColumns,
                   machine: Machine) -> list[Ints]:
-    """Columns of engines from the channel to the latency."""
-    pool = engines.pool
+    """Columns of transfers from the channel to the latency."""
+    pool = transfers.pool
     port = np.where(machine.serialises[pool],
-                    2 * pool + np.where(machine.shared[pool], 0, engines.out),
-                    2 * len(machine.pools) + engines.place)
+                    2 * pool + np.where(machine.shared[pool], 0, transfers.out),
+                    2 * len(machine.pools) + transfers.place)
     ticks = [np.rint(cycles * TICKS).astype(np.int64) for cycles in (
-        streams.channel_cycles, streams.pool_cycles,
-        np.maximum(streams.fetch_cycles, streams.hand_cycles), streams.latency_cycles)]
-    return [2 * engines.interface + engines.out, port, *ticks]
+        traffic.channel_cycles, traffic.pool_cycles,
+        np.maximum(traffic.fetch_cycles, traffic.hand_cycles), traffic.latency_cycles)]
+    return [2 * transfers.port + transfers.out, port, *ticks]
 
 
 def _cut(rows: Ints, pieces: Ints) -> Ints:
@@ -231,7 +231,7 @@ def _finish_links(rows: Ints, steps: Ints, filling: Ints, moved: Ints, ahead: np
     rows : ndarray of int, (links, 2)
         Source and sink among the nodes.
     steps, filling, moved : ndarray of int64, (nodes,)
-        Steps of nodes; those inside a unit that fills; bytes of engines, 0 for units.
+        Steps of nodes; those inside a unit that fills; bytes of transfers, 0 for units.
     ahead : ndarray of bool, (2, nodes)
         Streams of weights; units that multiply.
     npu : Npu

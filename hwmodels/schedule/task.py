@@ -1,0 +1,245 @@
+"""A schedule of tasks: what compilers hand to the hardware model, whatever they call its parts.
+
+A task is what runs between two moments the host or a sequencer acts: work of units, transfers
+between memories and units, and the dataflow that joins them. Tasks run one after another; within
+a task everything without a link between it runs side by side.
+
+A tiled loop whose transfers run beside the neighbours' work is one task a tile: a transfer for the
+next tile stands in the task it runs beside, with `overlaps` "task". A cascade is one task for each
+stripe of each layer in the order they run; what a stripe leaves for the next is a `TaskBuffer`
+smaller than its tensor.
+
+Cycles are of the accelerator's clock unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hwmodels.errors import KernelError
+
+PATTERNS = ("contiguous", "strided", "channel_interleaved")
+"""How a transfer walks memory. All but contiguous move runs of `run_bytes` each in beats of its
+own; in a channel-interleaved walk a run is one channel's element."""
+
+OVERLAPS = ("units", "task")
+"""units: step by step with the units it feeds or empties; task: beside all of the task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitWork:
+    """Work for units of one kind, side by side.
+
+    Parameters
+    ----------
+    kind : str
+        As the board names it, or `board.npu.THROUGH`.
+    count : int
+        Units that share the work.
+    ops : int
+        Operations other than multiply-accumulates: elements taken.
+    macs : int
+        Multiply-accumulates.
+    mac_bits : tuple of (int, int)
+        Widths of activations and weights.
+    compute_cycles : int or None
+        Where a compiler states them; None: from `macs`, `ops` and the unit's rates.
+    useful : float or None
+        Share of those cycles that computes, 0 to 1; None: `macs` over the peak.
+    coefficients : int
+        Values written into the unit before it starts: scales and biases by channel, a function's
+        segments.
+    """
+
+    kind: str
+    count: int = 1
+    ops: int = 0
+    macs: int = 0
+    mac_bits: tuple[int, int] = (8, 8)
+    compute_cycles: int | None = None
+    useful: float | None = None
+    coefficients: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse work without a unit, negative work and a share that is none."""
+        if not self.kind or self.count < 1 or min(self.ops, self.macs, self.coefficients) < 0:
+            raise KernelError(f"unit work of kind {self.kind!r}, count {self.count}: accepted: "
+                              "the name of a unit, count at least 1, no negative work")
+        if self.useful is not None and not 0 <= self.useful <= 1:
+            raise KernelError(f"unit work of kind {self.kind!r}: useful {self.useful}; accepted: "
+                              "0 to 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """One DMA channel's work: the port and memory it is bound to, and how it walks.
+
+    Parameters
+    ----------
+    channel : int
+        Number of the channel, unique in its task.
+    direction : str
+        "in": from memory to units; "out": from units to memory.
+    port : str
+        Name of the accelerator's bus port.
+    pool : str
+        Name of the memory, as the accelerator reaches it.
+    bytes : int
+        Bytes wanted from or given to memory in one pass, compressed where they are kept so.
+    unpacked_bytes : int
+        Bytes of one pass the units take or give, where a decoder changes them; 0: `bytes`.
+    pattern : str
+        One of `PATTERNS`.
+    run_bytes : int
+        Contiguous bytes of one run; ignored when contiguous.
+    stride_bytes : int
+        From one run to the next; 0: not known.
+    buffer_bytes : int
+        Size of the buffer walked over, as profilers report it; not the traffic.
+    repeats : int
+        Passes over the same bytes.
+    window_bytes : int
+        What is walked before a line is met again; 0: all of it, as far as is known.
+    operand : str
+        "weights", "input", "output" or "".
+    overlaps : str
+        One of `OVERLAPS`; it holds where a task states no links of its own.
+    """
+
+    channel: int
+    direction: str
+    port: str
+    pool: str
+    bytes: int
+    unpacked_bytes: int = 0
+    pattern: str = "contiguous"
+    run_bytes: int = 0
+    stride_bytes: int = 0
+    buffer_bytes: int = 0
+    repeats: int = 1
+    window_bytes: int = 0
+    operand: str = ""
+    overlaps: str = "units"
+
+    def __post_init__(self) -> None:
+        """Refuse a direction or pattern that is not known and what no channel can do."""
+        where = f"transfer {self.channel}"
+        for key, value, accepted in (("direction", self.direction, ("in", "out")),
+                                     ("pattern", self.pattern, PATTERNS),
+                                     ("overlaps", self.overlaps, OVERLAPS)):
+            if value not in accepted:
+                raise KernelError(f"{where}: {key} {value!r}; accepted: {', '.join(accepted)}")
+        if min(self.bytes, self.unpacked_bytes) < 0 or self.repeats < 1:
+            raise KernelError(f"{where}: bytes {self.bytes}, repeats {self.repeats}; accepted: "
+                              "no negative bytes, at least one pass")
+        if self.pattern != "contiguous" and self.run_bytes < 1:
+            raise KernelError(f"{where}: a {self.pattern} walk needs run_bytes of at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One edge of the dataflow: "E3" is the transfer of channel 3, "U0" the task's first units."""
+
+    source: str
+    sink: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskBuffer:
+    """Bytes of a tensor kept in memory between tasks.
+
+    Parameters
+    ----------
+    tensor : int
+        Of the network.
+    size_bytes : int
+        Less than the tensor's where it rolls: only as many rows as its readers are behind.
+    first, last : int
+        Layers of the network, the first that writes it and the last that reads it.
+    """
+
+    tensor: int
+    size_bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What the hardware runs from one launch to the next.
+
+    Parameters
+    ----------
+    name : str
+        As the compiler calls it.
+    kind : str
+        The compiler's word for what it is; the model does not read it.
+    layers : tuple of int
+        Indices of the model's layers it computes.
+    units : tuple of UnitWork
+        In dataflow order.
+    transfers : tuple of Transfer
+        In and out.
+    links : tuple of Link
+        Dataflow; empty: all transfers in feed the first unit, each unit the next, the last unit
+        all transfers out, but for those that overlap with the task; without units the n-th
+        transfer in feeds the n-th out.
+    operations : tuple of (str, int)
+        Kind and number of operations, for reports.
+    start_cycles : int
+        From the launch to the first request, and from the last beat to the end.
+    host_before_cycles, host_after_cycles : int
+        Of the host's clock, which the accelerator waits for.
+    """
+
+    name: str
+    kind: str = ""
+    layers: tuple[int, ...] = ()
+    units: tuple[UnitWork, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
+    links: tuple[Link, ...] = ()
+    operations: tuple[tuple[str, int], ...] = ()
+    start_cycles: int = 0
+    host_before_cycles: int = 0
+    host_after_cycles: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a channel listed twice and negative cycles."""
+        channels = [transfer.channel for transfer in self.transfers]
+        if len(set(channels)) != len(channels):
+            raise KernelError(f"task {self.name}: a channel is listed twice")
+        if min(self.start_cycles, self.host_before_cycles, self.host_after_cycles) < 0:
+            raise KernelError(f"task {self.name}: negative cycles before or after; accepted: 0 "
+                              "and more")
+
+    @property
+    def on_host(self) -> bool:
+        """Whether nothing of it runs on the accelerator."""
+        return not (self.units or self.transfers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRun:
+    """One memory over a task: bytes wanted and given, and MB/s while the task ran."""
+
+    name: str
+    read_bytes: int
+    write_bytes: int
+    mb_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposed:
+    """Cycles a resource was what the task waited for.
+
+    Parameters
+    ----------
+    resource : str
+        "start", a unit kind, a memory, a port, or "latency:MEMORY".
+    cause : str
+        The one of `hwmodels.counts.CAUSES` it is.
+    """
+
+    resource: str
+    cause: str
+    npu_cycles: int

@@ -1,0 +1,349 @@
+"""What a compiler for an accelerator is asked, and what it answers: layers, buffers and tasks.
+
+The runtime's file names a compiler (`offload.rules`), a class beneath `Compiler` in a folder of its
+own; `twin.runtimes.units.UnitRules` is one that goes by what the board says its units do. Facts of
+a compiler and its driver, not of the machine: the machine is `hwmodels.board.npu.Npu`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hwmodels.board.npu import Npu
+from twin.network.graph import Graph, Layer
+
+if TYPE_CHECKING:
+    from hwmodels.schedule import Task, TaskBuffer, TaskRun, UnitWork
+
+
+class Why(enum.Enum):
+    """Kinds of reasons a layer stays on the host."""
+
+    ASKED = "kept there by the user"
+    TYPE = "a type the accelerator does not compute"
+    OPERATOR = "an operator the compiler has no way to run"
+    RULE = "a rule of the compiler"
+    UNITS = "no unit for it"
+    CHANNELS = "too few channels"
+    MEMORY = "too little memory"
+
+
+TOO_SMALL = (Why.CHANNELS, Why.UNITS, Why.MEMORY)
+"""Kinds a larger machine would not have."""
+
+
+class Reason(str):
+    """Why a layer stays on the host, as a sentence, and of which kind; empty: it does not."""
+
+    why: Why
+
+    def __new__(cls, text: str, why: Why = Why.RULE) -> Reason:
+        """Keep the kind beside the text."""
+        made = super().__new__(cls, text)
+        made.why = why
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return both parts."""
+        return Reason, (str(self), self.why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How far predictions of an accelerator are off, by where the time passes.
+
+    Parameters
+    ----------
+    reach : float
+        Standard deviations an interval of nine in ten reaches: Student t over the families.
+    families : int
+        Of networks behind it.
+    network : float
+        Deviation of the logarithm of a whole network's time.
+    schedule : float
+        Of one task's, as the compiler may cut a network otherwise.
+    epoch : float
+        Of the cycles of one task like the profiled ones.
+    hand_over, moved, host, outside, unseen : float
+        Of the host around tasks; of operators it steps; of its own kernels; of waiting for
+        memory outside the chip; of units and widths that were not profiled.
+    profiled : tuple of str
+        Roles of the units in profiled tasks.
+    """
+
+    reach: float = 2.92
+    families: int = 0
+    network: float = 0.5
+    schedule: float = 0.3
+    epoch: float = 0.1
+    hand_over: float = 0.5
+    moved: float = 0.5
+    host: float = 0.5
+    strange: float = 1.3
+    outside: float = 0.6
+    unseen: float = 0.3
+    profiled: tuple[str, ...] = ()
+    host_known: tuple[str, ...] = ()
+
+    def sd(self, part: str) -> float:
+        """Return the deviation a part of the time has in common; of profiled hardware none."""
+        return 0.0 if part == "hardware" else float(getattr(self, part))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offload:
+    """How a compiler maps a network onto an accelerator.
+
+    Parameters
+    ----------
+    family : str
+        Accelerators it compiles for: `Npu.family`.
+    host_operators : tuple of str
+        Operators that always run on the host core.
+    moved_operators : tuple of str
+        Operators that only move data: channels move it, the host steps them.
+    move_cycles : float
+        Host cycles to step one moved operator, its launch apart.
+    rules : Compiler
+        Which layers run where and together, and as which tasks.
+    spread : Spread
+        How far predictions are off; wide and assumed where the file does not say.
+    input_copy : str
+        What is done with an input image first, of `twin.runtimes.offload.INPUT_COPIES`.
+    """
+
+    family: str
+    host_operators: tuple[str, ...]
+    moved_operators: tuple[str, ...]
+    move_cycles: float
+    rules: Compiler
+    spread: Spread = Spread()
+    input_copy: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """What the plan of a network depends on besides the network.
+
+    Parameters
+    ----------
+    npu : Npu
+        The accelerator.
+    offload : Offload
+        The compiler's rules.
+    weights, arena : str
+        Memories of tensors that are not placed one by one.
+    host : collection of str
+        Operators, or indices of layers, kept on the host core.
+    channel_first : bool
+        Whether the network's inputs and outputs are channel first and are transposed.
+    """
+
+    npu: Npu
+    offload: Offload
+    weights: str
+    arena: str
+    host: Collection[str] = ()
+    channel_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A layer on the accelerator.
+
+    Parameters
+    ----------
+    units : tuple of UnitWork
+        In dataflow order.
+    operations : tuple of (str, int)
+        Kind and number, as the profiler lists them.
+    weight_bytes : int
+        Brought from the weights' memory, in the form the compiler stores them.
+    unpacked_bytes : int
+        Of the same weights behind the unit that unpacks them; 0: as stored.
+    weight_streams : int
+        Channels that stream them to the units; 0 where they are staged, or there are none.
+    passes : mapping of str to int
+        How often "input", "weights" or "output" is walked; once unless it says so.
+    staged_in : str
+        Memory they are brought to before the layer begins; "": they are streamed.
+    scattered : bool
+        Whether it walks channel by channel, an element at a time.
+    unpacked : bool
+        Whether the first of `units` unpacks the weights.
+    loaded : bool
+        Whether a constant second operand is written into a unit, not streamed.
+    """
+
+    units: tuple[UnitWork, ...]
+    operations: tuple[tuple[str, int], ...]
+    weight_bytes: int = 0
+    unpacked_bytes: int = 0
+    weight_streams: int = 0
+    passes: Mapping[str, int] | None = None
+    staged_in: str = ""
+    scattered: bool = False
+    unpacked: bool = False
+    loaded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Layers that run as one.
+
+    Parameters
+    ----------
+    kind : str
+        "task", "move" (channels alone, stepped by the host), "host" or "alias".
+    chain : tuple of int
+        Positions in the graph, in execution order; of "host", "move" and "alias" one.
+    joined : tuple of int
+        Positions of the layers before them that disappear into the first.
+    """
+
+    kind: str
+    chain: tuple[int, ...]
+    joined: tuple[int, ...] = ()
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """All positions, in execution order."""
+        return (*self.joined, *self.chain)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouping:
+    """A network cut into groups.
+
+    Parameters
+    ----------
+    groups : tuple of Group
+        Every layer is in exactly one.
+    works : mapping of int to Work
+        What layers in tasks ask of the units, by position.
+    reasons : tuple of Reason
+        Why each layer stays on the host.
+    buffers : mapping of int to TaskBuffer
+        Tensors within a group that are kept otherwise than whole, by tensor.
+    """
+
+    groups: tuple[Group, ...]
+    works: Mapping[int, Work]
+    reasons: tuple[Reason, ...]
+    buffers: Mapping[int, TaskBuffer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing of an inference.
+
+    Parameters
+    ----------
+    kind : str
+        "task" on the accelerator, "host" or "alias".
+    layers : tuple of int
+        Positions in the graph it computes; of a layout transpose, of the layer that reads it.
+    task : Task or None
+        What the accelerator is asked, with its launch; None for an alias.
+    shares : tuple of float
+        What part of a task each layer is charged; they sum to one.
+    stepped : bool
+        Whether the host steps it while channels move its data.
+    """
+
+    kind: str
+    layers: tuple[int, ...]
+    task: Task | None = None
+    shares: tuple[float, ...] = ()
+    stepped: bool = False
+
+
+Counters = Mapping[str, float]
+"""Value by counter, as a measurement names it; one that is not known is left out."""
+
+Clocks = Mapping[str, float]
+"""Hertz of "cpu", the host's, and "npu", the accelerator's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiler:
+    """What every compiler answers; counters and figures of its own are those of its profiler."""
+
+    task_name: ClassVar[str] = "task"
+    """What its maker calls a task."""
+
+    channel_name: ClassVar[str] = "channel"
+    """What its maker calls a DMA channel."""
+
+    kinds: ClassVar[Mapping[str, str]] = {
+        "task": "task", "move": "move", "host": "host", "copy": "copy"}
+    """What its maker calls tasks of units, those the host steps, the host's own, and copies."""
+
+    activation_bits: ClassVar[tuple[int, ...]] = (8,)
+    """Widths of activations the accelerator computes."""
+
+    def group(self, graph: Graph, planner: Planner) -> Grouping:
+        """Return which layers run where, and which together; memory is planned after it."""
+        raise NotImplementedError
+
+    def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
+                 grouping: Grouping) -> tuple[Step, ...]:
+        """Return what runs where, in execution order.
+
+        Parameters
+        ----------
+        graph : Graph
+            The network that runs.
+        planner : Planner
+            Accelerator, rules, memories and choices.
+        pools : mapping of int to str
+            Memory of each tensor that was placed; others are in the first of `planner`'s.
+        grouping : Grouping
+            Of `group`.
+        """
+        raise NotImplementedError
+
+    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+        """Return why a layer of a type and an operator of the NPU stays on the host, or ""."""
+        return ""
+
+    def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
+        """Return what a document says of each run besides its units, memories and waits."""
+        return [{} for _ in runs]
+
+    def count_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, float]]:
+        """Return the counters a profiler would print of each run, by its names."""
+        return [{f"operation_{name}": float(count) for name, count in run.task.operations}
+                | {f"unit_{unit.kind}": float(unit.count) for unit in run.task.units}
+                | ({} if run.task.on_host else {
+                    "core_npu_cycles": float(run.core_npu_cycles),
+                    "compute_cycles": float(run.compute_cycles)})
+                | {f"pool_{pool.name}_{way}_bytes": float(moved) for pool in run.pools
+                   for way, moved in (("read", pool.read_bytes), ("write", pool.write_bytes))}
+                for run in runs]
+
+    def list_task(self, name: str, kind: str, index: int, counters: Counters, totals: Counters,
+                  clocks_hz: Clocks) -> list[str]:
+        """Return the lines of a task in the profiler's report.
+
+        Parameters
+        ----------
+        name, kind, index
+            As the report names it, what it is, and its place in the inference.
+        counters, totals : Counters
+            Of it, and of the whole inference.
+        clocks_hz : Clocks
+            For times.
+        """
+        return [f"{name}, {kind.lower()}", *_list_counters(counters)]
+
+    def list_model(self, totals: Counters, clocks_hz: Clocks) -> list[str]:
+        """Return the last lines of the profiler's report: of the whole inference."""
+        return ["all", *_list_counters(totals)]
+
+
+def _list_counters(counters: Counters) -> list[str]:
+    return [f"  {name.replace('_', ' '):32} : {value:,.0f}" for name, value in counters.items()]
