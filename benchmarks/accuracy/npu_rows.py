@@ -62,5 +62,4 @@ def spread_of(errors: Iterable[float]) -> tuple[float, float]:
 
 def run_task(task: Task, npu: Npu) -> TaskRun:
     """Run one task the host launches."""
-    run, = run_tasks(launch_tasks([task], npu), npu)
-    return run
+    return run_tasks(launch_tasks([task], npu), npu)[0]

@@ -10,7 +10,7 @@ asserted equal, so that speed work cannot change a result.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from calibration.datasets.neural_art import read_compiled_epochs, read_measured_
 from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.schedule.run import forget_tasks, run_tasks
-from hwmodels.schedule.timing import plan_task
+from hwmodels.schedule.task import Task
+from hwmodels.schedule.timing import Plan, plan_task
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.pricing.prediction import predict
@@ -57,26 +58,47 @@ def _constant(shape: tuple[int, ...], dtype: str) -> Tensor:
                   data=np.broadcast_to(np.ones(1, dtype), shape))
 
 
+def list_published() -> list[Task]:
+    """Return published epochs, profiled and compiled ones."""
+    measured = [row for row in read_measured_epochs() if row.epoch.kind == "hw"]
+    return [row.epoch for row in (*measured, *read_compiled_epochs())][:EPOCHS]
+
+
+def run_plans(plans: Sequence[Plan]) -> list[int]:
+    """Return the ticks each plan takes in the compiled loop, equal to the specification's."""
+    return [run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))[1]
+            for plan in plans]
+
+
+def count_steps(plans: Sequence[Plan]) -> int:
+    """Return the steps of all nodes."""
+    return sum(int(plan.nodes[:, 0].sum()) for plan in plans)
+
+
+def check_ticks(plans: Sequence[Plan]) -> list[int]:
+    """Return the ticks of plans, and hold the first of them to the specification."""
+    ticks = run_plans(plans)
+    for plan, expected in zip(plans[:SPECIFIED], ticks[:SPECIFIED], strict=True):
+        assert ReferenceEpoch(plan).run() == expected, plan.names
+    return ticks
+
+
+def time_reference(plans: Sequence[Plan]) -> float:
+    """Return the seconds the specification takes for plans."""
+    return median_cpu_s(lambda: [ReferenceEpoch(plan).run() for plan in plans], 3)
+
+
 def main() -> int:
     """Print the figures; returns 1 when two hundred epochs take longer than the limit."""
     board, graph = load_board("stm32n6570_dk"), build_network(EPOCHS)
     npu = board.npu
     assert npu is not None
-    epochs = [row.epoch for row in read_measured_epochs() if row.epoch.kind == "hw"]
-    epochs = (epochs + [row.epoch for row in read_compiled_epochs()])[:EPOCHS]
+    epochs = list_published()
     plans = [plan_task(epoch, npu) for epoch in epochs]
-
-    def run_kernel() -> list[int]:
-        return [run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))[1]
-                for plan in plans]
-
-    ticks = run_kernel()
-    for plan, expected in zip(plans[:SPECIFIED], ticks[:SPECIFIED], strict=True):
-        assert ReferenceEpoch(plan).run() == expected, plan.names
+    check_ticks(plans)
     deployment = deploy(graph, board, runtime="neural-art")
     assert len(predict(deployment).epochs) == EPOCHS + 1, "and one that copies the input"
-    steps = sum(int(plan.nodes[:, 0].sum()) for plan in plans)
-    few = sum(int(plan.nodes[:, 0].sum()) for plan in plans[:SPECIFIED])
+    steps, few = count_steps(plans), count_steps(plans[:SPECIFIED])
 
     def anew(run: Callable[[], object]) -> float:
         return median_cpu_s(lambda: (forget_tasks(), run()), 9)
@@ -84,11 +106,10 @@ def main() -> int:
     predict_s = anew(lambda: predict(deployment))
     both_s = anew(lambda: predict(deploy(graph, board, runtime="neural-art")))
     whole_s = anew(lambda: run_tasks(epochs, npu))
-    kernel_s = median_cpu_s(run_kernel, 9)
-    reference_s = median_cpu_s(
-        lambda: [ReferenceEpoch(plan).run() for plan in plans[:SPECIFIED]], 3)
+    kernel_s = median_cpu_s(lambda: run_plans(plans), 9)
+    reference_s = time_reference(plans[:SPECIFIED])
     print(f"predict, {EPOCHS} epochs: {predict_s * 1e3:.1f} ms (limit {LIMIT_S * 1e3:.0f}), with "
-          f"its deployment {both_s * 1e3:.1f} ms\nrun_epochs, {EPOCHS} published epochs, {steps} "
+          f"its deployment {both_s * 1e3:.1f} ms\nrun_tasks, {EPOCHS} published epochs, {steps} "
           f"steps: {whole_s * 1e3:.1f} ms\nkernel alone: {kernel_s * 1e3:.1f} ms, "
           f"{steps / kernel_s / 1e6:.1f} M steps/s\nSimPy specification: "
           f"{few / reference_s / 1e6:.3f} M steps/s, {SPECIFIED} epochs of equal ticks")
