@@ -232,8 +232,7 @@ def check_bursts(hardware: Sequence[MeasuredEpoch], runs: Sequence[TaskRun]) -> 
 def check_document(npu: Npu) -> list[Verdict]:
     """Epoch 186 of the profiler's document, with the numbers of the board file."""
     row = read_document_epoch()
-    run = run_task(row.epoch, npu)
-    (told,) = describe_runs([run])
+    told = describe_runs([run := run_task(row.epoch, npu)])[0]
     engines = {engine["index"]: engine["active_cycles"] for engine in told["engines"]}
     fitted = "nothing to it; the machine's numbers to the 15 epochs of another network"
     core = Row(epoch=row.epoch.name, quantity="core NPU cycles",
