@@ -1,6 +1,7 @@
 """Changes the code of the modules a bill is made of, one place at a time: do the tests notice?
 
-    python -m benchmarks.mutation [--module M]... [--sample N] [--seed S] [--together] [--show]
+    python -m benchmarks.mutation [--module M]... [--sample N] [--seed S] [--show]
+                                   [--together | --everywhere]
 
 Mutants are mutmut's: another number, operator, comparison, string, argument, branch. Each runs in
 a process forked from one that has imported everything, against the tests that reach its function.
@@ -23,11 +24,17 @@ from pathlib import Path
 from benchmarks.mutation.modules import (
     MODULES,
     NOT_MUTATED,
+    PACKAGES,
+    READ_BY_TESTS,
     ROOT,
     Module,
+    draw_rooms,
     explain,
     list_files,
 )
+
+LEAST_IN_PACKAGE = 0.90
+"""Share of a sample over all packages that tests must surely kill in each package."""
 
 LEAST_SHARE = 0.95
 """Share of the mutants that can be told at all which tests must kill."""
@@ -88,7 +95,9 @@ def run_module(name: str, module: Module, *, sample: int, seed: int, children: i
     """
     folder = ROOT / "out" / "mutation" / name
     _prepare(folder, module)
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    plain = any("/kernels/" in file for file in list_files(module.files))
+    environment = os.environ | {"NUMBA_DISABLE_JIT": str(int(plain)),
+                                "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("worker.py")), str(children), str(sample),
          str(seed)], cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -102,12 +111,12 @@ def _prepare(folder: Path, module: Module) -> None:
     """Make a folder with what mutmut reads: the packages, the tests, and what to do."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name in ("hwmodels", "calibration", "twin", "tests", "firmware", "pyproject.toml"):
+    for name in (*PACKAGES, *READ_BY_TESTS, "tests", "pyproject.toml"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "setup.cfg").write_text("\n".join([
-        "[mutmut]", _option("source_paths", ("hwmodels", "calibration", "twin")),
+        "[mutmut]", _option("source_paths", PACKAGES),
         _option("only_mutate", list_files(module.files)),
-        _option("also_copy", ("firmware",)),
+        _option("also_copy", READ_BY_TESTS),
         _option("do_not_mutate_patterns", NOT_MUTATED),
         _option("pytest_add_cli_args", ("-p", "no:cacheprovider", "-p", "no:xdist")),
         _option("pytest_add_cli_args_test_selection", list_files(module.tests)), ""]),
@@ -152,6 +161,18 @@ def refutes(run: int, survived: int) -> bool:
     return 1 - fewer < SURE
 
 
+def bound_below(run: int, survived: int) -> float:
+    """Return the share killed that a sample leaves no doubt of: Wilson's bound, one side, 95 %.
+
+    References
+    ----------
+    .. [1] E. B. Wilson, "Probable inference", J. Am. Stat. Assoc. 22, 1927, p. 209.
+    """
+    square, share = 1.645**2, 1 - survived / run
+    spread = math.sqrt(square * (share * (1 - share) + square / (4 * run)) / run)
+    return (share + square / (2 * run) - spread) / (1 + square / run)
+
+
 def main() -> int:
     """Run the modules asked for; 1 when fewer are killed than must be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
@@ -159,6 +180,8 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="of each module; all without it")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--children", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--everywhere", action="store_true",
+                        help="a sample drawn over all packages, against 90 % killed in each")
     parser.add_argument("--together", action="store_true", help="sample the modules as one")
     parser.add_argument("--show", action="store_true", help="what survived, line by line")
     asked = parser.parse_args()
@@ -166,10 +189,14 @@ def main() -> int:
     print(f"{'module':<10} {'mutants':>8} {'run':>6} {'killed':>7} {'timeout':>8} {'survived':>9} "
           f"{'equivalent':>11} {'share':>7}")
     names = asked.module or list(MODULES)
-    chosen = {"together": join_modules(names)} if asked.together else {
-        name: MODULES[name] for name in names}
-    for name, module in chosen.items():
-        outcome = run_module(name, module, sample=asked.sample, seed=asked.seed,
+    chosen = {name: (MODULES[name], asked.sample) for name in names}
+    if asked.together:
+        chosen = {"together": (join_modules(names), asked.sample)}
+    elif asked.everywhere:
+        chosen = draw_rooms(asked.sample, asked.seed)
+    packages: dict[str, list[int]] = {}
+    for name, (module, sample) in chosen.items():
+        outcome = run_module(name.replace("/", "-"), module, sample=sample, seed=asked.seed,
                              children=asked.children)
         counts = outcome.counts
         print(f"{name:<10} {outcome.mutants:>8} {counts.total():>6} {counts['killed']:>7} "
@@ -177,8 +204,17 @@ def main() -> int:
               f"{outcome.share:>7.1%}", flush=True)
         for survivor, diff in outcome.survivors if asked.show else ():
             print(f"  {survivor}\n{diff}", flush=True)
+        if asked.everywhere:
+            package = packages.setdefault(name.split("/")[0], [0, 0])
+            package[0] += counts.total() - counts["equivalent"]
+            package[1] += len(outcome.survivors)
+            continue
         failed |= (refutes(counts.total() - counts["equivalent"], len(outcome.survivors))
                    if asked.sample else outcome.share < LEAST_SHARE)
+    for name, (run, survived) in packages.items():
+        print(f"{name:<12} seed {asked.seed}: {run - survived} of {run} killed, "
+              f"surely {bound_below(run, survived):.1%}")
+        failed |= bound_below(run, survived) < LEAST_IN_PACKAGE
     return int(failed)
 
 

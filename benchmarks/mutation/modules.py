@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,11 @@ MODULES: Mapping[str, Module] = {
 }
 """By the name `--module` takes."""
 
+PACKAGES = ("hwmodels", "calibration", "twin")
+READ_BY_TESTS = ("firmware", "docs", "examples", "README.md", "DESIGN.md")
+PER_FILE = 5
+"""Mutants of each file drawn: what a file takes before its first mutant is paid once."""
+
 NOT_MUTATED = (r"^\s*raise ",)
 """Lines left alone: how an error is worded. Whether it is raised is up to the line before."""
 
@@ -75,6 +81,36 @@ def explain(changed: str) -> str | None:
             for one, other in moved):
         return "wording of a sentence"
     return None
+
+
+def draw_rooms(sample: int, seed: int) -> dict[str, tuple[Module, int]]:
+    """Draw places to change from all packages, each line of code as likely as another.
+
+    Parameters
+    ----------
+    sample : int
+        Mutants, `PER_FILE` of each file drawn.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    dict of str to (Module, int)
+        By folder, with the tests that mirror it and how many mutants to run there.
+    """
+    files = list_files(tuple(f"{package}/**/*.py" for package in PACKAGES))
+    lines = [(ROOT / file).read_bytes().count(b"\n") for file in files]
+    rooms: dict[str, list[str]] = {}
+    for file in random.Random(seed).choices(files, lines, k=-(-sample // PER_FILE)):
+        rooms.setdefault("/".join(Path(file).parts[:2]).removesuffix(".py"), []).append(file)
+    return {room: (Module(tuple(drawn), _find_tests(room)), PER_FILE * len(drawn))
+            for room, drawn in sorted(rooms.items())}
+
+
+def _find_tests(room: str) -> tuple[str, ...]:
+    """Return the tests that mirror a folder; hardware models have theirs in one, and the laws."""
+    return ((f"tests/{room}/**/test_*.py",) if (ROOT / "tests" / room).is_dir() else
+            (TABLE, f"tests/{room.split('/')[0]}/test_*.py"))
 
 
 def list_files(patterns: tuple[str, ...]) -> list[str]:
