@@ -23,6 +23,7 @@ from pathlib import Path
 
 from benchmarks.mutation.modules import (
     MODULES,
+    NO_JUDGES,
     NOT_MUTATED,
     PACKAGES,
     READ_BY_TESTS,
@@ -95,7 +96,7 @@ def run_module(name: str, module: Module, *, sample: int, seed: int, children: i
     """
     folder = ROOT / "out" / "mutation" / name
     _prepare(folder, module)
-    plain = any("/kernels/" in file for file in list_files(module.files))
+    plain = any(file.startswith("hwmodels/kernels") for file in list_files(module.files))
     environment = os.environ | {"NUMBA_DISABLE_JIT": str(int(plain)),
                                 "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -118,7 +119,8 @@ def _prepare(folder: Path, module: Module) -> None:
         _option("only_mutate", list_files(module.files)),
         _option("also_copy", READ_BY_TESTS),
         _option("do_not_mutate_patterns", NOT_MUTATED),
-        _option("pytest_add_cli_args", ("-p", "no:cacheprovider", "-p", "no:xdist")),
+        _option("pytest_add_cli_args", ("-p", "no:cacheprovider", "-p", "no:xdist",
+                                         *(f"--deselect={test}" for test in NO_JUDGES))),
         _option("pytest_add_cli_args_test_selection", list_files(module.tests)), ""]),
         encoding="utf-8")
 

@@ -43,6 +43,11 @@ MODULES: Mapping[str, Module] = {
 """By the name `--module` takes."""
 
 PACKAGES = ("hwmodels", "calibration", "twin")
+NO_JUDGES = ("tests/hwmodels/test_compiled.py", "tests/hwmodels/test_core_file.py",
+             "tests/twin/api/live",
+             "tests/twin/cli/test_cli.py::test_what_a_library_makes_of_ctrl_c_is_an_interruption")
+"""Tests of machine code, of the source's text, of what interrupts: they fail beside mutants."""
+
 READ_BY_TESTS = ("firmware", "docs", "examples", "README.md", "DESIGN.md")
 PER_FILE = 5
 """Mutants of each file drawn: what a file takes before its first mutant is paid once."""
