@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,27 +19,6 @@ class Module:
 
 
 TABLE = "tests/laws/test_events.py"
-
-MODULES: Mapping[str, Module] = {
-    "counts": Module(("hwmodels/counts.py",), (
-        TABLE, "tests/hwmodels/test_counts.py", "tests/hwmodels/test_simulator.py",
-        "tests/twin/pricing/test_document.py")),
-    "prices": Module(("hwmodels/prices.py",), (TABLE, "tests/hwmodels/test_prices.py")),
-    "paths": Module(("hwmodels/paths/*.py",), (
-        TABLE, "tests/hwmodels/test_simulator_paths.py", "tests/hwmodels/test_simulator.py",
-        "tests/hwmodels/test_prices.py")),
-    "npu": Module(("hwmodels/schedule/*.py",), (TABLE, "tests/hwmodels/test_npu.py",
-                                           "tests/laws/test_npu_laws.py")),
-    "placement": Module(("twin/deployment/placement.py",), (
-        "tests/twin/deployment/test_placement.py",)),
-    "sides": Module(tuple(f"twin/attribution/{name}.py" for name in (
-        "side", "predicted", "measured", "sameness", "difference", "accounts", "pairing")), (
-        "tests/twin/attribution/test_side*.py", "tests/twin/attribution/test_comparison.py",
-        "tests/twin/attribution/test_change.py", "tests/twin/attribution/test_attribution.py")),
-    "collector": Module(("calibration/collecting/collector.py",), (
-        "tests/calibration/collecting/test_collector_steps.py",)),
-}
-"""By the name `--module` takes."""
 
 PACKAGES = ("hwmodels", "calibration", "twin")
 NO_JUDGES = ("tests/hwmodels/test_compiled.py", "tests/hwmodels/test_core_file.py",

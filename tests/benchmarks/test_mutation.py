@@ -5,37 +5,43 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from benchmarks.mutation.__main__ import refutes
-from benchmarks.mutation.modules import MODULES, ROOT, explain, list_files
+from benchmarks.mutation.__main__ import bound_below
+from benchmarks.mutation.modules import PACKAGES, ROOT, TABLE, draw_rooms, explain, list_files
 
 
 def test_a_sample_of_mutants_is_killed():
-    """The same 40 of four modules each time; `make bench` runs all, of all modules."""
+    """The same 40 of bills, plans and the collector; `make bench` draws over all packages."""
     pytest.importorskip("mutmut", reason="mutmut is not installed")
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.mutation", "--together",
-         *(f"--module={name}" for name in ("counts", "prices", "placement", "collector")),
-         "--sample", "40", "--seed", "1", "--children", "2", "--show"],
+        [sys.executable, "-m", "benchmarks.mutation", "--sample", "40", "--seed", "1",
+         "--files", "hwmodels/counts.py", "hwmodels/prices.py",
+         "twin/deployment/placement.py", "calibration/collecting/collector.py", "--tests", TABLE,
+         "tests/hwmodels/test_counts.py", "tests/hwmodels/test_prices.py",
+         "tests/hwmodels/test_simulator.py", "tests/twin/pricing/test_document.py",
+         "tests/twin/deployment/test_placement.py",
+         "tests/calibration/collecting/test_collector_steps.py"],
         cwd=ROOT, text=True, capture_output=True, check=False,
         env={name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"})
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_sample_refutes_what_chance_does_not_explain():
-    assert not any(refutes(40, survived) for survived in range(7)) and refutes(40, 7)
-    assert not refutes(0, 0) and refutes(1000, 75) and not refutes(1000, 50)
+def test_the_bound_of_a_share_is_wilsons():
+    assert bound_below(300, 270) == pytest.approx(0.8678, abs=1e-4)
+    assert bound_below(40, 40) == pytest.approx(40 / (40 + 1.645**2))
+    assert all(bound_below(50, killed) < bound_below(50, killed + 1) < 1 for killed in range(50))
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_module_has_files_and_tests(name):
-    module = MODULES[name]
-    assert list_files(module.files) and list_files(module.tests)
-    assert all(list_files((pattern,)) for pattern in (*module.files, *module.tests))
-    assert all(Path(ROOT, file).is_file() for file in list_files(module.files))
+def test_every_line_may_be_drawn_and_has_tests_that_judge_it():
+    drawn = draw_rooms(40_000, 1)
+    assert sum(mutants for _, mutants in drawn.values()) == 40_000
+    assert {room.split("/")[0] for room in drawn} == set(PACKAGES)
+    files = {file for room, _ in drawn.values() for file in room.files}
+    assert len(files) > 0.9 * len(list_files(tuple(f"{name}/**/*.py" for name in PACKAGES)))
+    assert all(list_files(room.tests) for room, _ in drawn.values())
+    assert draw_rooms(300, 7) == draw_rooms(300, 7) != draw_rooms(300, 8)
 
 
 @pytest.mark.parametrize(("changed", "why"), [
