@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from twin.studies.files import CHECKED, one_of
 
 GOVERNORS = ("fixed", "race_to_idle", "slowest", "ondemand")
 """fixed: the clock as deployed; race_to_idle: the fastest, then sleep; slowest: the slowest that
@@ -11,6 +17,28 @@ meets the deadline by prediction; ondemand: a step up when a hop was busy, a ste
 
 IDLE = "idle"
 """Sleeping with clocks on: every board can, and wakes at once."""
+
+
+
+def _quantity(dimension: str, factor: float = 1.0) -> Any:
+    def read(value: object) -> float:
+        found = read_quantity(str(value), dimension)
+        if found is None or not found[1]:
+            raise ValueError(f"{value!r}; accepted: a number with one of "
+                             f"{', '.join(UNITS[dimension])}"
+                             + suggest_unit(str(value), dimension))
+        return found[0] * factor
+    return BeforeValidator(read)
+
+
+Time = Annotated[float, _quantity("ns", 1e-3), Field(ge=0, le=1e14)]
+Period = Annotated[float, _quantity("ns", 1e-3), Field(gt=0, le=1e14)]
+Frequency = Annotated[float, _quantity("hz"), Field(gt=0)]
+Current = Annotated[float, _quantity("ma"), Field(ge=0, le=1e6)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
+Celsius = Annotated[float, Field(ge=-60, le=300)]
+Power = Annotated[float, Field(ge=0, le=1e6)]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +59,12 @@ class Sensor:
         Controller that writes them; None: its traffic is not counted.
     """
 
-    hop_us: float
-    hop_bytes: int = 0
-    buffers: int = 2
-    power_mw: float = 0.0
+    __pydantic_config__ = CHECKED
+
+    hop_us: Annotated[Period, Field(alias="hop")]
+    hop_bytes: Annotated[int, Field(ge=0, le=2**30)] = 0
+    buffers: Annotated[int, Field(ge=1, le=64)] = 2
+    power_mw: Power = 0.0
     dma: str | None = None
 
 
@@ -52,10 +82,12 @@ class Sleep:
         Until the clock is up again after sleep, and at every change of the clock.
     """
 
+    __pydantic_config__ = CHECKED
+
     state: str = IDLE
-    current_ma: float | None = None
-    wake_up_us: float | None = None
-    clock_ramp_us: float = 0.0
+    current_ma: Annotated[Current | None, Field(alias="current")] = None
+    wake_up_us: Annotated[Time | None, Field(alias="wake_up")] = None
+    clock_ramp_us: Annotated[Time, Field(alias="clock_ramp")] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +108,14 @@ class Load:
         While it is busy.
     """
 
+    __pydantic_config__ = CHECKED
+
     master: str
     memory: str
-    bytes_per_second: float
-    period_us: float
-    busy_us: float
-    power_mw: float = 0.0
+    bytes_per_second: Positive
+    period_us: Annotated[Period, Field(alias="period")]
+    busy_us: Annotated[Period, Field(alias="busy")]
+    power_mw: Power = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +134,14 @@ class Thermal:
         Highest clock meanwhile; None: the slowest of the governor's.
     """
 
-    ambient_c: float
-    resistance_c_per_w: float
-    capacity_j_per_c: float
-    limit_c: float
-    resume_c: float
-    throttled_hz: float | None = None
+    __pydantic_config__ = CHECKED
+
+    ambient_c: Annotated[float, Field(ge=-60, le=200)] = 25.0
+    resistance_c_per_w: Positive
+    capacity_j_per_c: Positive
+    limit_c: Celsius
+    resume_c: Celsius
+    throttled_hz: Annotated[Frequency | None, Field(alias="throttled_clock")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +160,13 @@ class Battery:
         Share of the capacity lost in a year by itself.
     """
 
-    capacity_mah: float
-    voltage_v: float
-    usable: float = 1.0
-    regulator_efficiency: float = 1.0
-    self_discharge_per_year: float = 0.0
+    __pydantic_config__ = CHECKED
+
+    capacity_mah: Positive
+    voltage_v: Positive
+    usable: Share = 1.0
+    regulator_efficiency: Share = 1.0
+    self_discharge_per_year: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,21 +207,24 @@ class Scenario:
         Name of the file it was read from; empty: of none.
     """
 
+    __pydantic_config__ = CHECKED
+
     name: str
     model: str
     board: str
     sensor: Sensor
-    duration_us: float
+    duration_us: Annotated[Period, Field(alias="duration")]
     description: str = ""
     runtime: str | None = None
-    changes: Mapping[str, object] = field(default_factory=dict)
-    every: int = 1
-    front_end_cycles: float = 0.0
-    deadline_us: float | None = None
+    changes: Annotated[Mapping[str, Any], Field(alias="set")] = field(default_factory=dict)
+    every: Annotated[int, Field(alias="inference_every", ge=1, le=100_000)] = 1
+    front_end_cycles: Annotated[float, Field(ge=0, le=1e12)] = 0.0
+    deadline_us: Annotated[Period | None, Field(alias="deadline")] = None
     sleep: Sleep = Sleep()
-    governor: str = "fixed"
-    clocks_hz: tuple[float, ...] = ()
-    loads: tuple[Load, ...] = ()
+    governor: Annotated[str, one_of(GOVERNORS)] = "fixed"
+    clocks_hz: Annotated[tuple[Frequency, ...], AfterValidator(lambda found: tuple(sorted(found))),
+                         Field(alias="clocks", max_length=32)] = ()
+    loads: Annotated[tuple[Load, ...], Field(max_length=8)] = ()
     thermal: Thermal | None = None
     battery: Battery | None = None
     notes: tuple[str, ...] = ()

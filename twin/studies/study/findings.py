@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from twin.studies.results import Row, Table, read_objectives
+from twin.studies.results import Row, Table
 from twin.studies.study.study import Finding, Study
 
 EDP = "edp"
@@ -20,9 +20,6 @@ EDP = "edp"
 
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
          "price_usd": "price", "overhead_us": "overhead of calls", EDP: "energy-delay product"}
-
-FIGURE_OF = {"overhead": "overhead_us"}
-"""Figures that are compared beside objectives."""
 
 LITTLE = 0.005
 """A ratio this near 1 is told as no change."""
@@ -66,12 +63,6 @@ class Effect:
             return f"{name} as before (within {LITTLE:.1%})"
         spread = "" if len(self.ratios) == 1 else f" ({_times(low)} to {_times(high)})"
         return f"{name} x{_times(self.median)}{spread}"
-
-
-def read_figures(names: Iterable[str]) -> tuple[str, ...]:
-    """Return figures a finding compares: objectives, and "overhead"."""
-    found = [FIGURE_OF.get(name.strip().lower()) or read_objectives([name])[0] for name in names]
-    return tuple(dict.fromkeys(found))
 
 
 def find_baseline(table: Table, finding: Finding) -> str:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.quantities import read_quantity
 from twin.studies.axes import Point, Space, Value, label
+from twin.studies.files import AS_LIST, CHECKED, Text, one_of
 from twin.studies.limits import Limits
+from twin.studies.results import read_objectives
 
 CASE, TEMPERATURE = "case", "temperature"
 """Axes of a study beside those of its points: a named set of changes, and "warm" or "cold"."""
 
+KINDS = ("effect", "clock", "return")
+"""Of findings: `Finding` says what each is."""
+
+FIGURE_OF = {"overhead": "overhead_us"}
+"""Figures that are compared beside objectives."""
+
 SAMPLERS = ("nsga2", "tpe", "random")
 """Of a search: Optuna's NSGA-II, tree-structured Parzen estimator, and random draws."""
+
+
+def read_figures(names: Iterable[str]) -> tuple[str, ...]:
+    """Return figures a finding compares: objectives, and "overhead"."""
+    found = [FIGURE_OF.get(name.strip().lower()) or read_objectives([name])[0] for name in names]
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +52,12 @@ class Search:
         The same seed asks for the same points.
     """
 
-    trials: int
-    sampler: str = "nsga2"
-    batch: int = 16
-    seed: int = 0
+    __pydantic_config__ = CHECKED
+
+    trials: Annotated[int, Field(ge=1, le=1_000_000)]
+    sampler: Annotated[str, one_of(SAMPLERS)] = "nsga2"
+    batch: Annotated[int, Field(ge=1, le=4096)] = 16
+    seed: Annotated[int, Field(ge=0, le=2**31)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +79,13 @@ class Finding:
         Class of effort by value, for "return".
     """
 
+    __pydantic_config__ = CHECKED
+
     vary: str
-    baseline: str = ""
-    figures: tuple[str, ...] = ("time_us", "energy_uj")
-    kind: str = "effect"
+    baseline: Text = ""
+    figures: Annotated[tuple[Text, ...], AS_LIST, Field(min_length=1),
+                       AfterValidator(read_figures)] = ("time_us", "energy_uj")
+    kind: Annotated[str, one_of(KINDS)] = "effect"
     efforts: Mapping[str, str] = field(default_factory=dict)
 
 
