@@ -22,10 +22,9 @@ import numpy as np
 
 import twin
 from twin.studies.study.file import find_study, load_study
-from twin.studies.study.scaling import WELL, TaskCosts, find_most_workers, simulate_workers
 from twin.studies.study.session import begin_session
-from twin.studies.study.study import list_asked
-from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, make_plan
+from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, list_asked, make_plan
+from twin.studies.study.workers import WELL, TaskCosts, find_most_workers, simulate_workers
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"
 STUDY, EMPTY, POINTS, EACH = "hardware", 300, 100_000, 4
@@ -135,7 +134,7 @@ def tell(costs: TaskCosts, many_s: float, two: Sequence[tuple[float, float]],
            f"{wall / (2 * wall_two):.2f} of linear, at a load of {load:.1f} on {os.cpu_count()} "
            "cores |")
     yield ""
-    yield ("Simulated (`twin.studies.study.scaling`): efficiency, speed over linear, with each "
+    yield ("Simulated (`twin.studies.study.workers`): efficiency, speed over linear, with each "
            "task sent alone; a study sends up to 16 at once where there are many.")
     yield ""
     yield f"| workers | tasks of `{STUDY}` | tasks of {POINTS:,} points |"

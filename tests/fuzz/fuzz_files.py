@@ -171,8 +171,7 @@ def _scenario(path: Path) -> None:
 
 def _study_file(path: Path) -> None:
     from twin.studies.study.file import load_study
-    from twin.studies.study.study import list_asked
-    from twin.studies.study.tasks import cut_tasks, make_plan
+    from twin.studies.study.tasks import cut_tasks, list_asked, make_plan
 
     study = load_study(str(path))
     cut_tasks(make_plan(study), list_asked(study))

@@ -8,9 +8,8 @@ import numpy as np
 from made_measurements import measure
 
 from twin.attribution.diagnosis import diagnosis as weighing
-from twin.attribution.diagnosis.error_model import BINARY
 from twin.attribution.diagnosis.fault_effects import Forecasts
-from twin.attribution.diagnosis.faults import DECLARED, Fault
+from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
 from twin.attribution.diagnosis.finding import Diagnosis, Finding
 from twin.pricing.prediction import predict
 

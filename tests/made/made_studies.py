@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from calibration.fitting.intervals import Interval
 from twin.studies.limits import Limits
-from twin.studies.pareto import mark_front
 from twin.studies.results import Row, Table, judge
+from twin.studies.sweep import mark_front
 
 
 def make_row(board: str, *, time_us: float = 1e4, energy_uj: float | None = 500.0,

@@ -6,8 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.counts import EVENTS
-from twin.attribution.counter_causes import CounterGroup, load_groups, read_part
-from twin.attribution.difference import NO_FINDING, Account, Difference, Line, Row
+from twin.attribution.difference import (
+    NO_FINDING,
+    Account,
+    CounterGroup,
+    Difference,
+    Line,
+    Row,
+    load_groups,
+    read_part,
+)
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.sameness import require_same
 from twin.attribution.side import UNITS, Part, Side

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
-from twin.attribution.diagnosis.error_model import OTHER_PRICE_SD, PRICE_SD, ErrorModel
+from twin.attribution.diagnosis.faults import OTHER_PRICE_SD, PRICE_SD, ErrorModel
 from twin.attribution.diagnosis.likelihood import kernel_errors
 from twin.attribution.difference import Account, Row
 from twin.pricing.calibration import OWN_FAMILIES, Calibration

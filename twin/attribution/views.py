@@ -19,8 +19,13 @@ from twin.attribution.accounts import compare_sides
 from twin.attribution.diagnosis.case import Progress
 from twin.attribution.diagnosis.diagnosis import choose_errors, diagnose
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.diagnosis.known_right import read_healthy
-from twin.attribution.diagnosis.setup import deploy_measured, find_runtime, is_stand_in, redeploy
+from twin.attribution.diagnosis.setup import (
+    deploy_measured,
+    find_runtime,
+    is_stand_in,
+    read_healthy,
+    redeploy,
+)
 from twin.attribution.difference import Difference
 from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs

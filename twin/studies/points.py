@@ -30,8 +30,7 @@ from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction, flash_room, ram_room
 from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
-from twin.studies.limits import idle_energy_uj
-from twin.studies.prices import price_of
+from twin.studies.limits import idle_energy_uj, price_of
 from twin.studies.results import Row
 
 FEWEST = 4

@@ -1,15 +1,106 @@
-"""A sweep: every point of a space predicted, held to limits, and its Pareto front."""
+"""A sweep: every point of a space predicted, held to limits, and its Pareto front.
+
+On the front is what nothing else beats in every objective, marked with how sure that is.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
-from twin.studies.pareto import mark_front
 from twin.studies.points import Deployer
 from twin.studies.results import Row, Table, judge
+
+CERTAIN, FRONT, POSSIBLE = "certain", "front", "possible"
+MARKS = {
+    CERTAIN: "on the front whatever values inside the intervals are the true ones",
+    FRONT: "on the front of the predictions, though intervals overlap with another's",
+    POSSIBLE: "not on the front of the predictions, but their intervals allow it"}
+"""Marks of rows, and what they say; "" is surely beaten."""
+
+
+def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...]:
+    """Return rows with `front` set, each network's rows among themselves.
+
+    Failed rows, those that violate a limit and those with an unknown objective are off it: a small
+    network beats a large one in everything that is predicted, and what it loses in accuracy is not.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Of a table.
+    objectives : sequence of str
+        Quantities of `results.QUANTITIES`; less is better.
+
+    Notes
+    -----
+    Row a surely beats b if the upper ends of a are not above the lower ends of b, and one is below;
+    a may beat b if the lower ends of a are not above the upper ends of b, and one is below.
+    `certain`: nothing may beat it; `possible`: nothing surely does. Intervals are taken one by one,
+    though rows of one board share errors: the cautious side.
+    """
+    marked = list(rows)
+    for network in dict.fromkeys(map(network_of, rows)):
+        group = [number for number, row in enumerate(rows) if network_of(row) == network]
+        for number, row in zip(group, _mark_group([rows[one] for one in group], objectives),
+                               strict=True):
+            marked[number] = row
+    return tuple(marked)
+
+
+def network_of(row: Row) -> tuple[str, ...]:
+    """Return what tells a row's network from others: its model, and what was changed of it."""
+    return row.model, *(f"{name}={value}" for name, value in row.inputs
+                        if name.startswith("network."))
+
+
+def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:
+    known = [number for number, row in enumerate(rows)
+             if row.met and all(row.bounds_of(name) is not None for name in objectives)]
+    marked = [dataclasses.replace(row, front="") for row in rows]
+    if not known or not objectives:
+        return marked
+    bounds = np.array([[rows[number].bounds_of(name) for name in objectives] for number in known])
+    low, point, high = bounds[:, :, 0], bounds[:, :, 1], bounds[:, :, 2]
+    points, lows, highs = find_front(point), find_front(low), find_front(high)
+    for place, number in enumerate(known):
+        surely_beaten = _is_beaten(low[place], high[highs[highs != place]])
+        if surely_beaten:
+            continue
+        rivals = low[lows[lows != place]] if place not in lows else np.delete(low, place, axis=0)
+        on_front = place in points
+        mark = (CERTAIN if on_front and not _is_beaten(high[place], rivals)
+                else FRONT if on_front else POSSIBLE)
+        marked[number] = dataclasses.replace(marked[number], front=mark)
+    return marked
+
+
+def find_front(values: np.ndarray) -> np.ndarray:
+    """Return the indices of rows no other row beats, in ascending order.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        Shape (rows, objectives); less is better. Of equal rows all are kept.
+    """
+    order = np.lexsort(values.T[::-1])
+    kept: list[int] = []
+    front = np.empty((0, values.shape[1]))
+    for place in order:
+        if not _is_beaten(values[place], front):
+            kept.append(int(place))
+            front = values[kept]
+    return np.sort(np.array(kept, dtype=np.int64))
+
+
+def _is_beaten(values: np.ndarray, others: np.ndarray) -> bool:
+    """Whether any of the others is nowhere above these values, and somewhere below."""
+    return bool(((others <= values).all(axis=1) & (others < values).any(axis=1)).any())
+
 
 CHUNK = 32
 """Most points predicted in one call; a chunk has one model on one board under one runtime."""

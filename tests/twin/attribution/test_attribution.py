@@ -16,7 +16,7 @@ from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 from hwmodels.counts import CAUSES
 from twin.attribution.accounts import CLOCK, OUTSIDE
-from twin.attribution.counter_causes import load_groups, read_part
+from twin.attribution.difference import load_groups, read_part
 from twin.attribution.document import comparison_document, comparison_rows, load_schema
 from twin.attribution.idealisation import RESOURCES, shapley, split_time
 from twin.attribution.measured import side_of_measurement

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hwmodels.board.file import load_board
-from twin.attribution.diagnosis.error_model import BINARY, PRICE_SD
+from twin.attribution.diagnosis.faults import BINARY, PRICE_SD
 from twin.attribution.difference import Account, Line, Row
 from twin.attribution.possible import KERNELS, explain_gap, price_sds
 from twin.pricing.calibration import shipped_calibration

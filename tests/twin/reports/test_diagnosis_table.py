@@ -5,8 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from twin.attribution.diagnosis.error_model import BINARY
-from twin.attribution.diagnosis.faults import DECLARED, Fault
+from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
 from twin.attribution.diagnosis.finding import APART, GIVE, Diagnosis, Finding
 from twin.reports.page.diagnosis import describe_diagnosis
 from twin.reports.tables.diagnosis import diagnosis_report

@@ -9,10 +9,9 @@ import pytest
 from twin.errors import StudyError
 from twin.reports.guide import write_guide
 from twin.studies.axes import make_space
-from twin.studies.character import characterise
-from twin.studies.guidelines import LEAST, learn
+from twin.studies.guidelines import LEAST, characterise, learn
 from twin.studies.results import Row, Table
-from twin.studies.study.study import Finding, Study
+from twin.studies.study.tasks import Finding, Study
 
 MODELS, BOARDS = ("kws", "ic", "ad"), ("nucleo_f401re", "nucleo_h7a3zi_q")
 

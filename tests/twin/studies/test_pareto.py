@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from calibration.fitting.intervals import Interval
-from twin.studies.pareto import find_front, mark_front
 from twin.studies.results import Row
+from twin.studies.sweep import find_front, mark_front
 
 OVER = ("time_us", "energy_uj")
 

@@ -15,8 +15,7 @@ from hwmodels.board.file import list_boards, load_board
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.selection import selection_report
-from twin.studies.limits import Limits
-from twin.studies.prices import describe_price, price_of, read_prices
+from twin.studies.limits import Limits, describe_price, price_of, read_prices
 from twin.studies.results import Row
 from twin.studies.selection import draw_least, list_penalties
 

@@ -13,9 +13,8 @@ from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO
 from twin.pricing.certainty import Requirement
 from twin.pricing.prediction import Prediction, say_above_idle
-from twin.studies.limits import idle_energy_uj, read_limits
+from twin.studies.limits import idle_energy_uj, price_of, read_limits
 from twin.studies.limits import read_limit as read_limit
-from twin.studies.prices import price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
 from twin.attribution.diagnosis import diagnosis
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.diagnosis.known_right import read_healthy
 from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
 from twin.attribution.diagnosis.setup import (
     deploy_measured,
     is_stand_in,
     other_clock,
+    read_healthy,
     unread_build,
 )
 from twin.attribution.measured import read_folder, side_of_measurement

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike, fspath
 
-from twin.studies.scenario import file, outcome
+from twin.studies.scenario import outcome
+from twin.studies.scenario import scenario as scenarios
 from twin.studies.scenario.outcome import Outcome
 from twin.studies.scenario.scenario import Scenario
 
@@ -40,4 +41,4 @@ def run_scenario(scenario: str | PathLike[str], overrides: Mapping[str, object] 
 
 def list_scenarios() -> dict[str, Scenario]:
     """Return the shipped scenarios by name."""
-    return {name: file.load_scenario(name) for name in file.list_scenarios()}
+    return {name: scenarios.load_scenario(name) for name in scenarios.list_scenarios()}

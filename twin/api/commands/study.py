@@ -17,7 +17,7 @@ from twin.errors import StudyError
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
 from twin.studies.study.findings import RowPair, diff_tables, tell
-from twin.studies.study.study import Study
+from twin.studies.study.tasks import Study
 
 if TYPE_CHECKING:
     from twin.studies.study.sensitivity import Sensitivity

@@ -235,7 +235,7 @@ def parse_settings(settings: list[str]) -> dict[str, object]:
 
 def parse_prices(texts: list[str]) -> dict[str, float]:
     """Read NAME=USD words."""
-    from twin.studies.prices import read_prices
+    from twin.studies.limits import read_prices
 
     return read_prices(texts)
 

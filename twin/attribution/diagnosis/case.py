@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from twin.attribution.diagnosis.fault_effects import Effect, Forecasts
+from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
 from twin.attribution.diagnosis.faults import Fault
-from twin.attribution.diagnosis.pattern import Pattern
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration

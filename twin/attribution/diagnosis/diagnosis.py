@@ -23,25 +23,28 @@ import numpy as np
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.case import Case, Progress
-from twin.attribution.diagnosis.error_model import (
-    BINARY,
-    LIBRARY,
-    STAND_IN,
-    ErrorModel,
-)
 from twin.attribution.diagnosis.evidence import Evidence, list_evidence
-from twin.attribution.diagnosis.fault_effects import Effect, Forecasts
+from twin.attribution.diagnosis.fault_effects import (
+    Effect,
+    Forecasts,
+    Pattern,
+    has_counts,
+    make_pattern,
+)
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
+    BINARY,
     COUNTER,
     DECLARED,
     JOINED,
+    LIBRARY,
+    STAND_IN,
     UNKNOWN,
+    ErrorModel,
     Fault,
     join_faults,
 )
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.diagnosis.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.diagnosis.likelihood import kernel_errors, price_errors
 from twin.attribution.diagnosis.marks import (
     CLOCK_SD,
@@ -52,11 +55,9 @@ from twin.attribution.diagnosis.marks import (
     repeats_within,
     ruled_out,
 )
-from twin.attribution.diagnosis.pattern import Pattern, has_counts, make_pattern
-from twin.attribution.diagnosis.ranking import rank
-from twin.attribution.diagnosis.setup import read_build
+from twin.attribution.diagnosis.setup import BUILT_KINDS, SAME_IMAGE, is_one_image, read_build
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
-from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
+from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, rank, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network_and_board

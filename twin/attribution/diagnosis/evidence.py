@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
-from twin.attribution.diagnosis.error_model import MOVED, ErrorModel
-from twin.attribution.diagnosis.fault_effects import Effect
-from twin.attribution.diagnosis.faults import Fault
+from twin.attribution.diagnosis.fault_effects import Effect, Pattern
+from twin.attribution.diagnosis.faults import MOVED, ErrorModel, Fault
 from twin.attribution.diagnosis.likelihood import FULL_EFFECT
 from twin.attribution.diagnosis.marks import Marks
-from twin.attribution.diagnosis.pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

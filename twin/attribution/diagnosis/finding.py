@@ -7,8 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twin.attribution.diagnosis.error_model import ErrorModel
-from twin.attribution.diagnosis.faults import DECLARED, UNKNOWN, Fault
+from twin.attribution.diagnosis.faults import DECLARED, UNKNOWN, ErrorModel, Fault
 
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""

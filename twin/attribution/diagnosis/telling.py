@@ -15,13 +15,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwmodels.errors import TwinError
-from twin.attribution.diagnosis.error_model import REPEATED
-from twin.attribution.diagnosis.fault_effects import Effect, Forecasts
-from twin.attribution.diagnosis.faults import COUNTER, DECLARED, JOINED, ONE_LAYER, UNKNOWN, Fault
+from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
+from twin.attribution.diagnosis.faults import (
+    COUNTER,
+    DECLARED,
+    JOINED,
+    ONE_LAYER,
+    REPEATED,
+    UNKNOWN,
+    Fault,
+)
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.likelihood import price_errors
 from twin.attribution.diagnosis.marks import clock_hz_of
-from twin.attribution.diagnosis.pattern import Pattern
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration
 from twin.pricing.prediction import Prediction

@@ -1,19 +1,38 @@
-"""How likely what was measured is under one fault, or two: pattern, total, counts and runs."""
+"""How likely what was measured is under one fault, or two: pattern, total, counts and runs.
+
+Faults are ranked by Bayes' rule over all that were weighed, with what speaks for each.
+
+One layer may take another time alone, all others as declared: a fault made of what is left. What a
+single layer is off by is no price, no cache and no level of optimisation, which reach every layer
+of its kind. The pattern with that layer's own error taken out is weighed as declared, and the error
+by how likely a fault of one layer is to be so large. A layer so far off is then no longer called
+"as declared": the Student tails that keep it from ruling a state out stand for this fault.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from twin.attribution.diagnosis.error_model import HIDING_SD, REPEATED
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.diagnosis.fault_effects import Effect
-from twin.attribution.diagnosis.faults import UNKNOWN, Fault
+from twin.attribution.diagnosis.faults import (
+    HEALTHY_SOURCE,
+    HIDING_SD,
+    JOINED,
+    ONE_LAYER,
+    REPEATED,
+    UNKNOWN,
+    Fault,
+    prior_of,
+)
+from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, merge_unknown
 from twin.attribution.diagnosis.likelihood import (
+    choose_temper,
     effect_errors,
     kernel_errors,
     log_apart,
@@ -25,8 +44,112 @@ from twin.attribution.diagnosis.likelihood import (
     own_errors,
     price_errors,
 )
-from twin.attribution.diagnosis.marks import weigh_marks
-from twin.attribution.diagnosis.one_layer import are_far, list_layers
+from twin.attribution.diagnosis.marks import describe_marks, weigh_marks
+
+ADDED = "what each does alone, added up: not predicted together"
+TOGETHER = "predicted together"
+"""Of two faults at once."""
+
+AGAINST_HEADER = "the header says another level of optimisation"
+
+CLOSER = 0.5
+"""What comes so much closer to what was measured than the likeliest fault is worth telling: the
+root of the mean square over layers, as a share."""
+
+
+def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
+         repeats: float | None, together: Collection[str] = ()) -> Diagnosis:
+    """Apply Bayes' rule and say what speaks for each.
+
+    Parameters
+    ----------
+    faults, weighed : sequence of Fault, of Weight
+        Hypotheses, what was declared first, and how likely what was measured is under each.
+    evidence : Evidence
+        What they were weighed by.
+    repeats : float or None
+        Within which runs repeat.
+    together : collection of str
+        Names of two at once that were predicted together.
+    """
+    pattern = evidence.pattern
+    priors = prior_of(faults)
+    chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
+        priors, [one.shape for one in weighed], [one.total for one in weighed],
+        [one.marks for one in weighed])
+    total = float(pattern.measured.sum())
+    found = [Finding(
+        fault=fault, prior=prior, probability=float(chance),
+        evidence=(fit, *_say_joined(fault, together), *one.counted),
+        predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
+        for fault, prior, chance, one, fit in zip(
+            faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
+    errors = evidence.errors if evidence.reference is None else dataclasses.replace(
+        evidence.errors, source=HEALTHY_SOURCE)
+    return Diagnosis(
+        findings=merge_unknown(sorted(found, key=lambda finding: -finding.probability)),
+        quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
+        repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
+        observations=(*describe_marks(evidence.marks), *note_header(found, weighed)),
+        indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
+                         if _is_indistinct(fault, one, weighed[0])),
+        healthy=evidence.reference is not None)
+
+
+def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:
+    """Say which fault fits best by far where only its header speaks against it.
+
+    How often a header is wrong is assumed, so what that assumption alone outweighs is told.
+
+    Parameters
+    ----------
+    found : sequence of Finding
+        Every hypothesis.
+    weighed : sequence of Weight
+        Of each.
+    """
+    misfits = [float(np.sqrt(np.mean(one.residual**2))) for one in weighed]
+    best = min((place for place, finding in enumerate(found) if JOINED not in finding.fault.kind),
+               key=misfits.__getitem__)
+    likeliest = max(range(len(found)), key=lambda place: found[place].probability)
+    if not found[best].fault.doubted or misfits[best] > CLOSER * misfits[likeliest]:
+        return ()
+    return (f"{found[best].fault.name} fits best ({found[best].evidence[0]}), but "
+            f"{AGAINST_HEADER}: read the image itself where that header may have been edited",)
+
+
+def _say_joined(fault: Fault, together: Collection[str]) -> tuple[str, ...]:
+    """Say how two at once were foreseen, and what a header says against a fault."""
+    said = (TOGETHER if fault.name in together else ADDED,) if JOINED in fault.kind else ()
+    return (*said, AGAINST_HEADER) if fault.doubted else said
+
+
+def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
+    """Whether neither the fault's effect nor the evidence tells it from what was declared.
+
+    Never of two at once: each moves a layer alone, so their sum is small only where they undo each
+    other, and that was added up and not predicted (the second may do nothing beside the first).
+    """
+    if JOINED in fault.kind:
+        return False
+    small = float(np.abs(weight.moved).max()) < NO_EFFECT
+    apart = abs(weight.shape + weight.total + weight.marks
+                - declared.shape - declared.total - declared.marks)
+    return fault.deployment is not None and not fault.shifts_clock and small and apart < 1.0
+
+
+def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:
+    """Say how far each is off, all with two more digits where several would read alike."""
+    said = [_describe_fit(one, total, 0) for one in weighed]
+    return said if len(set(said)) == len(said) else [_describe_fit(one, total, 2)
+                                                     for one in weighed]
+
+
+def _describe_fit(weight: Weight, total: float, digits: int) -> str:
+    spread = math.exp(float(np.std(weight.residual))) - 1
+    return (f"measured {total / float(weight.predicted.sum()):.{2 + digits}f} x what it predicts, "
+            f"{APART}{100 * spread:.{digits}f} %")
+
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
@@ -207,3 +330,53 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
               + _hiding(evidence, None, fault))
     gain = np.linalg.solve(right, across)
     return effect.logs + gain.T @ known, spread - across.T @ gain + (REPEATED / 2) ** 2
+
+
+LEAST_FACTOR = math.log(1.3)
+"""A layer that is off by less is within what kernels of other shapes are off by."""
+
+FAR = 6.0
+"""A layer's own error, in its standard deviations, from which on it is one that is off alone."""
+
+SIZE_SD = 1.2
+"""Of the logarithm of by how much a single layer is off: a factor of three either way, assumed."""
+
+
+def are_far(errors: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Whether each layer is off alone, by its own error and that error's variance."""
+    return (np.abs(errors) > FAR * np.sqrt(own)) & (np.abs(errors) > LEAST_FACTOR)
+
+
+def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
+                covariance: np.ndarray) -> Iterator[tuple[Fault, Effect, float]]:
+    """Yield each layer that is far off alone, what it does, and the logarithm of its density.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of the measurement.
+    own, residual, covariance : numpy.ndarray
+        As for `log_pattern`, under "as declared".
+
+    Yields
+    ------
+    Fault, Effect, float
+        The last is what weighs besides the pattern that is left: how likely a fault of one layer is
+        of that size and in that layer, beside the density of the error it explains away.
+    """
+    layers, declared = evidence.pattern.layers, evidence.declared
+    if len(layers) < 3:
+        return
+    errors, _ = own_errors(residual, covariance, own)
+    sds = np.sqrt(own)
+    for place in np.flatnonzero(are_far(errors, own)):
+        size = float(errors[place])
+        index, family = layers[place], evidence.pattern.families[place]
+        density = (-0.5 * (size / SIZE_SD) ** 2 + math.log(float(sds[place]) / SIZE_SD)
+                   - math.log(len(layers)))
+        moved = np.zeros(len(layers))
+        moved[place] = size
+        yield (Fault(kind=ONE_LAYER, name=f"layer {index} ({family}) alone, {math.exp(size):.2g} x",
+                     remedy=f"look at layer {index}: which function is linked for it, where its "
+                            "data lie, and what runs beside it; the other layers are as declared"),
+               dataclasses.replace(declared, logs=declared.logs + moved), density)

@@ -11,8 +11,8 @@ from hwmodels.quantities import NOT_KNOWN, significant
 from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
 from twin.reports.palette import DARK_GREY, INK, VERMILION, fill_series, line_series
 from twin.reports.tables.studies import name_network
-from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table
+from twin.studies.sweep import network_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

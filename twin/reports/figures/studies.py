@@ -28,8 +28,8 @@ from twin.reports.palette import (
     line_series,
 )
 from twin.reports.tables.studies import name_network
-from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table
+from twin.studies.sweep import network_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

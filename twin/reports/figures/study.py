@@ -9,7 +9,7 @@ from twin.reports.figures.canvas import new_sheet, write_legend
 from twin.reports.palette import BLUE, DARK_GREY, GREY, ORANGE, fill, line_series
 from twin.studies.results import Table
 from twin.studies.study.findings import WORDS, find_baseline, list_effects
-from twin.studies.study.study import Finding, Study
+from twin.studies.study.tasks import Finding, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from twin.attribution.diagnosis.error_model import STAND_IN
-from twin.attribution.diagnosis.faults import DECLARED
+from twin.attribution.diagnosis.faults import DECLARED, STAND_IN
 from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows
 from twin.reports.page.beside import LIKELY, list_faults
 from twin.reports.page.page import plain

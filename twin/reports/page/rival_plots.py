@@ -23,8 +23,8 @@ from twin.reports.palette import (
     WINE,
 )
 from twin.studies.limits import Limits
-from twin.studies.pareto import mark_front, network_of
 from twin.studies.results import QUANTITIES
+from twin.studies.sweep import mark_front, network_of
 
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, WINE, DARK_GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "pentagon", "star")

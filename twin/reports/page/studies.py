@@ -52,12 +52,12 @@ from twin.reports.tables.studies import (
     say_rounding,
     shorten,
 )
-from twin.studies.pareto import MARKS, network_of
 from twin.studies.results import Table as Points
 from twin.studies.selection import METRICS
 from twin.studies.study.findings import WORDS, Effect, find_baseline, list_effects, tell
 from twin.studies.study.session import Session
-from twin.studies.study.study import Finding
+from twin.studies.study.tasks import Finding
+from twin.studies.sweep import MARKS, network_of
 
 MOST_ROWS = 1000
 """Of the table."""

@@ -20,7 +20,7 @@ from twin.reports.tables.studies import rank_rows
 from twin.studies.results import Row as Point
 from twin.studies.results import Table as Points
 from twin.studies.study.findings import WORDS, Effect, find_baseline
-from twin.studies.study.study import Finding
+from twin.studies.study.tasks import Finding
 
 MOST_LINES, MOST_CELLS = 200, 24
 """Lines of parallel coordinates; values of an axis that are drawn one by one."""

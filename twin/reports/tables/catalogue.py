@@ -45,7 +45,7 @@ def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
 
 def board_report(board: Board, *, sources: bool) -> Content:
     """Return one board: its parts, and with `sources` every number with where it comes from."""
-    from twin.studies.prices import describe_price
+    from twin.studies.limits import describe_price
 
     cache_names = dict.fromkeys(name for name in (board.core.icache, board.core.dcache) if name)
     pairs = [

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from twin.attribution.diagnosis.error_model import STAND_IN
-from twin.attribution.diagnosis.faults import DECLARED, JOINED
+from twin.attribution.diagnosis.faults import DECLARED, JOINED, STAND_IN
 from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say_ratio
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split

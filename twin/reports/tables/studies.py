@@ -20,11 +20,11 @@ from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as Sheet
 from twin.studies.limits import Limits
-from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table
+from twin.studies.sweep import network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "?"}
-"""Of the front, as `twin.studies.pareto` names them."""
+"""Of the front, as `twin.studies.sweep` names them."""
 
 LEGEND = {
     "**": "** on the Pareto front whatever in the intervals is true",

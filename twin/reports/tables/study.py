@@ -12,7 +12,7 @@ from twin.reports.tables.parts import Table as Sheet
 from twin.reports.tables.studies import sweep_report
 from twin.studies.results import Table
 from twin.studies.study.findings import WORDS, RowPair, tell
-from twin.studies.study.study import Study
+from twin.studies.study.tasks import Study
 
 if TYPE_CHECKING:
     from twin.studies.study.sensitivity import Sensitivity

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hwmodels.quantities import format_time
-from twin.studies.scenario.file import load_scenario
 from twin.studies.scenario.machine import Machine, build_machine
-from twin.studies.scenario.scenario import Battery, Scenario
+from twin.studies.scenario.scenario import Battery, Scenario, load_scenario
 from twin.studies.scenario.simulation import Run, simulate
 
 DAYS_A_YEAR = 365.25

@@ -23,7 +23,7 @@ from twin.studies.files import (
 )
 from twin.studies.limits import read_limits
 from twin.studies.results import read_objectives
-from twin.studies.study.study import CASE, TEMPERATURE, Finding, Search, Study
+from twin.studies.study.tasks import CASE, TEMPERATURE, Finding, Search, Study
 
 SHIPPED = Path(__file__).parent / "files"
 

@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from twin.studies.results import Row, Table
-from twin.studies.study.study import Finding, Study
+from twin.studies.study.tasks import Finding, Study
 
 EDP = "edp"
 """Energy-delay product of a row, time x energy."""

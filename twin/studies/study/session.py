@@ -35,8 +35,7 @@ from hwmodels.locks import NoLocksError, lock
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Row, Table, read_row, to_arrow
 from twin.studies.study.file import find_study, load_study
-from twin.studies.study.study import Study
-from twin.studies.study.tasks import SOFT, Plan, Task, identify, made_with
+from twin.studies.study.tasks import SOFT, Plan, Study, Task, identify, made_with
 from twin.studies.table_files import LARGEST_TABLE_BYTES, read_parquet, read_table
 
 RESULTS = "results.parquet"

@@ -9,6 +9,7 @@ from made_faults import diagnose, measure_fault, only_cycles
 from made_measurements import measure
 
 from calibration.measurement.sample import Sample
+from twin.attribution.diagnosis.fault_effects import make_pattern
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
     COUNTER,
@@ -20,7 +21,6 @@ from twin.attribution.diagnosis.faults import (
     prior_of,
 )
 from twin.attribution.diagnosis.marks import read_marks
-from twin.attribution.diagnosis.pattern import make_pattern
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement

@@ -5,16 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from twin.attribution.diagnosis.error_model import BINARY
+from twin.attribution.diagnosis.faults import BINARY
 from twin.attribution.diagnosis.likelihood import (
     FREEDOM,
+    Temper,
+    choose_temper,
     log_direction,
     log_pattern,
     log_shape,
     log_student,
     log_total,
 )
-from twin.attribution.diagnosis.temper import Temper, choose_temper
 from twin.attribution.diagnosis.weighing import Errors, _weigh_close
 
 

@@ -5,11 +5,10 @@ import dataclasses
 from made_faults import diagnose, measure_fault, only_cycles
 from made_measurements import measure
 
-from twin.attribution.diagnosis import ranking
-from twin.attribution.diagnosis.fault_effects import Forecasts
+from twin.attribution.diagnosis import weighing
+from twin.attribution.diagnosis.fault_effects import Forecasts, make_pattern
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import DECLARED, JOINED
-from twin.attribution.diagnosis.pattern import make_pattern
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart
 from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement
@@ -75,7 +74,7 @@ def test_two_changes_of_memories_are_predicted_together():
     right = measure_fault(deployment, faults[DECLARED], seed=3)
     found = diagnose(deployment, measure_fault(deployment, dataclasses.replace(
         faults[DECLARED], deployment=both), seed=3), healthy=right)
-    assert any(ranking.TOGETHER in one.evidence for one in found.findings), found.kinds
+    assert any(weighing.TOGETHER in one.evidence for one in found.findings), found.kinds
 
 
 def test_slower_flash_is_found_beside_a_healthy_measurement():
@@ -102,7 +101,7 @@ def test_the_size_of_a_fault_is_chosen_beside_the_other():
     assert "9 wait states" in pair.fault.name
     assert pair.probability > 3 * pair.prior
     assert not any(JOINED in name for name in found.indistinct)
-    assert ranking.ADDED in pair.evidence
+    assert weighing.ADDED in pair.evidence
     fits = [one.evidence[0] for one in found.findings]
     whole = [fit for fit in fits if "." not in fit.split("apart by ")[1]]
     assert len(set(whole)) == len(whole) < len(fits)  # what ties has two more digits

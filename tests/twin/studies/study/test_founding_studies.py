@@ -10,8 +10,7 @@ import twin
 from twin.studies.results import Row, Table
 from twin.studies.study.file import list_studies, load_study
 from twin.studies.study.findings import EDP, list_effects, tell
-from twin.studies.study.study import Finding, list_asked
-from twin.studies.study.tasks import Task, compute, make_plan
+from twin.studies.study.tasks import Finding, Task, compute, list_asked, make_plan
 
 
 @pytest.mark.parametrize("name", list_studies())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from twin.errors import UsageError
-from twin.studies.study.scaling import TaskCosts, find_most_workers, simulate_workers
+from twin.studies.study.workers import TaskCosts, find_most_workers, simulate_workers
 
 
 @pytest.mark.parametrize(("workers", "tasks", "send_s", "keep_s", "seconds"), [

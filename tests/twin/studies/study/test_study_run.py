@@ -14,8 +14,7 @@ import twin
 from twin.errors import StudyError, UsageError
 from twin.studies.study import run, workers
 from twin.studies.study.file import load_study
-from twin.studies.study.study import list_asked
-from twin.studies.study.tasks import REJECTED, cut_tasks, make_plan
+from twin.studies.study.tasks import REJECTED, cut_tasks, list_asked, make_plan
 from twin.studies.study.workers import open_workers
 
 FILE = """
