@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from hwmodels.errors import TwinError
     from twin.api.commands.accuracy import accuracy
     from twin.api.commands.advise import advise
-    from twin.api.commands.attribute import attribute
     from twin.api.commands.boards import list_boards, list_virtual_boards, new_board, show_board
     from twin.api.commands.cache import cache
     from twin.api.commands.calibrate import calibrate, calibrate_published
     from twin.api.commands.check import check
-    from twin.api.commands.compare import compare, compare_published
+    from twin.api.commands.compare import (
+        attribute,
+        compare,
+        compare_published,
+        diff,
+        diff_series,
+    )
     from twin.api.commands.compiled import predict_compiled
     from twin.api.commands.diagnose import diagnose
-    from twin.api.commands.diff import diff, diff_series
     from twin.api.commands.differentiate import differentiate
     from twin.api.commands.energy import energy
     from twin.api.commands.explain import explain, list_paths, list_terms
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from twin.api.commands.guidelines import guidelines
     from twin.api.commands.importing import import_log
     from twin.api.commands.measure import measure
-    from twin.api.commands.measuring import MeasureOptions, PowerRuns, Watcher
+    from twin.api.commands.measuring import Watcher
     from twin.api.commands.microbench import measure_plan
     from twin.api.commands.models import export_model, list_models
     from twin.api.commands.plan import plan
@@ -72,6 +76,7 @@ if TYPE_CHECKING:
     from twin.api.commands.transform import list_transformations, transform
     from twin.api.commands.tune import tune
     from twin.api.commands.whatif import what_if
+    from twin.api.requests.measurement import MeasureOptions, PowerRuns
     from twin.deployment.deployment import Deployment, deploy
     from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
@@ -94,15 +99,14 @@ _HOMES = {
     "twin.studies.results": ("Table",),
     "twin.api.commands.accuracy": ("accuracy",),
     "twin.api.commands.advise": ("advise",),
-    "twin.api.commands.attribute": ("attribute",),
     "twin.api.commands.boards": ("list_boards", "list_virtual_boards", "new_board", "show_board"),
     "twin.api.commands.cache": ("cache",),
     "twin.api.commands.calibrate": ("calibrate", "calibrate_published"),
     "twin.api.commands.check": ("check",),
-    "twin.api.commands.compare": ("compare", "compare_published"),
+    "twin.api.commands.compare": ("attribute", "compare", "compare_published", "diff",
+                                  "diff_series"),
     "twin.api.commands.compiled": ("predict_compiled",),
     "twin.api.commands.diagnose": ("diagnose",),
-    "twin.api.commands.diff": ("diff", "diff_series"),
     "twin.api.commands.differentiate": ("differentiate",),
     "twin.pricing.derivative": ("Derivative",),
     "twin.api.commands.energy": ("energy",),
@@ -112,7 +116,8 @@ _HOMES = {
     "twin.api.commands.guidelines": ("guidelines",),
     "twin.api.commands.importing": ("import_log",),
     "twin.api.commands.measure": ("measure",),
-    "twin.api.commands.measuring": ("MeasureOptions", "PowerRuns", "Watcher"),
+    "twin.api.commands.measuring": ("Watcher",),
+    "twin.api.requests.measurement": ("MeasureOptions", "PowerRuns"),
     "twin.api.commands.microbench": ("measure_plan",),
     "twin.api.commands.models": ("export_model", "list_models"),
     "twin.api.commands.plan": ("plan",),

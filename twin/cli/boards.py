@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 import twin
-from twin.api.requests import Option, parse_quantity
-from twin.cli.options import AsJson, command
-from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.api.requests import Option
+from twin.api.requests.boards import NewBoard
+from twin.cli.options import AsJson, ShownByName, command
+from twin.cli.output import note_written, show_view, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,99 +25,50 @@ Virtual = Annotated[bool, Option(
     "--virtual", None, "Boards one can run today: emulators, for `twin measure --virtual`.")]
 
 
-NewName = Annotated[str, Option("", "NAME", "What the board is to be called.")]
-Like = Annotated[str | None, Option(
-    "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")]
-CoreName = Annotated[str | None, Option(
-    "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")]
-Clock = Annotated[str | None, Option("--clock", "FREQUENCY", "As 96MHz.")]
-Flash = Annotated[str | None, Option("--flash", "SIZE", "As 1MiB.")]
-Sram = Annotated[str | None, Option("--sram", "SIZE", "As 256KiB.")]
-WaitStates = Annotated[int | None, Option(
-    "--wait-states", None, "Of the flash at that clock; may be guessed.", least=0, most=64)]
-ReadSize = Annotated[str | None, Option(
-    "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be guessed.")]
-CacheSize = Annotated[str | None, Option(
-    "--cache", "SIZE", "Of each cache in front of the flash, 0B for none; may be guessed.")]
-Volts = Annotated[float | None, Option("--supply", "VOLT", "May be guessed.", least=0.5, most=60.0)]
-Regulator = Annotated[str | None, Option(
-    "--regulator", "ldo|smps|none", "What makes the core voltage; may be guessed.")]
-RunCurrent = Annotated[float | None, Option(
-    "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, in "
-    "microampere per megahertz; unknown, and no --like: energy is not known.", least=1.0,
-    most=1e5)]
 BoardFile = Annotated[str | None, Option("--output -o", "FILE", "By default NAME.yaml.")]
 
+EXAMPLES = {"core": "cortex-m4", "clock_hz": "96MHz", "flash_bytes": "1MiB",
+            "sram_bytes": "256KiB"}
 
-EXAMPLES = {"--core": "cortex-m4", "--clock": "96MHz", "--flash": "1MiB", "--sram": "256KiB"}
-
-
-class NamedBoards(TyperGroup):
-    """`twin boards` and `twin boards NAME` show; `twin boards new` makes one."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take what is no command for what is to be shown."""
-        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(cls=NamedBoards, add_completion=False, rich_markup_mode=None,
+app = typer.Typer(cls=ShownByName, add_completion=False, rich_markup_mode=None,
                   help="List the boards (--virtual: the emulators), show one (`twin boards NAME "
                        "--sources`: with its sources), or describe a new one.")
 
 
 @app.command("new")
 @command
-def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = None,
-        flash: Flash = None, sram: Sram = None, wait_states: WaitStates = None,
-        flash_read: ReadSize = None, cache: CacheSize = None, supply: Volts = None,
-        regulator: Regulator = None, run_current: RunCurrent = None,
-        output: BoardFile = None, as_json: AsJson = False) -> None:
+def new(asked: NewBoard, output: BoardFile = None, as_json: AsJson = False) -> None:
     """Write a board file from what a datasheet's first page says; guesses are marked as such."""
     from twin.api.commands.boards import check_new
 
-    check_new(name)
-    model = None if like is None else twin.show_board(like)
-    asked = {"--core": core or (None if model is None else model.core.model), "--clock": clock,
-             "--flash": flash, "--sram": sram}
-    told = _ask_missing(asked)
-    wanted = twin.Wanted(
-        name=name, core=told["--core"], like=model, wait_states=wait_states, supply_v=supply,
-        regulator=regulator,
-        clock_hz=parse_quantity(told["--clock"], "hz", "--clock"),
-        flash_bytes=_size(told["--flash"], "--flash"), sram_bytes=_size(told["--sram"], "--sram"),
-        read_bytes=None if flash_read is None else _size(flash_read, "--flash-read"),
-        cache_bytes=None if cache is None else 0 if cache in ("0", "0B") else
-        _size(cache, "--cache"),
-        run_ma_per_mhz=None if run_current is None else run_current / 1e3)
+    check_new(asked.name)
+    model = None if asked.like is None else twin.show_board(asked.like)
+    if model is not None and asked.core is None:
+        asked = replace(asked, core=model.core.model)
+    wanted = twin.Wanted(**{**asked.arguments, **_ask_missing(asked), "like": model})
     path, board = twin.new_board(_ask_guesses(wanted), output)
-    if as_json:
-        from twin.reports.outcomes import NewBoard
+    from twin.reports import outcomes
 
-        show_json(NewBoard(path=path, board=board))
-    else:
-        from twin.reports.tables.catalogue import board_report
-
-        show(open_console(), board_report(board, sources=True))
+    show_view(outcomes.NewBoard(path=path, board=board), "catalogue:board_report", board,
+              sources=True, as_json=as_json)
     assumed = [fact.path for fact in board.facts if fact.kind == "assumed"]
     warn([f"{len(assumed)} facts are assumed: {', '.join(assumed)}"])
-    if run_current is not None:
+    if asked.run_ma_per_mhz is not None:
         warn(["--run-current is taken as a busy loop's whole current; on measured boards "
               "networks drew 0.9 to 1.9 times as much: `twin predict` says what it makes of it"])
     note_written(path)
 
 
-def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
+def _ask_missing(asked: NewBoard) -> dict[str, Any]:
     """Ask for what is needed; without a terminal, refuse and name it."""
-    missing = [option for option, value in asked.items() if value is None]
-    if missing and not sys.stdin.isatty():
-        such = " ".join(f"{option} {EXAMPLES[option]}" for option in missing)
-        raise UsageError(f"needed: {', '.join(missing)}; accepted: as {such}, or --like BOARD for "
-                         "the core")
-    return {option: value if value is not None else
-            typer.prompt(f"{option.strip('-')}, as {EXAMPLES[option]}", err=True)
-            for option, value in asked.items()}
+    options = {name: asked.option(name) for name in EXAMPLES if getattr(asked, name) is None}
+    if options and not sys.stdin.isatty():
+        such = " ".join(f"{option.names} {EXAMPLES[name]}" for name, option in options.items())
+        raise UsageError(f"needed: {', '.join(option.names for option in options.values())}; "
+                         f"accepted: as {such}, or --like BOARD for the core")
+    return {name: option.read(typer.prompt(f"{option.names.strip('-')}, as {EXAMPLES[name]}",
+                                           err=True))
+            for name, option in options.items()}
 
 
 def _ask_guesses(wanted: Wanted) -> Wanted:
@@ -142,10 +93,6 @@ def _ask_guesses(wanted: Wanted) -> Wanted:
     return replace(wanted, **found)
 
 
-def _size(text: str, option: str) -> int:
-    return int(parse_quantity(text, "bytes", option))
-
-
 @app.command("show")
 @command
 def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False,
@@ -154,24 +101,15 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
     if virtual:
         if name is not None or sources:
             raise UsageError("--virtual lists emulated boards and goes with --json alone")
-        if as_json:
-            show_json(twin.list_virtual_boards())
-            return
-        from twin.reports.tables.measured import virtual_boards_table
-
-        show(open_console(), virtual_boards_table(twin.list_virtual_boards()))
-        return
-    if sources and name is None:
+        show_view(twin.list_virtual_boards(), "measured:virtual_boards_table", as_json=as_json)
+    elif name is not None:
+        show_view(twin.show_board(name), "catalogue:board_report", sources=sources,
+                  as_json=as_json)
+    elif sources:
         raise UsageError("--sources needs the NAME of a board, such as "
                          "`twin boards nucleo_l4r5zi --sources`")
-    if as_json:
-        show_json(twin.list_boards() if name is None else twin.show_board(name))
-        return
-    from twin.reports.tables.catalogue import board_report, boards_table
-
-    if name is None:
-        found = twin.list_boards()
-        show(open_console(), boards_table(found.boards, broken=found.broken))
-        warn(f"broken: {why}" for why in found.broken.values())
     else:
-        show(open_console(), board_report(twin.show_board(name), sources=sources))
+        found = twin.list_boards()
+        show_view(found, "catalogue:boards_table", found.boards, broken=found.broken,
+                  as_json=as_json)
+        warn(f"broken: {why}" for why in ({} if as_json else found.broken).values())

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import MISSING, fields
-from functools import cache
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
-from twin.api.requests import AUTO, FIELD, Deployed, Limited, Option, Request, primitive
+import twin
+from hwmodels.errors import check_extra
+from twin.api.requests import AUTO, FIELD, Option, Placed, Request, primitive
+from twin.cli.output import load, note_written, show_view, warn
+from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from twin import Deployment
@@ -21,34 +28,7 @@ ModelsOrNone = Annotated[list[str] | None, Option(
 AsJson = Annotated[bool, Option("--json", None, "Write JSON to stdout instead of tables.")]
 PlotFile = Annotated[str | None, Option("--plot", "FILE", "Write a picture: .png, .svg or .pdf.")]
 
-ElfFile = Annotated[str | None, Option(
-    "--elf", "FILE", "Instead of MODEL: a linked program of a Cortex-M or of RISC-V, run under "
-    "emulation and billed as it is.")]
-Begin = Annotated[str | None, Option(
-    "--from", "SYMBOL", "With --elf: where the billed part begins; ends where that function "
-    "returns.")]
-End = Annotated[str | None, Option("--to", "SYMBOL", "With --from: where it ends instead.")]
-Call = Annotated[str | None, Option(
-    "--call", "SYMBOL", "With --elf: a function called once main is reached, or --from in a file "
-    "without symbols.")]
-Nth = Annotated[str | None, Option("--nth", "N", "With --from: which time it is reached.")]
-LayersBy = Annotated[str, Option(
-    "--layers", "PATTERNS", "With --elf: functions whose calls are layers, such as 'run_*,pool*', "
-    "a shipped set, auto or none.")]
-MemoryFiles = Annotated[list[str] | None, Option(
-    "--memory", "FILE@ADDRESS", "With --elf: what is found at an address; may be given several "
-    "times.")]
-Registers = Annotated[list[str] | None, Option(
-    "--set-register", "REG=VALUE", "With --elf: r0, sp, a0 (RISC-V) ... as the billed part begins, "
-    "or 0xADDRESS of a peripheral's.")]
-Limit = Annotated[str | None, Option(
-    "--limit", "N", "With --elf: instructions after which it is given up.")]
-Flames = Annotated[str | None, Option(
-    "--flamegraph", "FILE", "With --elf: layers, functions and causes as .svg, or as "
-    ".speedscope.json.")]
-
-
-def place(model: str, board: str, asked: Deployed,
+def place(model: str, board: str, asked: Placed,
           calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says; its changes are not made yet."""
     from twin.api.commands.predict import deploy_as_told
@@ -56,21 +36,12 @@ def place(model: str, board: str, asked: Deployed,
     return deploy_as_told(model, board, calibration=fspath(calibration), **asked.arguments)
 
 
-def deploy(model: str, board: str, asked: Deployed,
+def deploy(model: str, board: str, asked: Placed,
            calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says, with its changes."""
     deployment = place(model, board, asked, calibration)
-    return deployment.replace(asked.changes) if asked.changes else deployment
-
-
-def parse_limits(asked: Limited) -> dict[str, Any]:
-    """Return limits as numbers, as `twin.check` takes them: ms, uJ, bytes; None where not given."""
-    from twin.api.commands.check import read_limit
-
-    names = {"max_ms": "max_ms", "max_uj": "max_uj", "max_ram": "max_ram_bytes",
-             "max_flash": "max_flash_bytes"}
-    return {key: None if (limit := getattr(asked, name)) is None else read_limit(name, limit)
-            for name, key in names.items()}
+    changes = asked.arguments.get("changes")
+    return deployment.replace(changes) if changes else deployment
 
 
 def check_picture(plot: str | None) -> None:
@@ -84,26 +55,140 @@ def check_picture(plot: str | None) -> None:
         check_outputs(plot)
 
 
-def check_outputs(*files: str | None, folder: str | None = None) -> None:
+def check_outputs(*files: str | PathLike[str] | None,
+                  folder: str | PathLike[str] | None = None) -> None:
     """Refuse files and a folder that could not be written, before anything is computed."""
     if folder is None and not any(files):
         return
     from twin.reports.export import check_place
 
-    for file in filter(None, files):
-        check_place(file)
+    for file in files:
+        if file:
+            check_place(fspath(file))
     if folder is not None:
-        check_place(folder, folder=True)
+        check_place(fspath(folder), folder=True)
 
 
 Keep = Annotated[str | None, Option(
     "--keep", "DIR", "Keep what was read, what stood between and the result in a new folder below "
     "DIR; `twin sessions`, `twin bundle`.")]
+PageFile = Annotated[str | None, Option(
+    "--report", "FILE", "Write it as one page that opens offline: a file ending in .html.")]
 NO_DEFAULT, KEYWORD_ONLY = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
 
 
-def command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function of requests the options of their fields."""
+class Output(Request):
+    """Options only a command line has: where a result goes besides the terminal."""
+
+    postponed = True
+
+    def __init__(self, **given: Any) -> None:
+        vars(self).update(given)
+
+    @classmethod
+    def list_required(cls) -> tuple[str, ...]:
+        """Return nothing: all of them have defaults."""
+        return ()
+
+    def check(self) -> None:
+        """Refuse what could not be written, before anything is computed."""
+
+    def write(self, found: Any) -> Iterable[Path]:
+        """Write a result, and return the files."""
+        return ()
+
+
+class Json(Output):
+    """The document of a result instead of its tables."""
+
+    as_json: AsJson = False
+
+
+class Paged(Output):
+    """A result as a page that opens offline."""
+
+    page: PageFile = None
+
+    def check(self) -> None:
+        """Refuse a page that could not be written."""
+        if self.page is None:
+            return
+        if not self.page.lower().endswith((".html", ".htm")):
+            raise UsageError(f"{self.page}: a page ends in .html")
+        for package in ("jinja2", "plotly"):
+            check_extra("pages", package, "page")
+        check_outputs(self.page)
+
+    def write(self, found: Any) -> Iterable[Path]:
+        """Write the page."""
+        if self.page is None:
+            return ()
+        from twin.api.commands.report import write_report
+
+        return [write_report(found, self.page, command=say_command())]
+
+
+def say_command() -> str:
+    """Return what was typed, as a shell takes it."""
+    return shlex.join(("twin", *sys.argv[1:]))
+
+
+class Pictured(Output):
+    """A result as a picture; `draw` is "module:function" of `twin.reports.figures`."""
+
+    plot: PlotFile = None
+    draw: ClassVar[str] = ""
+
+    def check(self) -> None:
+        """Refuse a picture that could not be written."""
+        check_picture(self.plot)
+
+    def write(self, found: Any) -> Iterable[Path]:
+        """Draw it."""
+        if self.plot is None:
+            return ()
+        from twin.reports.figures.canvas import save_figure
+
+        return [save_figure(load(f"twin.reports.figures.{self.draw}")(found), self.plot)]
+
+
+class Kept(Output):
+    """Whether a run is kept."""
+
+    keep: Keep = None
+
+    def run(self, function: str, asked: Request, **aside: Any) -> Any:
+        """Ask a function of `twin`, and keep the run where a folder is given for it.
+
+        Parameters
+        ----------
+        function : str
+            Its name.
+        asked : Request
+            What it is asked, which is kept.
+        aside
+            Further arguments, which are not.
+        """
+        if self.keep is None:
+            return getattr(twin, function)(**asked.arguments, **aside)
+        result, session = twin.keep(function, asked.arguments, self.keep,
+                                    command=["twin", *sys.argv[1:]], aside=aside)
+        note_written(session.folder)
+        return result
+
+
+def command(function: Callable[..., Any] | None = None, **shown: Any) -> Callable[..., Any]:
+    """Give a function of requests the options of their fields, and show what it returns.
+
+    Parameters
+    ----------
+    function : callable
+        Takes requests, outputs and options of its own.
+    shown
+        Of `present`; without any the function shows its result itself.
+    """
+    if function is None:
+        return partial(command, **shown)
     hints = get_type_hints(function, include_extras=True)
     requests = {name: hint for name, hint in hints.items()
                 if isinstance(hint, type) and issubclass(hint, Request)}
@@ -119,9 +204,13 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(**given: Any) -> Any:
         asked = {name: request.of_options({field: given[field] for field in request.list_options()})
                  for name, request in requests.items()}
-        return function(**asked, **{
+        outputs = [each for each in asked.values() if isinstance(each, Output)]
+        for output in outputs:
+            output.check()
+        found = function(**asked, **{
             name: own[name].read(value) if name in own and value is not None else value
-            for name, value in given.items() if name in hints})
+            for name, value in given.items() if name in hints and name not in requests})
+        return present(found, outputs, **shown) if shown else found
 
     call.__name__, call.__doc__, call.__module__ = (
         function.__name__, function.__doc__, function.__module__)
@@ -130,12 +219,41 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def present(found: Any, outputs: Sequence[Output], *, view: str,
+            document: Callable[[Any], Any] = lambda found: found,
+            remarks: Callable[[Any], Iterable[str]] = lambda found: getattr(found, "remarks", ()),
+            written: Callable[[Any], Iterable[Path]] = lambda found: (),
+            ends: Callable[[Any], object] = lambda found: False) -> None:
+    """Show a result, warn of what is to be known of it, and write it where it is wanted.
+
+    Parameters
+    ----------
+    found : object
+        As a function of `twin` returned it.
+    outputs : sequence of Output
+        Where it goes.
+    view : str
+        "module:function" of `twin.reports.tables`, for `show_view`.
+    document : callable
+        Returns what --json writes.
+    remarks, written : callable
+        Return what to warn of, and which files the function wrote.
+    ends : callable
+        Whether the exit code is 1.
+    """
+    options = {name: value for output in outputs for name, value in output.arguments.items()}
+    show_view(found if not options.get("as_json") else document(found), view, **options)
+    warn(remarks(found))
+    for path in (*written(found), *(file for output in outputs for file in output.write(found))):
+        note_written(path)
+    if ends(found):
+        raise typer.Exit(1)
+
+
 def derive(request: type[Request]) -> Iterator[inspect.Parameter]:
     """Yield the parameters a command line has for a request."""
-    defaults = {each.name: each.default for each in fields(request)}  # type: ignore[arg-type]
     for name, (option, hint) in request.list_options().items():
-        yield make_parameter(name, option, hint, NO_DEFAULT if defaults[name] is MISSING
-                             else defaults[name])
+        yield make_parameter(name, option, hint, getattr(request, name, NO_DEFAULT))
 
 
 def make_parameter(name: str, option: Option, hint: Any, default: Any) -> inspect.Parameter:
@@ -156,3 +274,13 @@ def annotate(option: Option, text: Any, optional: bool) -> Any:
         made = typer.Option(*option.names.split(), metavar=option.metavar, help=option.help,
                             min=option.least, max=option.most)
     return Annotated[text | None if optional else text, made]
+
+
+class ShownByName(TyperGroup):
+    """A group whose `show` is meant where no command is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take what is no command for what is to be shown."""
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import escape
@@ -87,6 +89,37 @@ def show_json(result: Any, **more: Any) -> None:
     from twin.reports.documents import write_json
 
     sys.stdout.write(write_json(result, **more))
+
+
+def show_view(found: Any, view: str, *parts: Any, as_json: bool = False, **options: Any) -> None:
+    """Print a result, or its document.
+
+    Parameters
+    ----------
+    found : object
+        What is shown.
+    view : str
+        "module:function" of `twin.reports.tables`, or of another package where it names one.
+    parts
+        What the function takes in place of the result.
+    as_json : bool
+        Whether the document is printed.
+    options
+        Those the function takes are given to it, and the console.
+    """
+    if as_json:
+        show_json(found)
+        return
+    make, console = load(view if "." in view else f"twin.reports.tables.{view}"), open_console()
+    wanted = signature(make).parameters
+    given = {key: value for key, value in {**options, "console": console}.items() if key in wanted}
+    show(console, make(*(parts or (found,)), **given))
+
+
+def load(place: str) -> Any:
+    """Return what "module:name" names."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -11,11 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import twin
-from twin.api import requests
-from twin.api.requests import Deployed, Limited, Option, Priced, parse_settings
-from twin.cli.options import AsJson, command, parse_limits, place
+from twin.api.requests import (
+    Anyway,
+    AssumeUnsupported,
+    Changes,
+    Deployed,
+    Option,
+    Priced,
+    Settled,
+    parse_settings,
+)
+from twin.api.requests.prediction import Held
+from twin.api.requests.reporting import Beside
+from twin.cli.options import AsJson, command, place, say_command
 from twin.cli.output import note_files
-from twin.cli.paging import say_command
 from twin.cli.progress import Rate
 from twin.errors import (
     DoesNotFitError,
@@ -32,17 +40,6 @@ Output = Annotated[str, Option(
     "printed.")]
 Length = Annotated[str, Option(
     "--length", "full|short", "Of .md and .pdf: all there is, or one page.")]
-Measured = Annotated[str | None, Option(
-    "--measured", "DIR", "Set it beside a measurement: a folder of `twin measure` or `twin "
-    "import`.")]
-Published = Annotated[bool, Option(
-    "--published", None, "Set it beside published measurements of this model and board.")]
-Power = Annotated[str | None, Option(
-    "--power", "DIR", "Draw its power over time, with the layers' marks: a folder of `twin "
-    "energy`.")]
-Changes = Annotated[bool, Option(
-    "--changes/--no-changes", None, "Try settings and rebuilds, and say which helps most.")]
-
 Boards = Annotated[list[str] | None, Option(
     "--board -b", "BOARD", "A board of `twin boards`, or a board file; several stand beside each "
     "other.")]
@@ -63,26 +60,22 @@ NOT_MET = 1
 
 
 @command
-def report(model: Subject, limited: Limited, priced: Priced, boards: Boards = None,
-           output: Output = "report.html", measured: Measured = None, published: Published = False,
-           power: Power = None, changes: Changes = True, runtimes: Runtimes = None,
-           clock: requests.Clock = None, weights: requests.Weights = None,
-           arena: requests.Arena = None, settings: requests.Changes = None, stage: Stage = None,
-           stages: Stages = None,
-           assume_unsupported: requests.AssumeUnsupported = None, anyway: requests.Anyway = False,
+def report(model: Subject, limits: Held, priced: Priced, boards: Boards = None,
+           output: Output = "report.html", *, beside: Beside, runtimes: Runtimes = None,
+           settled: Settled, settings: Changes = None, stage: Stage = None, stages: Stages = None,
+           assume_unsupported: AssumeUnsupported = None, anyway: Anyway = False,
            length: Length = "full", as_json: AsJson = False) -> None:
     """Write all that is known of a deployment on one page that opens offline.
 
     Several boards or libraries, or stages of optimisation, stand beside each other.
     """
+    from twin.api.commands.check import read_held
     from twin.api.commands.predict import runtime_of
     from twin.api.commands.report import check_report, deploy_beside
 
     check_report(output, length)
-    limits = parse_limits(limited)
     calibration, command = fspath(priced.calibration), say_command()
-    asked = Deployed(clock_hz=clock, weights=weights, arena=arena, changes=settings,
-                     assume_unsupported=assume_unsupported)
+    held: dict[str, Any] = {name: limit for name, limit in read_held(limits).items() if limit is not None}
     if not boards:
         note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return
@@ -90,19 +83,21 @@ def report(model: Subject, limited: Limited, priced: Priced, boards: Boards = No
     several = name_several(boards, runtimes)
 
     def put(board: str, runtime: str | None) -> Deployment:
-        beside = measured or power
-        if beside is not None and len(several) == 1:
+        folder = beside.measured or beside.power
+        if folder is not None and len(several) == 1:
             deployment = deploy_beside(
-                beside, model, board, runtime=runtime or runtime_of(calibration), clock_hz=clock,
-                weights=weights, arena=arena, assume_unsupported=assume_unsupported)
+                fspath(folder), model, board, runtime=runtime or runtime_of(calibration),
+                assume_unsupported=assume_unsupported, **settled.arguments)
         else:
-            deployment = place(model, board, replace(asked, runtime=runtime), calibration)
+            deployment = place(model, board, Deployed(
+                runtime=runtime, changes=settings, assume_unsupported=assume_unsupported,
+                **settled.arguments), calibration)
         return deployment.replace(settings) if settings else deployment
 
-    if len(several) > 1 and (stage or stages):
+    chain = bool(stage or stages)
+    if len(several) > 1 and chain:
         raise UsageError("--stage and --stages are of one board and library; accepted: one -b, one "
                          "--runtime")
-    chain = bool(stage or stages)
     with Rate() as rate:
         if len(several) > 1:
             subject: Any = {label: try_deploying(put, *which) for label, which in several.items()}
@@ -115,10 +110,8 @@ def report(model: Subject, limited: Limited, priced: Priced, boards: Boards = No
             if chain:
                 subject = list_stages(subject, stage or [], stages, priced, rate.tell)
         written = twin.write_report(
-            subject, output, length=length, measured=measured, published=published, power=power,
-            limits=limits, changes=changes, chain=chain, anyway=anyway, command=command,
-            on_progress=rate.tell, **priced.arguments)
-    held: dict[str, Any] = {name: one for name, one in limits.items() if one is not None}
+            subject, output, length=length, limits=held, chain=chain, anyway=anyway,
+            command=command, on_progress=rate.tell, **beside.arguments, **priced.arguments)
     met = None if not held or len(several) > 1 or chain else twin.check(
         subject, **priced.arguments, **held).met
     note_files([written], as_json, met)

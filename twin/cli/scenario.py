@@ -8,8 +8,8 @@ import typer
 
 import twin
 from twin.api.requests import AUTO, Calibration, Option
-from twin.cli.options import AsJson, PlotFile, check_picture, command
-from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.options import AsJson, Json, Pictured, command
+from twin.cli.output import show_view
 from twin.cli.progress import Steps
 from twin.errors import UsageError
 
@@ -28,39 +28,25 @@ BoardChoice = Annotated[str | None, Option("--board -b", "BOARD", "In place of t
 @command
 def list_all(as_json: AsJson = False) -> None:
     """List the scenarios that are shipped."""
-    if as_json:
-        show_json(twin.list_scenarios())
-        return
-    from twin.reports.tables.scenario import scenarios_table
+    show_view(twin.list_scenarios(), "scenario:scenarios_table", as_json=as_json)
 
-    show(open_console(), scenarios_table(twin.list_scenarios()))
+
+class Timeline(Pictured):
+    """What a device draws over time as a picture."""
+
+    draw = "power_states:draw_scenario"
 
 
 @app.command("run")
-@command
-def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None,
-        plot: PlotFile = None, as_json: AsJson = False,
-        calibration: Calibration = AUTO) -> None:
+@command(view="scenario:scenario_report",
+         remarks=lambda outcome: dict.fromkeys(outcome.machine.notes))
+def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None, *,
+        plot: Timeline, json: Json, calibration: Calibration = AUTO) -> object:
     """Run a scenario: mean power, missed deadlines, heat, battery life."""
-    check_picture(plot)
-    overrides = _parse(settings)
-    if board is not None:
-        overrides["board"] = board
+    overrides = _parse(settings) | ({} if board is None else {"board": board})
     with Steps("run") as steps:
         steps.tell(0, 1, scenario)
-        outcome = twin.run_scenario(scenario, overrides, calibration=calibration)
-    if as_json:
-        show_json(outcome)
-    else:
-        from twin.reports.tables.scenario import scenario_report
-
-        show(open_console(), scenario_report(outcome))
-    warn(dict.fromkeys(outcome.machine.notes))
-    if plot is not None:
-        from twin.reports.figures.canvas import save_figure
-        from twin.reports.figures.power_states import draw_scenario
-
-        note_written(save_figure(draw_scenario(outcome), plot))
+        return twin.run_scenario(scenario, overrides, calibration=calibration)
 
 
 def _parse(settings: list[str] | None) -> dict[str, object]:

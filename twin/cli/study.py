@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.api.requests import Option
+from twin.api.requests import Option, split_words
 from twin.api.requests.studies import RunStudy, Sensitivity
-from twin.cli.options import AsJson, PlotFile, check_picture, command
-from twin.cli.output import note_written, open_console, show, show_json, warn
-from twin.cli.paging import PageFile, check_page, write_result
+from twin.cli.options import (
+    AsJson,
+    Json,
+    Paged,
+    Pictured,
+    PlotFile,
+    check_picture,
+    command,
+    present,
+)
+from twin.cli.output import note_written, show_view, warn
 from twin.cli.progress import Rate
-from twin.cli.studying import RowCount, show_table
+from twin.cli.studying import Pareto, RowCount, Rows, refuse_failed
 
 if TYPE_CHECKING:
     from twin.studies.study.session import Session
@@ -26,18 +34,16 @@ Folder = Annotated[str, Option("", "FOLDER", "Of a study that was run.")]
 Over = Annotated[str | None, Option(
     "--over", "NAMES", "What the front is over, in place of the file's: time, energy, ram, flash, "
     "price.")]
+Before = Annotated[str, Option("", "BEFORE", "Folder of a study.")]
+After = Annotated[str, Option(
+    "", "AFTER", "Folder of the same study, such as of another version.")]
 
 
 @app.command("list")
 @command
 def list_all(as_json: AsJson = False) -> None:
     """List the studies that are shipped."""
-    if as_json:
-        show_json(twin.list_studies())
-        return
-    from twin.reports.tables.study import studies_table
-
-    show(open_console(), studies_table(twin.list_studies()))
+    show_view(twin.list_studies(), "study:studies_table", as_json=as_json)
 
 
 @app.command("run")
@@ -47,10 +53,7 @@ def run(asked: RunStudy, rows: RowCount = 10, as_json: AsJson = False) -> None:
     with Rate() as rate:
         done = twin.run_study(**asked.arguments, command=["twin", *sys.argv[1:]],
                               on_progress=rate.tell)
-    if as_json:
-        show_table(done.load_results(), as_json=True)
-    else:
-        _show(done, rows)
+    show_session(done, rows, as_json)
     for path in sorted(done.folder.iterdir()):
         if path.suffix in (".parquet", ".md", ".png"):
             note_written(path)
@@ -58,66 +61,58 @@ def run(asked: RunStudy, rows: RowCount = 10, as_json: AsJson = False) -> None:
 
 @app.command("show")
 @command
-def show_study(folder: Folder, rows: RowCount = 40, page: PageFile = None,
+def show_study(folder: Folder, rows: RowCount = 40, *, page: Paged,
                as_json: AsJson = False) -> None:
     """Show what a study asked, what it found, and its rows."""
-    check_page(page)
     session = twin.open_study(folder)
-    write_result(session, page)
+    for path in page.write(session):
+        note_written(path)
+    show_session(session, rows, as_json)
+
+
+def show_session(session: Session, rows: int, as_json: bool) -> None:
+    """Print a study, or the document of its table."""
+    table = session.load_results()
     if as_json:
-        show_table(session.load_results(), as_json=True)
+        present(table, [Json(as_json=True)], view="", ends=refuse_failed)
     else:
-        _show(session, rows)
+        show_view(session, "study:study_report", session, table, rows=rows)
+
+
+class FrontPicture(Pareto):
+    """A front as a picture."""
+
+    plot: PlotFile = None
+
+    def check(self) -> None:
+        """Refuse a picture that could not be written."""
+        check_picture(self.plot)
 
 
 @app.command("pareto")
-@command
-def pareto(folder: Folder, over: Over = None, rows: RowCount = 40, plot: PlotFile = None,
-           as_json: AsJson = False) -> None:
+@command(view="studies:sweep_report", ends=refuse_failed)
+def pareto(folder: Folder, over: Over = None, *, rows: Rows, plot: FrontPicture,
+           json: Json) -> object:
     """Show the rows of a study nothing else beats, over objectives of your choice."""
-    check_picture(plot)
-    names = [name for name in over.split(",") if name.strip()] if over else []
-    show_table(twin.study_front(folder, names), plot=plot, as_json=as_json, rows=rows)
+    return twin.study_front(folder, split_words(over or ""))
 
 
 @app.command("diff")
-@command
-def diff(before: Annotated[str, Option("", "BEFORE", "Folder of a study.")],
-         after: Annotated[str, Option(
-             "", "AFTER", "Folder of the same study, such as of another version.")],
-         as_json: AsJson = False) -> None:
+@command(view="study:study_diff_report")
+def diff(before: Before, after: After, json: Json) -> object:
     """Show which configurations moved between two runs of a study."""
-    pairs = twin.diff_studies(before, after, on_remark=lambda remark: warn([remark]))
-    if as_json:
-        show_json(pairs)
-        return
-    from twin.reports.tables.study import study_diff_report
+    return twin.diff_studies(before, after, on_remark=lambda remark: warn([remark]))
 
-    show(open_console(), study_diff_report(pairs))
+
+class Tornado(Pictured):
+    """What a figure depends on as a picture."""
+
+    draw = "study:draw_tornado"
 
 
 @app.command("sensitivity")
-@command
-def sensitivity(asked: Sensitivity, plot: PlotFile = None, as_json: AsJson = False) -> None:
+@command(view="study:sensitivity_report")
+def sensitivity(asked: Sensitivity, plot: Tornado, json: Json) -> object:
     """Tell which axes of a study a figure depends on; --plot draws the tornado."""
-    check_picture(plot)
     with Rate() as rate:
-        found = twin.study_sensitivity(**asked.arguments, on_progress=rate.tell)
-    if as_json:
-        show_json(found)
-    else:
-        from twin.reports.tables.study import sensitivity_report
-
-        show(open_console(), sensitivity_report(found))
-    if plot is not None:
-        from twin.reports.figures.canvas import save_figure
-        from twin.reports.figures.study import draw_tornado
-
-        note_written(save_figure(draw_tornado(found), plot))
-
-
-def _show(session: Session, rows: int) -> None:
-    from twin.reports.tables.study import study_report
-
-    console = open_console()
-    show(console, study_report(session, session.load_results(), console, rows))
+        return twin.study_sensitivity(**asked.arguments, on_progress=rate.tell)

@@ -1,91 +1,97 @@
-"""What verbs of many deployments share: their options, and how their table is shown."""
+"""What commands of many deployments share: their options, and how their table is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
-from twin.api.requests import Deployed, Frequency, LimitedAndPriced, Option, Priced
-from twin.cli.options import check_outputs
-from twin.cli.output import note_written, open_console, show, show_json
+from twin.api.requests import Deployed, Frequency, Option, Priced
+from twin.cli.options import Json, Output, check_outputs, present
 from twin.cli.progress import Rate
 from twin.errors import StudyError
 
 if TYPE_CHECKING:
     from twin import Table
 
-TableFile = Annotated[str | None, Option(
-    "-o --output", "FILE", "Write every row and column: .parquet or .csv.")]
-PlotTarget = Annotated[str | None, Option(
-    "--plot", "FILE", "Write the Pareto picture (.png, .svg, .pdf); into a folder (DIR/): parallel "
-    "coordinates and heat maps too.")]
 RowCount = Annotated[int, Option("--rows", "N", "Most rows shown; 0: all.", least=0)]
+PARETO = Option(
+    "--plot", "FILE", "Write the Pareto picture (.png, .svg, .pdf); into a folder (DIR/): parallel "
+    "coordinates and heat maps too.")
 
 
-def check_places(output: str | None, plot: str | None) -> None:
-    """Refuse files that could not be written, before anything is computed."""
-    if output is not None:
-        from twin.api.commands.sweep import check_output
+class Rows(Output):
+    """How much of a table is shown."""
 
-        check_output(output)
-    check_outputs(output)
-    if plot is not None:
-        from twin.reports.figures.sheet import check_target, is_folder
-
-        check_target(plot)
-        check_outputs(*([] if is_folder(plot) else [plot]),
-                      folder=plot if is_folder(plot) else None)
+    shown: RowCount = 40
 
 
-def show_table(table: Table, *, output: str | None = None, plot: str | None = None,
-               as_json: bool = False, rows: int = 40) -> None:
-    """Print a table of a study and write it where it is wanted; refuses one of failures alone."""
-    if as_json:
-        show_json(table)
-    else:
-        from twin.reports.tables.studies import sweep_report
+class Tabled(Output):
+    """A table of configurations as a file."""
 
-        console = open_console()
-        show(console, sweep_report(table, console, rows))
-    for path in write_places(table, output, plot):
-        note_written(path)
+    output: Annotated[str | None, Option(
+        "-o --output", "FILE", "Write every row and column: .parquet or .csv.")] = None
+
+    def check(self) -> None:
+        """Refuse a file that could not be written."""
+        if self.output is not None:
+            from twin.api.commands.sweep import check_output
+
+            check_output(self.output)
+        check_outputs(self.output)
+
+    def write(self, found: Any) -> Iterator[Path]:
+        """Write the table a result is, or has."""
+        if self.output is not None:
+            yield getattr(found, "table", found).write(self.output)
+
+
+class Pareto(Output):
+    """A table of configurations as pictures."""
+
+    plot: Annotated[str | None, PARETO] = None
+
+    def check(self) -> None:
+        """Refuse pictures that could not be written."""
+        if self.plot is not None:
+            from twin.reports.figures.sheet import check_target, is_folder
+
+            check_target(self.plot)
+            check_outputs(*([] if is_folder(self.plot) else [self.plot]),
+                          folder=self.plot if is_folder(self.plot) else None)
+
+    def write(self, found: Any) -> Iterator[Path]:
+        """Draw the table a result is, or has."""
+        if self.plot is not None:
+            from twin.reports.figures.studies import write_study_pictures
+
+            yield from write_study_pictures(getattr(found, "table", found), self.plot)
+
+
+def refuse_failed(table: Table) -> bool:
+    """Refuse a table of failures alone."""
     if not table.predicted:
         raise StudyError(f"none of {len(table.rows)} configurations was predicted"
                          + (f": {table.failed[0].failure}" if table.failed else ""))
+    return False
 
 
-def write_places(table: Table, output: str | None, plot: str | None) -> Iterator[Path]:
-    """Write a table and its pictures where they are wanted, and yield the files."""
-    if output is not None:
-        yield table.write(output)
-    if plot is not None:
-        from twin.reports.figures.studies import write_study_pictures
-
-        yield from write_study_pictures(table, plot)
-
-
-def predict_several(models: Sequence[str], boards: Sequence[str], placed: Deployed,
-                    priced: Priced, limits: LimitedAndPriced | None = None) -> Table:
-    """Predict several models or boards with the options of one."""
+def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed, priced: Priced,
+                 *, plot: str | None = None, as_json: bool,
+                 limits: Mapping[str, Any] | None = None) -> Table:
+    """Predict several models or boards with the options of one, and print a row for each."""
     settings = {path: [value] for path, value in (placed.changes or {}).items()}
     for role, name in (("weights", placed.weights), ("arena", placed.arena)):
         if name is not None:
             settings[f"placement.{role}"] = [name]
     clock = (placed.clock_hz.text,) if isinstance(placed.clock_hz, Frequency) else ()
+    outputs: Iterable[Output] = (Pareto(plot=plot), Json(as_json=as_json), Rows(shown=0))
+    for output in outputs:
+        output.check()
     with Rate() as rate:
-        return twin.sweep(models, boards, settings=settings, runtimes=placed.runtime or (),
-                          clocks=clock, assume_unsupported=placed.assume_unsupported,
-                          on_progress=rate.tell, **priced.arguments,
-                          **({} if limits is None else limits.arguments))
-
-
-def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed, priced: Priced,
-                 *, plot: str | None, as_json: bool,
-                 limits: LimitedAndPriced | None = None) -> Table:
-    """Predict several models or boards and print a row for each."""
-    check_places(None, plot)
-    table = predict_several(models, boards, placed, priced, limits)
-    show_table(table, plot=plot, as_json=as_json, rows=0)
+        table = twin.sweep(models, boards, settings=settings, runtimes=placed.runtime or (),
+                           clocks=clock, assume_unsupported=placed.assume_unsupported,
+                           on_progress=rate.tell, **priced.arguments, **(limits or {}))
+    present(table, [*outputs], view="studies:sweep_report", ends=refuse_failed)
     return table

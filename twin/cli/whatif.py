@@ -1,27 +1,90 @@
-"""`twin whatif`: what a changed board, runtime or placement would do."""
+"""Commands that vary a prediction: changes, what could be changed, caches, other hardware."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
-from twin.api.requests import BoardName, Deployed, Model, Option, Priced, parse_settings
-from twin.cli.options import AsJson, command, place
-from twin.cli.output import note_written, open_console, show, show_json, warn
-from twin.cli.paging import PageFile, check_page, write_result
+from twin.api.requests import (
+    AUTO,
+    AssumeUnsupported,
+    BoardName,
+    Calibration,
+    Changes,
+    Deployed,
+    Model,
+    Option,
+    Placed,
+    Priced,
+    Runtime,
+    parse_settings,
+    prediction,
+)
+from twin.cli.options import (
+    AsJson,
+    Json,
+    Output,
+    Paged,
+    check_outputs,
+    command,
+    deploy,
+    place,
+    present,
+)
+from twin.cli.output import note_files, note_written, open_console, show, show_json, show_view, warn
 from twin.cli.progress import Steps
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from twin import Deployment
+    from twin.attribution.views import WhatIf
 
 PlotTarget = Annotated[str | None, Option(
     "--plot", "FILE", "Write causes before and after as a picture (.png, .svg, .pdf); into a "
     "folder (DIR/): also every step of several --set, each on top of those before.")]
+OptionalBoard = Annotated[str | None, Option(
+    "--board -b", "BOARD", "List what could be changed of the network on this board.")]
+NetworkFile = Annotated[str | None, Option(
+    "--output -o", "FILE", "Write the changed network: .tflite or .onnx.")]
+PlotFolder = Annotated[str | None, Option(
+    "--plot", "DIR", "Write every picture as PNG into a folder.")]
+Layer = Annotated[int | None, Option(
+    "--layer", "INDEX", "Layer of the access map and the bus timeline; by default that with most "
+    "misses.")]
+BoardOrFile = Annotated[str, Option(
+    "--board -b --to", "BOARD|FILE", "The board, or a file of `twin boards new`.")]
+To = Annotated[str, Option(
+    "--to -b --board", "BOARD|FILE", "The board to predict for; `twin boards new` writes a file.")]
+
+
+class Planned(Output):
+    """The best two micro-benchmarks as a file."""
+
+    output: Annotated[str | None, Option(
+        "--output -o", "FILE", "Write the best two as a plan for `twin measure --plan`.")] = None
+
+    def check(self) -> None:
+        """Refuse a file that could not be written."""
+        check_outputs(self.output)
+
+    def write(self, found: Any) -> list[Path]:
+        """Write the plan."""
+        if self.output is None:
+            return []
+        from twin.api.commands.plan import write_best
+
+        ranking = getattr(found, "ranking", found)
+        if ranking is None:
+            raise UsageError("--output: no micro-benchmark tells of a price this network has")
+        return [write_best(ranking, self.output)]
 
 
 @command
-def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced,
-           page: PageFile = None, as_json: AsJson = False, plot: PlotTarget = None) -> None:
+def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, page: Paged,
+           json: Json, plot: PlotTarget = None) -> None:
     """Predict before and after a change, and say which causes moved."""
-    check_page(page)
     if plot is not None:
         from twin.reports.figures.sheet import check_target
 
@@ -31,28 +94,112 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced,
     with Steps("predicted") as steps:
         steps.tell(0, 1, "before and after")
         changed = twin.what_if(deployment, changes, **priced.arguments)
-    if as_json:
-        show_json(changed)
-    else:
-        from twin.reports.tables.difference import what_if_report
-
-        show(open_console(), what_if_report(changed))
-    warn(changed.remarks)
-    write_result(changed, page)
+    present(changed, [page, json], view="difference:what_if_report")
     if plot is not None:
-        from twin.reports.figures.changes import write_change_pictures
-        from twin.reports.figures.sheet import is_folder
+        draw_changes(changed, deployment, priced, plot)
 
-        items = list(changes.items())
-        names = [f"{path}={value}" for path, value in items]
-        stages = []
-        with Steps("drawn") as steps:
-            for done in range(1, len(names) if is_folder(plot) else 1):
-                steps.tell(done - 1, len(names), names[done - 1])
-                stages.append((names[done - 1], twin.predict(
-                    deployment.replace(dict(items[:done])), **priced.arguments)))
-            stages.append((names[-1] if stages else ", ".join(names), changed.after))
-            steps.tell(len(stages) - 1, len(stages), plot)
-            paths = write_change_pictures(changed.before, stages, plot)
-        for path in paths:
+
+def draw_changes(changed: WhatIf, deployment: Deployment, priced: Priced, plot: str) -> None:
+    """Draw a change; into a folder each of several, on top of those before."""
+    from twin.reports.figures.changes import write_change_pictures
+    from twin.reports.figures.sheet import is_folder
+
+    items = list(changed.changes.items())
+    names = [f"{path}={value}" for path, value in items]
+    stages = []
+    with Steps("drawn") as steps:
+        for done in range(1, len(names) if is_folder(plot) else 1):
+            steps.tell(done - 1, len(names), names[done - 1])
+            stages.append((names[done - 1], twin.predict(
+                deployment.replace(dict(items[:done])), **priced.arguments)))
+        stages.append((names[-1] if stages else ", ".join(names), changed.after))
+        steps.tell(len(stages) - 1, len(stages), plot)
+        paths = write_change_pictures(changed.before, stages, plot)
+    for path in paths:
+        note_written(path)
+
+
+@command
+def transform(model: Model, board: OptionalBoard = None, runtime: Runtime = None,
+              settings: Changes = None, output: NetworkFile = None, as_json: AsJson = False,
+              assume_unsupported: AssumeUnsupported = None) -> None:
+    """Change a network and write it, or list what could be changed of it on a board."""
+    if settings and output and board is None:
+        graph = twin.transform(
+            twin.read_model(model, assume_unsupported=assume_unsupported), settings)
+        note_files([twin.export_model(graph, output)], as_json)
+        warn(graph.notes)
+        return
+    if board is None or output:
+        raise UsageError("transform: accepted: --set network.PATH=VALUE with -o FILE to write a "
+                         "changed network, or -b BOARD to list what could be changed on it")
+    deployment = twin.deploy(model, board, runtime=runtime, assume_unsupported=assume_unsupported)
+    if settings:
+        deployment = deployment.replace(settings)
+    found = twin.list_transformations(deployment)
+    if as_json:
+        show_json(found, model=deployment.graph.name, board=deployment.board.name,
+                  runtime=deployment.runtime.identity)
+        return
+    from twin.reports.tables.transformations import transformations_table
+
+    show(open_console(), transformations_table(found))
+
+
+@command
+def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Cache,
+          json: Json, plot: PlotFolder = None, layer: Layer = None) -> None:
+    """Show what a network's accesses meet in the data caches, layer by layer."""
+    check_outputs(folder=plot)
+    if plot is not None and Path(plot).suffix == ".png":
+        raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
+                         "pictures")
+    from twin.api.commands.cache import check_axes, check_layer, sweep_axes
+
+    check_axes(asked.sweep)
+    deployment = deploy(model, board, placed, asked.calibration)
+    with Steps("caches counted") as steps:
+        steps.tell(0, 1, f"{deployment.graph.name} on {deployment.board.name}"
+                         + (f", over {' and '.join(asked.sweep)}" if asked.sweep else ""))
+        report = twin.cache(deployment, **asked.arguments)
+    check_layer(report.locality, layer)
+    show_view(report, "locality:locality_report", report.locality, report.policies, report.points,
+              prices=report.prices, as_json=json.as_json)
+    if not report.locality.caches:
+        warn([f"{deployment.board.name}: no data cache is in use"])
+    if plot is not None:
+        from twin.reports.figures.cache_sheet import write_cache_pictures
+
+        for path in write_cache_pictures(
+                report.locality, report.points or sweep_axes(report.locality), plot, layer):
             note_written(path)
+
+
+@command(view="portability:ranking_report", remarks=lambda ranking: (
+    f"extrapolating: {reason}" for reason in ranking.certainty.extrapolating))
+def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calibration = AUTO,
+         output: Planned, json: Json) -> object:
+    """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
+    from twin.api.commands.plan import host_library
+
+    deployment = deploy(model, board, placed, calibration)
+    if placed.runtime is None and deployment.target.offloads:
+        library = host_library(deployment)
+        warn([f"runtime: {library} on the host core, which micro-benchmarks measure; without "
+              f"--runtime {deployment.graph.name} runs under {deployment.runtime.identity}, on "
+              "the accelerator"])
+        deployment = deploy(model, board, replace(placed, runtime=library), calibration)
+    with Steps("ranked") as steps:
+        steps.tell(0, 1, f"micro-benchmarks of {deployment.board.name}, and whole networks")
+        return twin.plan(deployment, calibration=calibration)
+
+
+@command(view="portability:ported_report",
+         remarks=lambda ported: ported.prediction.warnings)
+def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: Planned,
+         page: Paged, json: Json) -> object:
+    """Predict for a board nobody measured: physics first, what other boards taught second."""
+    deployment = deploy(model, to, placed)
+    with Steps("learnt from") as steps:
+        steps.tell(0, 1, ", ".join(map(str, asked.sources)))
+        return twin.port(deployment, **asked.arguments)

@@ -47,6 +47,6 @@ power = np.random.default_rng(0).normal(size=1000); shape = power[200:450] - pow
 score = _correlation(power, shape)
 assert len(score) == 751 and score.argmax() == 200 and abs(score.max() - 1) < 1e-9
 import calibration.collecting.collector, calibration.power_trace.energy
-import twin.cli.measure, twin.cli.energy
+import twin.cli.measure
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_S)

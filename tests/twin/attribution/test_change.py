@@ -15,7 +15,7 @@ from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, sum_parts
 from twin.attribution.views import diff
-from twin.cli.diff import parse_percent
+from twin.cli.learn import parse_percent
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.prediction import predict

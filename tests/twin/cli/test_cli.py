@@ -60,7 +60,7 @@ def made(monkeypatch):
         import_module(module)  # they keep the name: loaded now, they keep the real one
     monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
     monkeypatch.setattr("twin.pricing.calibrated.predict_calibrated", predict)
-    monkeypatch.setattr("twin.cli.check.show_advice", lambda *asked: None)  # it needs a board
+    monkeypatch.setattr("twin.cli.decide.show_advice", lambda *asked: None)  # it needs a board
     return asked
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import twin
 from twin.cli import GROUPS, VERBS, app
-from twin.cli.studying import check_places
+from twin.cli.studying import Pareto
 from twin.errors import UsageError
 
 BOARDS = ("-b", "nucleo_l4r5zi", "-b", "rpi_pico")
@@ -174,7 +174,7 @@ def test_a_place_nothing_can_be_written_to_is_refused_before_anything_is_predict
 
 
 def test_pictures_go_into_a_folder_that_is_there(tmp_path) -> None:
-    check_places(None, f"{tmp_path}/")
+    Pareto(plot=f"{tmp_path}/").check()
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="is a file"):
-        check_places(None, f"{tmp_path}/file/")
+        Pareto(plot=f"{tmp_path}/file/").check()

@@ -10,11 +10,22 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
-from twin.api.requests import Deployed, Frequency, Option, Placed, Predict, Priced, parse_clock
+from twin.api.requests import (
+    Deployed,
+    Frequency,
+    Option,
+    Placed,
+    Predict,
+    Priced,
+    attribution,
+    firmware,
+    parse_clock,
+    prediction,
+)
 from twin.api.requests.advice import Advise
-from twin.api.requests.attribution import Attribute, Diagnose
 from twin.api.requests.measurement import Energy, Import
-from twin.api.requests.prediction import Cache, Port
+from twin.api.requests.programs import DeployElf, LearnRuntime
+from twin.api.requests.reporting import Report
 from twin.api.requests.serving import Serve
 from twin.api.requests.studies import RunStudy, Select, Sensitivity, Sweep
 from twin.api.requests.tuning import Tune
@@ -24,9 +35,17 @@ from twin.cli.options import command, derive
 from twin.errors import SessionError, UsageError
 
 FUNCTIONS = {
-    "advise": Advise, "attribute": Attribute, "cache": Cache, "diagnose": Diagnose,
-    "energy": Energy, "import_log": Import, "port": Port, "run_study": RunStudy, "select": Select,
-    "serve": Serve, "study_sensitivity": Sensitivity, "sweep": Sweep, "tune": Tune}
+    "accuracy": prediction.Accuracy, "advise": Advise, "attribute": attribution.Attribute,
+    "build_firmware": firmware.Build, "cache": prediction.Cache,
+    "calibrate": attribution.Calibrate, "calibrate_published": attribution.CalibratePublished,
+    "check": prediction.Check, "compare": attribution.Compare,
+    "compare_firmware": firmware.Compare, "compare_published": attribution.Published,
+    "deploy_elf": DeployElf, "diagnose": attribution.Diagnose, "diff": attribution.Diff,
+    "energy": Energy, "export_firmware": firmware.Export, "flash_firmware": firmware.Flash,
+    "import_log": Import, "learn_runtime": LearnRuntime, "plan": prediction.Plan,
+    "port": prediction.Port, "report": Report, "run_firmware": firmware.Run,
+    "run_study": RunStudy, "select": Select, "serve": Serve, "study_sensitivity": Sensitivity,
+    "sweep": Sweep, "tune": Tune, "what_if": prediction.WhatIf}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
+from twin.api.requests import prediction as request
+from twin.api.requests import takes
 from twin.network.accuracy import Accuracy, change_network, measure_accuracy
 from twin.network.labelled import read_data
 from twin.network.readers import read_model
 
 
-def accuracy(model: str | PathLike[str], data: str | PathLike[str],
-             changes: Mapping[str, object] | None = None) -> tuple[Accuracy, Accuracy | None]:
+@takes(request.Accuracy)
+def accuracy(asked: request.Accuracy) -> tuple[Accuracy, Accuracy | None]:
     """Measure how often a network is right on data of one's own.
 
-    Parameters
-    ----------
-    model : str or path
-        A .tflite file (run by LiteRT), an .onnx file (by ONNX Runtime) or a network of the zoo.
-    data : str or path
-        An .npz file: inputs as x, the right classes as y.
-    changes : mapping of str to object, optional
-        Changes of the network, as `transform` takes them; run by LiteRT.
-
-    Returns
-    -------
-    (Accuracy, Accuracy or None)
-        As it is, and changed; on the same inputs.
+    As it is, and changed, on the same inputs; a .tflite file is run by LiteRT, an .onnx file by
+    ONNX Runtime, what is changed by LiteRT.
 
     Raises
     ------
@@ -36,12 +26,13 @@ def accuracy(model: str | PathLike[str], data: str | PathLike[str],
     """
     from dataclasses import replace
 
-    graph, samples = read_model(fspath(model)), read_data(fspath(data))
+    model, changes = fspath(asked.model), asked.changes
+    graph, samples = read_model(model), read_data(fspath(asked.data))
     notes: tuple[str, ...] = ()
     changed = None
     if changes:
         changed, samples, notes = change_network(graph, changes, samples)
-    file = fspath(model) if Path(fspath(model)).is_file() else None
+    file = model if Path(model).is_file() else None
     before = measure_accuracy(graph, samples, file)
     if changed is None:
         return before, None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,8 @@ from calibration.fitting.overlay import Overlay, write_overlay
 from calibration.measurement.measurement import BOARD_HASH, read_header
 from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
+from twin.api.requests import takes
+from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.learning.folders import drop_repeated, tell_other_file, warm_of_campaign
 from twin.learning.observations import observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
@@ -22,32 +24,12 @@ if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
 
 
-def calibrate(folders: str | PathLike[str] | Sequence[str | PathLike[str]], board: str, *,
-              runtime: str | None = None, output: str | PathLike[str] | None = None,
-              cache: str | PathLike[str] | None = None,
-              on_remark: Callable[[str], None] = lambda remark: None) -> Overlay:
-    """Learn prices of one's own board from measurements.
+@takes(Calibrate)
+def calibrate(asked: Calibrate) -> Overlay:
+    """Learn prices of one's own board from measurements: of networks, micro-benchmarks, or both.
 
-    Parameters
-    ----------
-    folders : str, path, or sequence of them
-        Measurements of networks, of micro-benchmarks, or of both.
-    board : str
-        Name or file of the board they were measured on.
-    runtime : str, optional
-        Library of networks whose folder does not say, and whose prices micro-benchmarks correct;
-        by default that of their plan.
-    output : str or path, optional
-        File to write the overlay to, for `predict`.
-    cache : str or path, optional
-        Folder to keep counts in, by content, for the next time.
-    on_remark : callable
-        Told what to know of the micro-benchmarks, and of folders that were named twice.
-
-    Returns
-    -------
-    Overlay
-        Prices, their covariance, and what they rest on.
+    Prices, their covariance, and what they rest on; written where `output` says, for `predict`.
+    `on_remark` is called with what to know of the micro-benchmarks and of folders named twice.
 
     Raises
     ------
@@ -56,6 +38,8 @@ def calibrate(folders: str | PathLike[str] | Sequence[str | PathLike[str]], boar
     MeasurementError
         For a folder that is of another board or runtime, or does not say of which.
     """
+    folders, board, runtime = asked.folders, asked.board, asked.runtime
+    output, cache, on_remark = asked.output, asked.cache, asked.on_remark
     if output is not None:
         check_place(fspath(output))
     machine = load_board(board)
@@ -87,25 +71,12 @@ def _runtime_for(folder: str, runtime: str | None, probed: bool) -> str | None:
     return None if probed and not describe_open(read_header(folder).runtime) else runtime
 
 
-def calibrate_published(output: str | PathLike[str] | None = None, *,
-                        cache: str | PathLike[str] | None = None,
-                        on_overlay: Callable[[Overlay, str | None, Path | None], None] =
-                        lambda overlay, board, path: None) -> dict[str, Overlay]:
+@takes(CalibratePublished)
+def calibrate_published(asked: CalibratePublished) -> dict[str, Overlay]:
     """Learn from every published row that may be learnt from.
 
-    Parameters
-    ----------
-    output : str or path, optional
-        Folder to write the overlays to, as they are shipped.
-    cache : str or path, optional
-        Folder to keep counts in, by content, for the next time.
-    on_overlay : callable
-        Told of each overlay, its board (None: boards not measured) and where it was written.
-
-    Returns
-    -------
-    dict of str to Overlay
-        By name as shipped; those of a library on no known board are named by the library alone.
+    By name as shipped; those of a library on no known board are named by the library alone.
+    `on_overlay` is called with each overlay, its board (None: boards not measured) and its file.
     """
     from calibration.datasets import published_rows
     from calibration.fitting.between import LEFT_OUT_FILE, write_between
@@ -114,7 +85,8 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
     from twin.learning.observations import observe_pmu_layers, observe_rows
     from twin.learning.overlays import learn, learn_between_networks, make_overlays
 
-    kept = None if cache is None else Path(cache)
+    output = asked.output
+    kept = None if asked.cache is None else Path(asked.cache)
     observations = (*observe_rows(published_rows(), cache=kept), *observe_pmu_layers(cache=kept))
     found, learning = {}, learn(observations)
     for (library, board), overlay in make_overlays(learning).items():
@@ -123,7 +95,7 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_overlay(path, overlay)
-        on_overlay(overlay, board, path)
+        asked.on_overlay(overlay, board, path)
         found[str(name)] = overlay
     if output is not None:
         write_between(Path(fspath(output)) / LEFT_OUT_FILE.name, learn_between_networks(learning))

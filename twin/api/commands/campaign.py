@@ -15,7 +15,8 @@ from hwmodels.board.file import hash_board
 from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
 from twin.api.commands.claims import claim_folder
-from twin.api.commands.measuring import HOST, MeasureOptions, PowerRuns, Watcher
+from twin.api.commands.measuring import HOST, Watcher
+from twin.api.requests.measurement import MeasureOptions, PowerRuns
 from twin.errors import UsageError
 
 if TYPE_CHECKING:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
+from os import fspath
 
-from twin.deployment.deployment import Deployment
+from twin.api.requests import prediction as request
+from twin.api.requests import takes
 from twin.errors import UsageError
 from twin.pricing import calibrated
-from twin.pricing.calibration import AUTO
 from twin.pricing.certainty import Requirement
 from twin.pricing.prediction import Prediction, say_above_idle
-from twin.studies.limits import idle_energy_uj, price_of, read_limits
-from twin.studies.limits import read_limit as read_limit
+from twin.studies.limits import idle_energy_uj, price_of, read_limit, read_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,54 +51,41 @@ class Check:
                 *(f"--sure: {one.name} may exceed its limit" for one in doubtful if self.sure))
 
 
-def check(deployment: Deployment, *, max_ms: float | None = None, max_uj: float | None = None,
-          max_ram_bytes: float | None = None, max_flash_bytes: float | None = None,
-          max_usd: float | str | None = None, temperature: str = "warm",
-          calibration: str | PathLike[str] = AUTO, sure: bool = False) -> Check:
+@takes(request.Check)
+def check(asked: request.Check) -> Check:
     """Say whether a model fits a board and meets limits.
 
-    Parameters
-    ----------
-    deployment : Deployment
-        From `twin.deploy`, which raises `DoesNotFitError` where a memory is too small.
-    max_ms, max_uj, max_ram_bytes, max_flash_bytes : float, optional
-        Longest time (ms), most energy (uJ), most RAM and flash (bytes).
-    max_usd : float or str, optional
-        Highest price of the board, in US dollars; one that is not known meets no limit.
-    temperature, calibration
-        As for `predict`.
-    sure : bool
-        Limits are met only where the whole interval meets them.
-
-    Returns
-    -------
-    Check
-        Requirements and whether they are `met`.
+    Requirements and whether they are `met`; a price that is not known meets no limit.
 
     Raises
     ------
     UsageError
         For a limit that is none, or when to be sure of what has no interval.
     """
-    check_limits(max_ms, max_uj)
-    prediction = calibrated.predict_calibrated(deployment, temperature=temperature,
-                                               calibration=fspath(calibration))
-    requirements = _list_requirements(prediction, max_ms, max_uj, max_ram_bytes,
-                                      max_flash_bytes)
-    if max_usd is not None:
+    held = read_held(asked)
+    prediction = calibrated.predict_calibrated(asked.deployment, temperature=asked.temperature,
+                                               calibration=fspath(asked.calibration))
+    requirements = _list_requirements(prediction, **held)
+    if asked.max_usd is not None:
         requirements += (Requirement(
-            name="price", unit="USD", predicted=price_of(deployment.board), decimals=2,
-            limit=read_limits(max_usd=max_usd).max_price_usd or 0.0),)
-    if sure:
+            name="price", unit="USD", predicted=price_of(prediction.deployment.board), decimals=2,
+            limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
+    if asked.sure:
         _require_intervals(requirements)
-    return Check(prediction=prediction, requirements=requirements, sure=sure)
+    return Check(prediction=prediction, requirements=requirements, sure=asked.sure)
 
 
-def check_limits(max_ms: float | None, max_uj: float | None) -> None:
-    """Refuse limits of time and energy nothing can meet; raises `UsageError`."""
-    for option, limit in (("--max-ms", max_ms), ("--max-uj", max_uj)):
-        if limit is not None and not 0 < limit < math.inf:
-            raise UsageError(f"{option} {limit}: is no limit; accepted: a number above 0")
+def read_held(asked: request.Held) -> dict[str, float | None]:
+    """Return limits as numbers in ms, uJ and bytes; raises `UsageError` for what is none."""
+    held: dict[str, float | None] = {}
+    for name in request.Held.list_options():
+        limit = getattr(asked, name)
+        held[name] = read_limit(name.removesuffix("_bytes"), limit) if isinstance(limit, str) \
+            else limit
+    for option, value in (("--max-ms", held["max_ms"]), ("--max-uj", held["max_uj"])):
+        if value is not None and not 0 < value < math.inf:
+            raise UsageError(f"{option} {value}: is no limit; accepted: a number above 0")
+    return held
 
 
 def _require_intervals(requirements: Sequence[Requirement]) -> None:

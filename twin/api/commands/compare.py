@@ -1,62 +1,77 @@
-"""`twin compare`: predicted beside measured, or beside published results."""
+"""`twin compare`, `attribute` and `diff`: predictions and measurements beside each other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike, fspath
+from pathlib import Path
 
+from twin.api.requests import takes
+from twin.api.requests.attribution import Attribute, Compare, Diff, Published
 from twin.attribution import views
+from twin.attribution.difference import Difference
+from twin.attribution.measured import read_side
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.series import Series, follow_series
+from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View
-from twin.pricing.calibration import AUTO
+from twin.pricing.prediction import Prediction
 
 
-def compare(model: str | PathLike[str], board: str, measured: str | PathLike[str], *,
-            runtime: str | None = None, clock_hz: float | None = None,
-            calibration: str | PathLike[str] = AUTO, anyway: bool = False) -> View:
+@takes(Compare)
+def compare(asked: Compare) -> View:
     """Set a network, or an accelerator compiler's output, beside a measurement of it.
 
-    Parameters
-    ----------
-    model : str or path
-        A model file, a network of the zoo, or what an accelerator's compiler wrote.
-    board : str
-        Name or file of the board.
-    measured : str or path
-        Folder of the measurement.
-    runtime : str, optional
-        By default that of the measurement.
-    clock_hz : float, optional
-        By default the board's.
-    calibration : str or path
-        As for `predict`.
-    anyway : bool
-        Also where they are not of the same thing.
-
-    Returns
-    -------
-    View
-        Layer by layer; with the report of epochs where both sides have them.
+    Layer by layer; with the report of epochs where both sides have them.
     """
-    return views.compare_measured(fspath(model), board, fspath(measured), runtime=runtime,
-                                  clock_hz=clock_hz, calibration=fspath(calibration),
-                                  anyway=anyway)
+    return views.compare_measured(
+        fspath(asked.model), asked.board, fspath(asked.measured), runtime=asked.runtime,
+        clock_hz=asked.clock_hz, calibration=fspath(asked.calibration), anyway=asked.anyway)
 
 
-def compare_published(model: str | PathLike[str], board: str, *,
-                      calibration: str | PathLike[str] = AUTO) -> PublishedView:
+@takes(Published)
+def compare_published(asked: Published) -> PublishedView:
     """Set predictions beside every published row of a network on a board.
 
-    Parameters
-    ----------
-    model : str or path
-        A model file or a network of the zoo.
-    board : str
-        Name or file of the board; runtime, clock and supply are those of each row.
-    calibration : str or path
-        As for `predict`.
-
-    Returns
-    -------
-    PublishedView
-        Open rows singly, sealed ones together.
+    Open rows singly, sealed ones together; runtime, clock and supply are those of each row.
     """
-    return views.compare_with_published(fspath(model), board, calibration=fspath(calibration))
+    return views.compare_with_published(fspath(asked.model), asked.board,
+                                        calibration=fspath(asked.calibration))
+
+
+@takes(Attribute)
+def attribute(asked: Attribute) -> View:
+    """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
+    predicted, healthy = asked.predicted, asked.healthy
+    return views.attribute_measured(
+        predicted if isinstance(predicted, Prediction) else fspath(predicted),
+        fspath(asked.measured), calibration=fspath(asked.calibration),
+        healthy=None if healthy is None else fspath(healthy), verdicts=asked.verdicts,
+        shapley=asked.shapley, anyway=asked.anyway, on_progress=asked.on_progress,
+        options={"board": asked.board, "runtime": asked.runtime, "clock_hz": asked.clock_hz,
+                 "weights": asked.weights, "arena": asked.arena})
+
+
+@takes(Diff)
+def diff(asked: Diff) -> Difference:
+    """Compare two predictions, or two measurements: what changed, and the cause of each change.
+
+    `exceeding(share)` of the result has what grew by more.
+    """
+    return views.diff(_side(asked.before), _side(asked.after), anyway=asked.anyway)
+
+
+def diff_series(folders: Sequence[str | PathLike[str]]) -> Series:
+    """Say whether the level of one board's measurements, in time order, moved, and since when.
+
+    `change` of the result is None where the level did not move.
+    """
+    from calibration.measurement.measurement import read_measurement
+    from twin.learning.folders import find_folder
+
+    found = [find_folder(Path(folder)) for folder in folders]
+    return follow_series([(str(folder), read_measurement(folder)) for folder in found])
+
+
+def _side(place: Prediction | str | PathLike[str]) -> Side:
+    return side_of_prediction(place) if isinstance(place, Prediction) else read_side(fspath(place))

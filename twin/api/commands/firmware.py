@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_built_cores
 from hwmodels.errors import did_you_mean
 from hwmodels.isa import machine_isa, read_name
 from twin.api.commands.claims import claim_folder
+from twin.api.requests import firmware as requests
+from twin.api.requests import takes
 from twin.deployment.deployment import place
 from twin.errors import FirmwareError, UsageError
 from twin.network.readers import read_model
@@ -40,35 +43,11 @@ class Built:
     runs: tuple[BoardRun, ...]
 
 
-def build_firmware(model: str | PathLike[str], board: str, *,
-                   output: str | PathLike[str] | None = None, port: str | None = None,
-                   compiler: str | None = None, optimisation: str = "-O2", kernels: str = "",
-                   weights: str | None = None, arena: str | None = None) -> Build:
+@takes(requests.Build)
+def build_firmware(asked: requests.Build) -> Build:
     """Turn a model into a C program for a board, and compile it.
 
-    Parameters
-    ----------
-    model : str or path
-        A model file or a network of the zoo.
-    board : str
-        Name or file of the board.
-    output : str or path, optional
-        Folder of sources and image; by default below build/.
-    port : str, optional
-        Of firmware/ports; by default the board's own.
-    compiler : str, optional
-        "gcc" or "clang"; by default gcc, or clang where only ziglang is.
-    optimisation : str
-        "-O2", "-O3", "-Os" ...
-    kernels : str
-        "own" or "cmsis-nn"; by default the latter where CMSIS_NN_PATH names a checkout.
-    weights, arena : str, optional
-        Memories, by role or name.
-
-    Returns
-    -------
-    Build
-        The image, and its sizes beside the predicted ones.
+    The image, and its sizes beside the predicted ones.
 
     Raises
     ------
@@ -77,49 +56,33 @@ def build_firmware(model: str | PathLike[str], board: str, *,
     UsageError
         When another process builds into the folder.
     """
-    with _built(model, board, output=output, port=port, compiler=compiler,
-                optimisation=optimisation, kernels=kernels, weights=weights,
-                arena=arena) as made:
+    with _built(asked) as made:
         return made
 
 
 @contextmanager
-def _built(model: str | PathLike[str], board: str, *, output: str | PathLike[str] | None = None,
-           port: str | None = None, compiler: str | None = None, optimisation: str = "-O2",
-           kernels: str = "", weights: str | None = None, arena: str | None = None,
-           ) -> Iterator[Build]:
+def _built(asked: requests.Build) -> Iterator[Build]:
     """Build, and hold the folder while what was built is used."""
-    graph, machine = read_model(fspath(model)), load_board(board)
-    target = choose_port(machine, port)
-    check_places(target, machine, weights=weights, arena=arena)
+    graph, machine = read_model(fspath(asked.model)), load_board(asked.board)
+    target = choose_port(machine, asked.port)
+    check_places(target, machine, weights=asked.weights, arena=asked.arena)
     deployment = None if target.fixed_map else place(
-        graph, machine, FIRMWARE, weights=weights, arena=arena,
+        graph, machine, FIRMWARE, weights=asked.weights, arena=asked.arena,
         code=dict(machine.placement)["code"])
-    name = f"{graph.name}-{target.name}{'-' + compiler if compiler else ''}{optimisation}"
-    folder = Path(output or Path("build", "firmware", name))
+    compiler, level = asked.compiler, asked.optimisation
+    name = f"{graph.name}-{target.name}{'-' + compiler if compiler else ''}{level}"
+    folder = Path(asked.output or Path("build", "firmware", name))
     with claim_folder(folder, "builds into it"):
         yield build.build_firmware(graph, target, folder, compiler=compiler,
                                    deployment=deployment, board=machine,
-                                   optimisation=optimisation, kernels=choose_kernels(kernels))
+                                   optimisation=level, kernels=choose_kernels(asked.kernels))
 
 
-def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
-                    isa: str = "armv7e-m") -> tuple[Path, ...]:
+@takes(requests.Export)
+def export_firmware(asked: requests.Export) -> tuple[Path, ...]:
     """Write a network and its measuring firmware as two files, for a project of one's own.
 
-    Parameters
-    ----------
-    model : str or path
-        A model file or a network of the zoo.
-    output : str or path
-        Folder to write.
-    isa : str
-        Instruction set the project is compiled for: the arena of some layers depends on it.
-
-    Returns
-    -------
-    tuple of Path
-        twin_network.c and twin_network.h.
+    twin_network.c and twin_network.h; the arena of some layers depends on the instruction set.
 
     Raises
     ------
@@ -129,76 +92,53 @@ def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
     from twin.program.image.compile.dropin import write_drop_in
     from twin.program.image.compile.source import generate_source
 
-    known, isa = sorted({*list_built_cores().values(), machine_isa("host")}), read_name(isa)
+    known = sorted({*list_built_cores().values(), machine_isa("host")})
+    isa = read_name(asked.isa)
     if isa not in known:
         raise UsageError(f"--isa {isa!r}; " + did_you_mean(isa, known))
-    graph = read_model(fspath(model))
-    return write_drop_in(generate_source(graph, isa), graph.name, Path(output))
+    graph = read_model(fspath(asked.model))
+    return write_drop_in(generate_source(graph, isa), graph.name, Path(asked.output))
 
 
-def flash_firmware(model: str | PathLike[str], board: str, *,
-                   image: str | PathLike[str] | None = None,
-                   output: str | PathLike[str] | None = None, port: str | None = None,
-                   compiler: str | None = None, optimisation: str = "-O2") -> str:
-    """Write an image into a board's flash, by the programmer its port names.
+@contextmanager
+def _image(asked: requests.Flash | requests.Run, **more: Any) -> Iterator[Path]:
+    """Give the image that was built before, or build it and hold its folder."""
+    if asked.image:
+        yield Path(asked.image)
+        return
+    with _built(requests.Build(asked.model, asked.board, compiler=asked.compiler,
+                               optimisation=asked.optimisation, **more)) as built:
+        yield built.image
 
-    Parameters
-    ----------
-    model, board, output, port, compiler, optimisation
-        As for `build_firmware`, where there is no image.
-    image : str or path, optional
-        Built before.
 
-    Returns
-    -------
-    str
-        What is where, and by which programmer.
-    """
-    target = choose_port(load_board(board), port)
+@takes(requests.Flash)
+def flash_firmware(asked: requests.Flash) -> str:
+    """Write an image into a board's flash, by the programmer its port names; says what is where."""
+    target = choose_port(load_board(asked.board), asked.port)
     command = find_programmer(target)
-    with ExitStack() as held:
-        path = Path(image) if image else held.enter_context(_built(
-            model, board, output=output, port=port, compiler=compiler,
-            optimisation=optimisation)).image
+    with _image(asked, output=asked.output, port=asked.port) as path:
         flash_image(path, command)
     return f"{path} is on {target.name}, by {command[0]}"
 
 
-def run_firmware(model: str | PathLike[str], board: str, *, virtual: str | None = None,
-                 device: str | None = None, image: str | PathLike[str] | None = None,
-                 port: str | None = None, compiler: str | None = None, optimisation: str = "-O2",
-                 kernels: str = "", runs: int = 1) -> BoardRun:
+@takes(requests.Run)
+def run_firmware(asked: requests.Run) -> BoardRun:
     """Run a network on a board and check every layer's output.
 
-    Parameters
-    ----------
-    model, board, port, compiler, optimisation, kernels
-        As for `build_firmware`, where there is no image.
-    virtual, device : str, optional
-        A virtual board, or the serial device of one that was flashed: one of them.
-    image : str or path, optional
-        Built before.
-    runs : int
-        Inferences; the least count is kept.
-
-    Returns
-    -------
-    BoardRun
-        Layer by layer; `require_right` raises where an output differs.
+    Layer by layer; `require_right` raises where an output differs.
 
     Raises
     ------
     UsageError
-        When neither or both say where to run.
+        When neither or both of `virtual` and `device` say where to run.
     """
+    virtual, device = asked.virtual, asked.device
     if (virtual is None) == (device is None):
         raise UsageError("give --virtual NAME or --device PORT; `twin boards --virtual` lists the "
                          "former")
-    with ExitStack() as held:
-        path = Path(image) if image else held.enter_context(_built(
-            model, board, port=port or virtual, compiler=compiler, optimisation=optimisation,
-            kernels=kernels)).image
-        return _run(model, board, path, virtual or device or "", virtual is not None, runs)
+    with _image(asked, port=asked.port or virtual, kernels=asked.kernels) as path:
+        return _run(asked.model, asked.board, path, virtual or device or "", virtual is not None,
+                    asked.runs)
 
 
 def require_right(run: BoardRun) -> None:
@@ -208,38 +148,21 @@ def require_right(run: BoardRun) -> None:
         raise FirmwareError(f"the output of layer {', '.join(wrong)} is not the arithmetic's")
 
 
-def compare_firmware(model: str | PathLike[str], board: str, *, virtual: str | None = None,
-                     compilers: Sequence[str] | None = None,
-                     optimisations: Sequence[str] = ("-Os", "-O2", "-O3"),
-                     on_remark: Callable[[str], None] = lambda remark: None) -> Built:
+@takes(requests.Compare)
+def compare_firmware(asked: requests.Compare) -> Built:
     """Build with several compilers and optimisation levels, and run each.
 
-    Parameters
-    ----------
-    model, board
-        As for `build_firmware`.
-    virtual : str, optional
-        Where to run; by default an emulator with the board's core.
-    compilers : sequence of str, optional
-        "gcc", "clang"; by default those that are installed.
-    optimisations : sequence of str
-        Levels.
-    on_remark : callable
-        Told of compilers that are left out.
-
-    Returns
-    -------
-    Built
-        Side by side.
+    `virtual` is by default an emulator with the board's core; `on_remark` is called with compilers
+    that are missing.
     """
-    name = virtual or _default_virtual(board)
+    name = asked.virtual or _default_virtual(asked.board)
     builds, runs = [], []
-    for compiler in _find_compilers(name, on_remark) if compilers is None else compilers:
-        for level in optimisations:
-            with _built(model, board, port=name, compiler=compiler, optimisation=level,
-                        kernels="own") as built:
+    for compiler in asked.compilers or _find_compilers(name, asked.on_remark):
+        for level in asked.optimisations:
+            with _built(requests.Build(asked.model, asked.board, port=name, compiler=compiler,
+                                       optimisation=level, kernels="own")) as built:
                 builds.append(built)
-                runs.append(_run(model, board, built.image, name, True, 1))
+                runs.append(_run(asked.model, asked.board, built.image, name, True, 1))
     return Built(builds=tuple(builds), runs=tuple(runs))
 
 

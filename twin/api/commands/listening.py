@@ -10,7 +10,8 @@ from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
-    from twin.api.commands.measuring import MeasureOptions, Watcher
+    from twin.api.commands.measuring import Watcher
+    from twin.api.requests.measurement import MeasureOptions
     from twin.attribution.measured_layers import MeasuredNetwork
     from twin.network.graph import Graph
 

@@ -14,7 +14,8 @@ from hwmodels.board.file import hash_board
 from hwmodels.files import read_regular
 from twin.api.commands.campaign import Run, read_begun, refuse_other
 from twin.api.commands.claims import CLAIM, claim_folder
-from twin.api.commands.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
+from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
+from twin.api.requests.measurement import MeasureOptions
 from twin.errors import UsageError
 from twin.learning.folders import tell_other_file
 from twin.network.readers import read_model

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from os import PathLike
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.board.file import load_board
+from twin.api.requests.measurement import MeasureOptions
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,89 +19,6 @@ if TYPE_CHECKING:
 
 HOST = "host"
 """This machine, as a board."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerRuns:
-    """Silent runs for a power meter, marked by the pin.
-
-    Parameters
-    ----------
-    runs : int
-        Of the network.
-    layers : bool
-        Toggle the pin at every layer.
-    repeat : bool
-        Then each layer by itself, repeated for a second; needs `bus`.
-    bus : str, optional
-        Read an INA226 meanwhile, such as "/dev/i2c-1".
-    shunt_ohm : float, optional
-        Of the INA226.
-    """
-
-    runs: int
-    layers: bool = False
-    repeat: bool = False
-    bus: str | None = None
-    shunt_ohm: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse meters that exclude each other."""
-        check_power(self.runs, self.bus, self.shunt_ohm, repeat=self.repeat)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions:
-    """How a network is measured, and on what.
-
-    Parameters
-    ----------
-    port : str, optional
-        Serial device, pty, or socket://HOST:PORT; by default the only board that is plugged in.
-    virtual : str, optional
-        A virtual board instead, or "host".
-    image : str or path, optional
-        Firmware for the virtual board; by default it is built. Of a real one what was flashed, to
-        read from it where things lie; by default looked for where images are built.
-    runs, warmup : int
-        Runs that are kept (None: 100, of micro-benchmarks 5); runs before the warm ones.
-    counters : tuple of str, optional
-        Event counters; by default all, in passes.
-    input_file : str or path, optional
-        Raw bytes of the network's input; by default seeded noise.
-    mask, fixed : bool
-        Mask interrupts instead of counting them; exactly `runs` runs, whatever their spread.
-    baud : int
-        Rate of a serial device.
-    clock_hz, supply_v : float, optional
-        Of the core, by default the board's; supply voltage, for the record.
-    power : PowerRuns, optional
-        Then silent runs for a power meter.
-    output : str or path, optional
-        Folder for cold/ and warm/; by default under out/.
-    resume : bool
-        Go on with a measurement in `output` that was interrupted.
-    probe : bool
-        Listen to a program of your own that times itself with twin_probe.h; `runs` inferences (by
-        default 20) are waited for.
-    """
-
-    port: str | None = None
-    virtual: str | None = None
-    image: str | PathLike[str] | None = None
-    runs: int | None = None
-    warmup: int = 10
-    counters: tuple[str, ...] | None = None
-    input_file: str | PathLike[str] | None = None
-    mask: bool = False
-    fixed: bool = False
-    baud: int = 115200
-    clock_hz: float | None = None
-    supply_v: float | None = None
-    power: PowerRuns | None = None
-    output: str | PathLike[str] | None = None
-    resume: bool = False
-    probe: bool = False
 
 
 class Watcher:
@@ -118,19 +35,6 @@ class Watcher:
 
     def energy(self, measurement: Measurement, folder: Path) -> None:
         """Take what a power meter saw, and where it was written."""
-
-
-def check_power(runs: int | None, bus: str | None, shunt_ohm: float | None, *,
-                repeat: bool) -> None:
-    """Refuse a power meter that lacks what it needs; raises `UsageError`."""
-    from calibration.measurement.measurement import MOST_RUNS_ASKED
-
-    if bus is not None and (shunt_ohm is None or runs is None):
-        raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
-    if repeat and bus is None:
-        raise UsageError("--power-repeat needs --ina226 BUS")
-    if runs is not None and not 1 <= runs <= MOST_RUNS_ASKED:
-        raise UsageError(f"--power {runs}: accepted: from 1 to {MOST_RUNS_ASKED:,}")
 
 
 def aim(board: str, options: MeasureOptions | None, *,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from calibration.microbench.machine import Machine, describe_machine
 from twin.api.commands.claims import CLAIM, claim_folder
-from twin.api.commands.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
+from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
+from twin.api.requests.measurement import MeasureOptions
 from twin.errors import UsageError
 from twin.learning.portability.measuring import FOLDER, Job, build_job, prepare_job, run_job
 from twin.learning.portability.plan_file import read_plan

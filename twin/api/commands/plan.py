@@ -5,41 +5,35 @@ from __future__ import annotations
 from os import PathLike, fspath
 from pathlib import Path
 
+from twin.api.requests import takes
+from twin.api.requests.prediction import Plan
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.portability.plan import Ranking, rank_benchmarks
 from twin.pricing.calibrated import apply_calibration
-from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
 from twin.runtimes.choice import portable_runtime
 
 
-def plan(deployment: Deployment, *, calibration: str | PathLike[str] = AUTO) -> Ranking:
+@takes(Plan)
+def plan(asked: Plan) -> Ranking:
     """Rank micro-benchmarks by how much they would narrow a prediction; name the best two.
 
-    Parameters
-    ----------
-    deployment : Deployment
-        What is to be known better.
-    calibration : str or path
-        As for `predict`; "none" has no interval to narrow.
-
-    Returns
-    -------
-    Ranking
-        Best first; `write_best` makes a plan of it for `measure`.
+    Best first; `write_best` makes a plan of it for `measure`.
 
     Raises
     ------
     UsageError
         Without learnt prices, and for a runtime that offloads: micro-benchmarks run on the core.
     """
+    deployment = asked.deployment
     if deployment.target.offloads:
         library = host_library(deployment)
         raise UsageError(f"{deployment.runtime.identity} runs on the accelerator, and "
                          "micro-benchmarks measure the host core; accepted: a library of the host, "
                          f"such as --runtime {library}")
-    chosen = choose_calibration(deployment, fspath(calibration))
+    chosen = choose_calibration(deployment, fspath(asked.calibration))
     if chosen is None:
         raise UsageError(f"no learnt prices for {deployment.runtime.identity} on "
                          f"{deployment.board.name}, so no interval to narrow; accepted: "

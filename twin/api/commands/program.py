@@ -3,85 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike, fspath
 from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
-from hwmodels.files import read_regular
+from twin.api.requests import Deployed, Part, takes
+from twin.api.requests.programs import DeployElf
 from twin.errors import ProgramError, UsageError
 from twin.program.deployment import Program, change_settings, deploy_program
 from twin.program.elf import Elf, read_elf
-from twin.program.patterns import AUTO
 from twin.program.session import Wanted
 
 LIMIT = 2_000_000_000
 """Instructions after which a run is given up, where nobody says."""
 
-LARGEST_MEMORY_BYTES = 64 << 20
 
-
-def read_memory(file: str | Path) -> bytes:
-    """Return what a file holds, for `deploy_elf`.
-
-    Raises
-    ------
-    UsageError
-        When it cannot be read, or is larger than a microcontroller's memory.
-    """
-    try:
-        return read_regular(file, LARGEST_MEMORY_BYTES)
-    except OSError as error:
-        raise UsageError(f"--memory {file}: cannot be read ({error.strerror or error})") from error
-
-
-def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None = None,
-               end: str | None = None, call: str | None = None, nth: int = 1,
-               layers: str = AUTO, clock_hz: float | None = None,
-               memory: Mapping[int, bytes] | None = None,
-               registers: Mapping[str, int] | None = None, limit: int = LIMIT) -> Program:
+@takes(DeployElf)
+def deploy_elf(asked: DeployElf) -> Program:
     """Run a program's machine code on a board under emulation.
 
-    Parameters
-    ----------
-    elf : str or Path
-        Linked program of an Arm Cortex-M or a RISC-V core, with symbols.
-    board : str, Path or Board
-        A board's name, a board file, or a board.
-    begin, end : str, optional
-        Symbols, or 0xADDRESS: the part billed goes from one to the other; without `end` to where
-        the function at `begin` returns.
-    call : str, optional
-        Function called when main is reached, instead of `begin`; in a program without a symbol
-        main, when `begin` is.
-    nth : int
-        Which time `begin` is reached.
-    layers : str
-        Calls that are layers: "auto", "none", a shipped set, or patterns of functions.
-    clock_hz : float, optional
-        CPU clock in hertz.
-    memory : mapping of int to bytes, optional
-        What is found at addresses besides the program.
-    registers : mapping of str to int, optional
-        Core registers ("r0") when the part begins, peripheral ones ("0x40021000") from the start.
-    limit : int
-        Instructions after which a run is given up.
-
-    Returns
-    -------
-    Program
-        A deployment, as `twin.predict` takes it.
+    A deployment, as `twin.predict` takes it. `begin`, `end` and `call` are symbols or 0xADDRESS:
+    the part billed goes from `begin` to `end`, else to where the function at `begin` returns.
+    `layers` is "auto", "none", a shipped set, or patterns of functions; core registers ("r0") are
+    set when the part begins, peripheral ones ("0x40021000") from the start.
 
     Raises
     ------
     ProgramError
         When it cannot be run to the end of what was asked for.
     """
-    wanted = ask_program(begin=begin, end=end, call=call, nth=nth, layers=layers, memory=memory,
-                         registers=registers, limit=limit)
-    return deploy_program(read_program(elf, wanted), prepare_board(board, clock_hz, {}), wanted)
+    return _deploy(asked.elf, prepare_board(asked.board, asked.clock_hz, {}), asked)
 
 
-def prepare_board(board: str | Path | Board, clock_hz: float | None,
+def deploy_part(elf: str, board: str, part: Part, placed: Deployed) -> Program:
+    """Run a part of a program on a board with the changes and the clock of a request."""
+    return _deploy(elf, prepare_board(board, placed.clock_hz, placed.changes or {}), part)
+
+
+def _deploy(elf: str | PathLike[str], board: Board, part: Part) -> Program:
+    wanted = ask_program(part)
+    return deploy_program(read_program(elf, wanted), board, wanted)
+
+
+def prepare_board(board: str | PathLike[str] | Board, clock_hz: float | None,
                   settings: Mapping[str, object]) -> Board:
     """Return the board a program runs on: read, at a clock, with paths of its file changed.
 
@@ -90,14 +55,14 @@ def prepare_board(board: str | Path | Board, clock_hz: float | None,
     UsageError
         For a path that is not the board's.
     """
-    machine = board if isinstance(board, Board) else load_board(board)
+    machine = board if isinstance(board, Board) else load_board(fspath(board))
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
                                follow_clock=True)
     return change_settings(machine, settings)
 
 
-def read_program(path: str | Path, wanted: Wanted) -> Elf:
+def read_program(path: str | PathLike[str], wanted: Wanted) -> Elf:
     """Read a program, and look that what is asked about lies in it.
 
     Raises
@@ -105,7 +70,7 @@ def read_program(path: str | Path, wanted: Wanted) -> Elf:
     ProgramError
         When it is none, or an address is neither of it nor of a file given with it.
     """
-    elf = read_elf(path)
+    elf = read_elf(Path(path))
     places = [*elf.sections.values(),
               *((at, at + len(content)) for at, content in wanted.files.items())]
     for option, symbol in (("--from", wanted.begin), ("--call", wanted.call)):
@@ -120,16 +85,11 @@ def read_program(path: str | Path, wanted: Wanted) -> Elf:
     return elf
 
 
-def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: int, layers: str,
-                memory: Mapping[int, bytes] | None, registers: Mapping[str, int] | None,
-                limit: int) -> Wanted:
-    """Return which part of a program is asked about; parameters as of `deploy_elf`.
-
-    Raises
-    ------
-    UsageError
-        When it is none, or two.
-    """
+def ask_program(asked: Part) -> Wanted:
+    """Return which part of a program is asked; raises `UsageError` when it is none, or two."""
+    begin, end, call = asked.begin, asked.end, asked.call
+    nth = 1 if asked.nth is None else asked.nth
+    limit = LIMIT if asked.limit is None else asked.limit
     if end is not None and begin is None and call is None:
         raise UsageError("--to needs --from; accepted: --from SYMBOL --to SYMBOL")
     if begin is None and call is None:
@@ -140,12 +100,6 @@ def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: in
                          "SYMBOL, without a symbol main --from 0xADDRESS --call 0xADDRESS")
     if nth < 1 or limit < 1:
         raise UsageError("--nth and --limit: accepted: whole numbers from 1 on")
-    return Wanted(begin=begin, end=end, call=call, nth=nth, layers=layers,
-                  registers=dict(registers or {}), files=dict(memory or {}), limit=limit)
-
-
-def list_registers() -> frozenset[str]:
-    """Return the registers of cores a program may be handed arguments in."""
-    from hwmodels.program import riscv, thumb
-
-    return frozenset(name.lower() for one in (thumb, riscv) for name in one.REGISTERS)
+    return Wanted(begin=begin, end=end, call=call, nth=nth, layers=asked.layers,
+                  registers=dict(asked.registers or {}), files=dict(asked.memory or {}),
+                  limit=limit)

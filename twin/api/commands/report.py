@@ -15,6 +15,8 @@ from hwmodels.errors import check_extra
 from twin.api.commands.check import check
 from twin.api.commands.study import open_study
 from twin.api.commands.variants import predict_variants
+from twin.api.requests import takes
+from twin.api.requests.reporting import Report
 from twin.attribution import views
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.measured import read_folder, side_of_measurement
@@ -24,10 +26,10 @@ from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import AUTO
 from twin.pricing.prediction import Prediction
 from twin.reports.export import check_place, write_file
-from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.deployment import Report as Outline
+from twin.reports.page.deployment import describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.page import render_page
 from twin.reports.page.parts import Page
@@ -54,61 +56,27 @@ EXPLAINED = 3
 """Changes whose gain gets an interval: the best."""
 
 
-def report(subject: Any, *, measured: str | PathLike[str] | None = None,
-           published: bool = False, power: str | PathLike[str] | None = None,
-           limits: Mapping[str, float | None] | None = None,
-           changes: bool = True, chain: bool = False, anyway: bool = False,
-           temperature: str = "warm", calibration: str | PathLike[str] = AUTO, command: str = "",
-           on_progress: Told | None = None) -> str:
-    """Write the page of a deployment, of several, or of what a verb found; it opens offline.
+@takes(Report)
+def report(asked: Report) -> str:
+    """Write the page of a deployment, of several, or of what a command found; it opens offline.
 
-    Parameters
-    ----------
-    subject : Deployment, mapping of str to Deployment, path, or what a verb returned
-        From `twin.deploy`: its page, with all the options below. Several, by what they are called:
-        beside each other. The folder of a study, a table of a sweep or its data frame; what
-        `sweep`, `select`, `port`, `compare`, `attribute`, `diagnose`, `diff`, `what_if` or
-        `open_study` returned.
-    measured : str or path, optional
-        Folder of a measurement of it, to stand beside.
-    published : bool
-        Whether published rows of its network and board stand beside it, too.
-    power : str or path, optional
-        Folder `energy` wrote: its power over time stands on the page.
-    limits : mapping of str to float, optional
-        It is held to: as `check` takes them, `max_ms`, `max_uj`, `max_ram_bytes` ...
-    changes : bool
-        Whether to try settings and rebuilds and say which helps most; takes a prediction each.
-    chain : bool
-        Of several: whether each is a stage made of the one before.
-    anyway : bool
-        Set it beside a measurement of something else, too.
-    temperature, calibration
-        As for `predict`.
-    command : str
-        What the page says it was made by.
-    on_progress : callable, optional
-        Told (changes tried, changes, refusals).
-
-    Returns
-    -------
-    str
-        HTML; the same deployment gives the same text.
+    HTML; the same deployment gives the same text. Of a deployment from `twin.deploy` all options
+    hold; `limits` are those of `check`. Several stand beside each other, by what they are called,
+    with `chain` each a stage made of the one before. Else the folder of a study, a table of a sweep
+    or its data frame, or what `sweep`, `select`, `port`, `compare`, `attribute`, `diagnose`,
+    `diff`, `what_if` or `open_study` returned.
 
     Raises
     ------
     ToolMissingError
         When the extra "page" is not installed.
     """
-    return render_page(describe(
-        subject, measured=measured, published=published, power=power, limits=limits,
-        changes=changes, chain=chain, anyway=anyway, temperature=temperature,
-        calibration=calibration, command=command, on_progress=on_progress))
+    return render_page(describe(asked))
 
 
 def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full",
                  **options: Any) -> Path:
-    """Write a report as a page that opens offline, as Markdown, or as PDF.
+    """Write a report as a page that opens offline, as Markdown, or as PDF; returns the file.
 
     Parameters
     ----------
@@ -121,19 +89,14 @@ def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full
     options
         As for `report`.
 
-    Returns
-    -------
-    Path
-        The file.
-
     Raises
     ------
     UsageError
         For another ending or length.
     """
     drawn = check_report(file, length) == ".pdf" and length == "full"
-    return write_page(describe(subject, **options), file, length,
-                      _list_pictures(subject, options) if drawn else ())
+    asked = Report(subject, **options)
+    return write_page(describe(asked), file, length, _list_pictures(asked) if drawn else ())
 
 
 def check_report(file: str | PathLike[str], length: str = "full") -> str:
@@ -171,57 +134,54 @@ def write_page(page: Page, file: str | PathLike[str], length: str = "full",
     return write_file(place, render_page(page).encode())
 
 
-def _list_pictures(subject: Any, options: Mapping[str, Any]) -> list[Callable[[], Any]]:
+def _list_pictures(asked: Report) -> list[Callable[[], Any]]:
     """Return what draws each picture of a deployment; of anything else there is none."""
-    if not isinstance(subject, Deployment):
+    if not isinstance(asked.subject, Deployment):
         return []
     from twin.reports.figures.sheet import EPOCH_PICTURES, PICTURES
 
-    made = predict_calibrated(subject, temperature=options.get("temperature", "warm"),
-                              calibration=fspath(options.get("calibration", AUTO)))
+    made = predict_calibrated(asked.subject, temperature=asked.temperature,
+                              calibration=fspath(asked.calibration))
     drawn = PICTURES | (EPOCH_PICTURES if made.epochs else {})
     return [partial(draw, made) for draw in drawn.values()]
 
 
-def describe(subject: Any, *, measured: str | PathLike[str] | None = None,
-             published: bool = False, power: str | PathLike[str] | None = None,
-             limits: Mapping[str, float | None] | None = None,
-             changes: bool = True, chain: bool = False, anyway: bool = False,
-             temperature: str = "warm", calibration: str | PathLike[str] = AUTO,
-             command: str = "", on_progress: Told | None = None) -> Page:
+def describe(asked: Report) -> Page:
     """Return what `report` says, whatever it is written as."""
-    chosen = fspath(calibration)
-    held: dict[str, Any] = {name: one for name, one in (limits or {}).items() if one is not None}
+    subject, calibration, command = asked.subject, fspath(asked.calibration), asked.command
+    deployer = Deployer(temperature=asked.temperature, calibration=calibration)
+    held: dict[str, Any] = {name: one for name, one in (asked.limits or {}).items()
+                            if one is not None}
     if not isinstance(subject, Deployment):
-        if measured is not None or published or power is not None:
+        if asked.measured is not None or asked.published or asked.power is not None:
             raise UsageError("a measurement and published rows stand beside one deployment; "
                              "accepted: one board, one library, no stages")
         if isinstance(subject, Mapping):
-            asked = Limits(**{f"max_{_LIMITS[name]}": one * (1e3 if name == "max_ms" else 1)
-                              for name, one in held.items()})
-            deployer = Deployer(temperature=temperature, calibration=chosen)
-            made = predict_variants(subject, deployer, asked, on_progress)
-            return describe_variants(made, chain=chain, limits=asked, command=command)
+            limits = Limits(**{f"max_{_LIMITS[name]}": one * (1e3 if name == "max_ms" else 1)
+                               for name, one in held.items()})
+            made = predict_variants(subject, deployer, limits, asked.on_progress)
+            return describe_variants(made, chain=asked.chain, limits=limits, command=command)
         found = open_result(subject) if isinstance(subject, str | PathLike) \
             else read_frame(subject) if hasattr(subject, "iterrows") else subject
         return describe_result(found, command)
-    if subject.target.executes:  # Nothing of a program can be rebuilt here.
-        changes = False
-    checked = check(subject, temperature=temperature, calibration=chosen, **held)
+    changes = asked.changes and not subject.target.executes  # Of a program nothing is rebuilt.
+    checked = check(subject, temperature=asked.temperature, calibration=calibration, **held)
     prediction = checked.prediction
-    recording, doubts = (None, ()) if power is None else _record_beside(prediction, power, anyway)
-    beside = None if measured is None else views.attribute_measured(
-        prediction, fspath(measured), options={}, calibration=chosen, anyway=anyway)
+    recording, doubts = (None, ()) if asked.power is None else _record_beside(
+        prediction, asked.power, asked.anyway)
+    beside = None if asked.measured is None else views.attribute_measured(
+        prediction, fspath(asked.measured), options={}, calibration=calibration,
+        anyway=asked.anyway)
     rows = views.compare_with_published(
-        subject.graph.name, subject.board.name, calibration=chosen) if published else None
-    return describe_report(Report(
+        subject.graph.name, subject.board.name, calibration=calibration
+    ) if asked.published else None
+    return describe_report(Outline(
         prediction=prediction, command=command, measured=beside, published=rows,
         power=recording,
         requirements=checked.requirements if held else (),
         locality=find_locality(prediction),
         remarks=(*(() if beside is None else beside.remarks), *doubts),
-        changes=rank_changes(subject, Deployer(temperature=temperature, calibration=chosen),
-                             on_progress) if changes else None))
+        changes=rank_changes(subject, deployer, asked.on_progress) if changes else None))
 
 
 def read_recording(folder: str | PathLike[str]) -> Recording:

@@ -109,7 +109,7 @@ def compare_sessions(before: str | PathLike[str], after: str | PathLike[str]) ->
                   second.read_result(), compare_versions(first.head, second.head))
     difference = None
     if first.request.verb == second.request.verb == "predict":
-        from twin.api.commands.diff import diff
+        from twin.api.commands.compare import diff
 
         difference = diff(first.folder / RESULT, second.folder / RESULT, anyway=True)
     return Comparison(asked=compare_requests(first, second), agreement=found,

@@ -8,10 +8,10 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from os import PathLike
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args
 
 from twin.errors import UsageError
 
@@ -67,15 +67,23 @@ class Option:
 class Request:
     """Base of all requests; a field without an option is given in Python only."""
 
+    postponed: ClassVar[bool] = False
+    """Whether annotations are text, all of whose names are there when a class is looked at."""
+
     @classmethod
     def list_options(cls) -> Mapping[str, tuple[Option, Any]]:
         """Return the option and the type of each field, a class's own before its bases'."""
         found: dict[str, tuple[Option, Any]] = {}
         for each in cls.__mro__:
-            for name, hint in inspect.get_annotations(each).items():
+            for name, hint in inspect.get_annotations(each, eval_str=cls.postponed).items():
                 if hasattr(hint, "__metadata__"):
                     found.setdefault(name, (hint.__metadata__[0], get_args(hint)[0]))
         return found
+
+    @classmethod
+    def option(cls, name: str) -> Option:
+        """Return the option of a field, for a command that takes it in another way."""
+        return cls.list_options()[name][0]
 
     @classmethod
     def list_required(cls) -> tuple[str, ...]:
@@ -296,13 +304,19 @@ Limit = float | str | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placed(Request):
-    """Which library runs a network, at which clock, from which memories."""
+class Settled(Request):
+    """At which clock a network runs, from which memories."""
 
-    runtime: Runtime = None
     clock_hz: Clock = None
     weights: Weights = None
     arena: Arena = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed(Settled):
+    """Which library runs a network, at which clock, from which memories."""
+
+    runtime: Runtime = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,29 +335,31 @@ class Priced(Request):
     calibration: Calibration = AUTO
 
 
+MAX_MS = Option("--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.",
+                text=str)
+MAX_UJ = Option("--max-uj", "UJ", "Most energy of an inference, in microjoules, or as 5mJ.",
+                text=str)
+MAX_RAM = Option("--max-ram", "SIZE", "Most RAM, such as 64KiB.", text=str)
+MAX_FLASH = Option("--max-flash", "SIZE", "Most flash for weights and code, such as 512KiB.",
+                   text=str)
+MaxUsd = Annotated[Limit, Option("--max-usd", "USD", "Highest price, in US dollars.", text=str)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limited(Request):
     """Limits of an inference: bare numbers in ms, uJ and bytes, or texts with a unit."""
 
-    max_ms: Annotated[Limit, Option(
-        "--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.",
-        text=str)] = None
-    max_uj: Annotated[Limit, Option(
-        "--max-uj", "UJ", "Most energy of an inference, in microjoules, or as 5mJ.",
-        text=str)] = None
-    max_ram: Annotated[Limit, Option(
-        "--max-ram", "SIZE", "Most RAM, such as 64KiB.", text=str)] = None
-    max_flash: Annotated[Limit, Option(
-        "--max-flash", "SIZE", "Most flash for weights and code, such as 512KiB.",
-        text=str)] = None
+    max_ms: Annotated[Limit, MAX_MS] = None
+    max_uj: Annotated[Limit, MAX_UJ] = None
+    max_ram: Annotated[Limit, MAX_RAM] = None
+    max_flash: Annotated[Limit, MAX_FLASH] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedAndPriced(Limited):
     """Limits of an inference and of the board's price."""
 
-    max_usd: Annotated[Limit, Option(
-        "--max-usd", "USD", "Highest price, in US dollars.", text=str)] = None
+    max_usd: MaxUsd = None
 
 
 @dataclass(frozen=True)
@@ -352,3 +368,41 @@ class Predict(Deployed, Priced):
 
     model: Model
     board: BoardName
+
+
+def read_part(name: str, *given: Any) -> Any:
+    """Read an option of `Part` by its parser, which is loaded where one is given."""
+    from twin.api.requests import programs
+
+    return getattr(programs, f"parse_{name}")(*given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part(Request):
+    """Which part of a program is asked about, and what it finds in memory and registers."""
+
+    begin: Annotated[str | None, Option(
+        "--from", "SYMBOL", "With --elf: where the billed part begins; ends where that function "
+        "returns.")] = None
+    end: Annotated[str | None, Option(
+        "--to", "SYMBOL", "With --from: where it ends instead.")] = None
+    call: Annotated[str | None, Option(
+        "--call", "SYMBOL", "With --elf: a function called once main is reached, or --from in a "
+        "file without symbols.")] = None
+    nth: Annotated[int | None, Option(
+        "--nth", "N", "With --from: which time it is reached.", text=str,
+        parse=lambda text: read_part("count", text, "--nth"))] = None
+    layers: Annotated[str, Option(
+        "--layers", "PATTERNS", "With --elf: functions whose calls are layers, such as "
+        "'run_*,pool*', a shipped set, auto or none.")] = AUTO
+    memory: Annotated[Mapping[int, bytes] | None, Option(
+        "--memory", "FILE@ADDRESS", "With --elf: what is found at an address; may be given several "
+        "times.", text=list[str],
+        parse=partial(read_part, "memory"))] = None
+    registers: Annotated[Mapping[str, int] | None, Option(
+        "--set-register", "REG=VALUE", "With --elf: r0, sp, a0 (RISC-V) ... as the billed part "
+        "begins, or 0xADDRESS of a peripheral's.", text=list[str],
+        parse=partial(read_part, "registers"))] = None
+    limit: Annotated[int | None, Option(
+        "--limit", "N", "With --elf: instructions after which it is given up.", text=str,
+        parse=lambda text: read_part("count", text, "--limit"))] = None

@@ -1,8 +1,9 @@
 """Requests that set a measurement beside a prediction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from twin.api.requests import (
@@ -11,11 +12,16 @@ from twin.api.requests import (
     MODEL_FILES,
     Anyway,
     Calibration,
+    Clock,
+    CountCache,
     Option,
     Placed,
+    Request,
+    Runtime,
 )
 
 if TYPE_CHECKING:
+    from calibration.fitting.overlay import Overlay
     from twin.pricing.prediction import Prediction
 
 Progress = Callable[[int, int, str], None]
@@ -67,3 +73,76 @@ class Diagnose(Placed):
     healthy: Healthy = None
     calibration: Calibration = AUTO
     on_progress: Progress | None = None
+
+
+@dataclass(frozen=True)
+class Published(Request):
+    """A network on a board, whose published rows it is set beside."""
+
+    model: str | PathLike[str]
+    board: str
+    _: KW_ONLY
+    calibration: Calibration = AUTO
+
+
+@dataclass(frozen=True)
+class Compare(Published):
+    """A network, or an accelerator compiler's output, and a measurement of it."""
+
+    measured: Annotated[str | PathLike[str], Option(
+        "--measured", "DIR", "Compare with a measurement, layer by layer or epoch by epoch: a "
+        "folder of `twin measure` or `twin import`.", text=str)]
+    _: KW_ONLY
+    runtime: Runtime = None
+    clock_hz: Clock = None
+    anyway: Anyway = False
+
+
+@dataclass(frozen=True)
+class Diff(Request):
+    """Two predictions, or two measurements."""
+
+    before: Annotated["Prediction | str | PathLike[str]", Option(
+        "", "A", "Before: a prediction's JSON, or a measurement folder.", text=str)]
+    after: Annotated["Prediction | str | PathLike[str]", Option(
+        "", "B", "After: of the same kind.", text=str)]
+    _: KW_ONLY
+    anyway: Anyway = False
+
+
+Overlays = Annotated[str | PathLike[str] | None, Option(
+    "--output -o", "FILE", "Overlay to write, by default BOARD.overlay.yaml; with `published` a "
+    "folder of overlays.", text=str)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learnt(Request):
+    """Where learnt prices go, and counts are kept."""
+
+    output: Overlays = None
+    cache: CountCache = None
+
+
+@dataclass(frozen=True)
+class CalibratePublished(Learnt):
+    """Where prices learnt from published rows go."""
+
+    output: Overlays = None
+    _: KW_ONLY
+    on_overlay: "Callable[[Overlay, str | None, Path | None], None]" = \
+        lambda overlay, board, path: None
+
+
+@dataclass(frozen=True)
+class Calibrate(Learnt):
+    """Measurements of a board, and where what they teach goes."""
+
+    folders: Annotated[str | PathLike[str] | Sequence[str | PathLike[str]], Option(
+        "", "DATA...", "Measurement folders of one board; or `published`: every published result "
+        "that may be learnt from.", text=list[str])]
+    board: Annotated[str, Option("--board -b", "BOARD", "Board the folders were measured on.")]
+    _: KW_ONLY
+    runtime: Annotated[str | None, Option(
+        "--runtime", "NAME", "Library the folders are of, where they do not say; whose prices "
+        "micro-benchmarks correct, by default that of their plan.")] = None
+    on_remark: Callable[[str], None] = lambda remark: None

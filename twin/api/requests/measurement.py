@@ -1,10 +1,11 @@
-"""Requests that make a measurement of what other tools and meters wrote."""
+"""Requests to measure, and to make a measurement of what other tools and meters wrote."""
 
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Annotated
 
-from twin.api.requests import Option, Request, parse_clock, parse_supply
+from twin.api.requests import Clock, Option, Request, parse_clock, parse_supply, split_words
+from twin.errors import UsageError
 
 File = str | PathLike[str]
 
@@ -76,3 +77,91 @@ class Import(Request):
         "--partial", None, "Take an incomplete log for what it has; the folder says so.")] = False
     anyway: Annotated[bool, Option(
         "--anyway", None, "Take -b, --clock and --cpu-clock where the log says others.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerRuns(Request):
+    """Silent runs for a power meter, marked by the pin."""
+
+    runs: Annotated[int, Option(
+        "--power", "RUNS", "Then make silent runs for a power meter, marked by the pin.", least=1)]
+    layers: Annotated[bool, Option(
+        "--power-layers", None, "Toggle the pin at every layer of the silent runs.")] = False
+    repeat: Annotated[bool, Option(
+        "--power-repeat", None, "Then each layer by itself, repeated for a second: for layers "
+        "shorter than a sample of the INA226.")] = False
+    bus: Annotated[str | None, Option(
+        "--ina226", "BUS", "Read an INA226 meanwhile, such as /dev/i2c-1.")] = None
+    shunt_ohm: Annotated[float | None, Option("--shunt", "OHM", "Shunt of the INA226.")] = None
+
+    def __post_init__(self) -> None:
+        """Refuse meters that exclude each other."""
+        check_power(self.runs, self.bus, self.shunt_ohm, repeat=self.repeat)
+
+
+def check_power(runs: int | None, bus: str | None, shunt_ohm: float | None, *,
+                repeat: bool) -> None:
+    """Refuse a power meter that lacks what it needs; raises `UsageError`."""
+    from calibration.measurement.measurement import MOST_RUNS_ASKED
+
+    if bus is not None and (shunt_ohm is None or runs is None):
+        raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
+    if repeat and bus is None:
+        raise UsageError("--power-repeat needs --ina226 BUS")
+    if runs is not None and not 1 <= runs <= MOST_RUNS_ASKED:
+        raise UsageError(f"--power {runs}: accepted: from 1 to {MOST_RUNS_ASKED:,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs(Request):
+    """How a network is run, and on what."""
+
+    port: Annotated[str | None, Option(
+        "--port", "PORT", "Serial device, pty, or socket://HOST:PORT; by default the only board "
+        "that is plugged in.")] = None
+    virtual: Annotated[str | None, Option(
+        "--virtual", "NAME", "A board of `twin boards --virtual`, or host.")] = None
+    image: Annotated[File | None, Option(
+        "--image", "ELF", "Firmware for the virtual board; by default it is built. Of a real board "
+        "what was flashed, where it was built elsewhere than under build/firmware.",
+        text=str)] = None
+    runs: Annotated[int | None, Option(
+        "--runs", None, "Runs that are kept, warm, and cold where the port empties caches; by "
+        "default 100, of micro-benchmarks 5.", least=1)] = None
+    warmup: Annotated[int, Option(
+        "--warmup", None, "Runs before the warm ones.", least=0)] = 10
+    counters: Annotated[tuple[str, ...] | None, Option(
+        "--counters", "NAMES", "Event counters, by comma; by default all, in passes.", text=str,
+        parse=split_words)] = None
+    input_file: Annotated[File | None, Option(
+        "--input", "FILE", "Raw bytes of the network's input; by default seeded noise.",
+        text=str)] = None
+    mask: Annotated[bool, Option(
+        "--mask", None, "Mask interrupts instead of counting them.")] = False
+    fixed: Annotated[bool, Option(
+        "--fixed", None, "Exactly --runs runs, whatever their spread.")] = False
+    baud: Annotated[int, Option("--baud", None, "Rate of a serial device.")] = 115200
+    clock_hz: Clock = None
+    output: Annotated[File | None, Option(
+        "--output -o", "DIR", "Folder for cold/ and warm/; by default under out/.",
+        text=str)] = None
+    supply_v: Annotated[float | None, Option(
+        "--supply", "VOLT", "Supply voltage, for the record.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Request):
+    """Where runs come from besides: an earlier measurement, or a program of one's own."""
+
+    resume: Annotated[bool, Option(
+        "--resume", None, "Go on with a measurement in -o that was interrupted.")] = False
+    probe: Annotated[bool, Option(
+        "--probe", None, "Listen to a program of your own that times itself with twin_probe.h "
+        "(docs/probe.md); --runs inferences, by default 20.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(Runs, Source):
+    """How a network is measured, and on what; `power`: then silent runs for a power meter."""
+
+    power: PowerRuns | None = None

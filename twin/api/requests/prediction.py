@@ -1,12 +1,22 @@
-"""Requests for the bill of a network on a board, and for what its accesses meet."""
+"""Requests for the bill of a network on a board, what changes it, and what it is held to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from twin.api.requests import (
+    AUTO,
+    MAX_FLASH,
+    MAX_MS,
+    MAX_RAM,
+    MAX_UJ,
+    Calibration,
+    Changes,
     CountCache,
+    Limit,
+    MaxUsd,
+    Model,
     Option,
     Priced,
     Request,
@@ -15,6 +25,47 @@ from twin.api.requests import (
 
 if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
+
+
+@dataclass(frozen=True)
+class WhatIf(Priced):
+    """A deployment, and what is changed of it."""
+
+    deployment: "Deployment"
+    changes: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held(Request):
+    """Limits of an inference, as `check` calls them."""
+
+    max_ms: Annotated[Limit, MAX_MS] = None
+    max_uj: Annotated[Limit, MAX_UJ] = None
+    max_ram_bytes: Annotated[Limit, MAX_RAM] = None
+    max_flash_bytes: Annotated[Limit, MAX_FLASH] = None
+
+    def spell(self) -> dict[str, Any]:
+        """Return those that were given, as `sweep`, `select` and `advise` call them."""
+        return {name.removesuffix("_bytes"): limit for name, limit in self.arguments.items()
+                if limit}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted(Held):
+    """Limits of an inference and of the board's price, and how sure one has to be of them."""
+
+    max_usd: MaxUsd = None
+
+
+@dataclass(frozen=True)
+class Check(Accepted, Priced):
+    """A deployment, and the limits it is held to."""
+
+    deployment: "Deployment"
+    _: KW_ONLY
+    sure: Annotated[bool, Option(
+        "--sure", None, "Limits are met only where the whole interval meets them: exit 1 where a "
+        "limit lies inside it.")] = False
 
 
 @dataclass(frozen=True)
@@ -41,3 +92,22 @@ class Port(Request):
         "--networks", "NAMES", "Learn from these networks only, by comma.", text=str,
         parse=split_words)] = ()
     cache: CountCache = None
+
+
+@dataclass(frozen=True)
+class Plan(Request):
+    """A deployment that is to be known better."""
+
+    deployment: "Deployment"
+    _: KW_ONLY
+    calibration: Calibration = AUTO
+
+
+@dataclass(frozen=True)
+class Accuracy(Request):
+    """A network, data of one's own, and what is changed of the network."""
+
+    model: Model
+    data: Annotated[str | PathLike[str], Option(
+        "--data", "FILE", "An .npz file of inputs (x) and right classes (y).", text=str)]
+    changes: Changes = None

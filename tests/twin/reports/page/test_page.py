@@ -174,7 +174,7 @@ def test_a_missing_extra_is_named_before_anything_is_printed(monkeypatch, tmp_pa
 
 
 def test_another_name_than_html_is_refused() -> None:
-    from twin.cli.paging import check_page
+    from twin.cli.options import Paged
 
     with pytest.raises(UsageError, match=r"ends in \.html"):
-        check_page("report.txt")
+        Paged(page="report.txt").check()

@@ -1,0 +1,47 @@
+"""The request for a board file, from what a datasheet's first page says."""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
+
+from twin.api.requests import Option, Request, parse_quantity
+
+
+def _size(option: str) -> Callable[[str], int]:
+    return lambda text: int(parse_quantity(text, "bytes", option))
+
+
+@dataclass(frozen=True)
+class NewBoard(Request):
+    """What is known of a board; the rest is guessed."""
+
+    name: Annotated[str, Option("", "NAME", "What the board is to be called.")]
+    _: KW_ONLY
+    like: Annotated[str | None, Option(
+        "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")] = None
+    core: Annotated[str | None, Option(
+        "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")] = None
+    clock_hz: Annotated[float | None, Option(
+        "--clock", "FREQUENCY", "As 96MHz.", text=str,
+        parse=lambda text: parse_quantity(text, "hz", "--clock"))] = None
+    flash_bytes: Annotated[int | None, Option(
+        "--flash", "SIZE", "As 1MiB.", text=str, parse=_size("--flash"))] = None
+    sram_bytes: Annotated[int | None, Option(
+        "--sram", "SIZE", "As 256KiB.", text=str, parse=_size("--sram"))] = None
+    wait_states: Annotated[int | None, Option(
+        "--wait-states", None, "Of the flash at that clock; may be guessed.", least=0,
+        most=64)] = None
+    read_bytes: Annotated[int | None, Option(
+        "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be "
+        "guessed.", text=str, parse=_size("--flash-read"))] = None
+    cache_bytes: Annotated[int | None, Option(
+        "--cache", "SIZE", "Of each cache in front of the flash, 0B for none; may be guessed.",
+        text=str, parse=lambda text: 0 if text in ("0", "0B") else _size("--cache")(text))] = None
+    supply_v: Annotated[float | None, Option(
+        "--supply", "VOLT", "May be guessed.", least=0.5, most=60.0)] = None
+    regulator: Annotated[str | None, Option(
+        "--regulator", "ldo|smps|none", "What makes the core voltage; may be guessed.")] = None
+    run_ma_per_mhz: Annotated[float | None, Option(
+        "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, in "
+        "microampere per megahertz; unknown, and no --like: energy is not known.", least=1.0,
+        most=1e5, parse=lambda microamps: microamps / 1e3)] = None

@@ -1,0 +1,103 @@
+"""Requests for a network as an image: built, exported, flashed, run, compiled in several ways."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import Annotated
+
+from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights, split_words
+
+File = str | PathLike[str]
+Folder = Annotated[File | None, Option(
+    "--output -o", "DIR", "Folder of sources and image; by default below build/.", text=str)]
+PortName = Annotated[str | None, Option(
+    "--port", "NAME", "Port of firmware/ports; by default the board's own.")]
+Compiler = Annotated[str | None, Option(
+    "--compiler", "gcc|clang", "By default gcc, or clang where only ziglang is.")]
+Optimisation = Annotated[str, Option("--opt", "LEVEL", "-O2, -O3, -Os ...")]
+Kernels = Annotated[str, Option(
+    "--kernels", "own|cmsis-nn", "Ours, or those of the checkout that CMSIS_NN_PATH names; by "
+    "default cmsis-nn where it is set.")]
+Virtual = Annotated[str | None, Option(
+    "--virtual", "NAME", "A virtual board (`twin boards --virtual`), or host.")]
+Image = Annotated[File | None, Option(
+    "--image", "FILE", "An image built before; else it is built.", text=str)]
+
+
+@dataclass(frozen=True)
+class Build(Request):
+    """A network, a board, and how it is compiled for it."""
+
+    model: Model
+    board: BoardName
+    _: KW_ONLY
+    output: Folder = None
+    port: PortName = None
+    compiler: Compiler = None
+    optimisation: Optimisation = "-O2"
+    kernels: Kernels = ""
+    weights: Weights = None
+    arena: Arena = None
+
+
+@dataclass(frozen=True)
+class Export(Request):
+    """A network, and the project it becomes part of."""
+
+    model: Model
+    _: KW_ONLY
+    output: Annotated[File, Option(
+        "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.", text=str)]
+    isa: Annotated[str, Option(
+        "--isa", "NAME", "Instruction set the project is compiled for, as in `twin "
+        "boards`.")] = "armv7e-m"
+
+
+@dataclass(frozen=True)
+class Flash(Request):
+    """An image, or the network it is built of, and the board it is written to."""
+
+    model: Model
+    board: BoardName
+    _: KW_ONLY
+    output: Folder = None
+    port: PortName = None
+    compiler: Compiler = None
+    optimisation: Optimisation = "-O2"
+    image: Image = None
+
+
+@dataclass(frozen=True)
+class Run(Request):
+    """A network, and the board, virtual or flashed, it runs on."""
+
+    model: Model
+    board: BoardName
+    _: KW_ONLY
+    virtual: Virtual = None
+    device: Annotated[str | None, Option(
+        "--device", "PORT", "Serial device of a board that was flashed.")] = None
+    port: PortName = None
+    compiler: Compiler = None
+    optimisation: Optimisation = "-O2"
+    kernels: Kernels = ""
+    image: Image = None
+    runs: Annotated[int, Option(
+        "--runs", None, "Inferences; the least count is shown.", least=1)] = 1
+
+
+@dataclass(frozen=True)
+class Compare(Request):
+    """A network on a board, and the compilers and levels it is built with."""
+
+    model: Model
+    board: BoardName
+    _: KW_ONLY
+    virtual: Virtual = None
+    compilers: Annotated[Sequence[str] | None, Option(
+        "--compilers", "NAMES", "gcc, clang, or both by comma; by default those there are.",
+        text=str, parse=split_words)] = None
+    optimisations: Annotated[Sequence[str], Option(
+        "--opts", "LEVELS", text=str, parse=split_words, default="-Os,-O2,-O3")] = (
+            "-Os", "-O2", "-O3")
+    on_remark: Callable[[str], None] = lambda remark: None

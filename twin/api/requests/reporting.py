@@ -1,0 +1,42 @@
+"""The request for all that is known of a deployment, on one page."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import Annotated, Any
+
+from twin.api.requests import Anyway, Option, Priced, Request
+from twin.api.requests.studies import Told
+
+Folder = str | PathLike[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside(Request):
+    """What stands beside a prediction on its page."""
+
+    measured: Annotated[Folder, Option(
+        "--measured", "DIR", "Set it beside a measurement: a folder of `twin measure` or `twin "
+        "import`.", text=str)] = None
+    published: Annotated[bool, Option(
+        "--published", None, "Set it beside published measurements of this model and "
+        "board.")] = False
+    power: Annotated[Folder, Option(
+        "--power", "DIR", "Draw its power over time, with the layers' marks: a folder of `twin "
+        "energy`.", text=str)] = None
+    changes: Annotated[bool, Option(
+        "--changes/--no-changes", None, "Try settings and rebuilds, and say which helps "
+        "most.")] = True
+
+
+@dataclass(frozen=True)
+class Report(Beside, Priced):
+    """A deployment, several by what they are called, a study, or what a command returned."""
+
+    subject: Any
+    _: KW_ONLY
+    limits: Mapping[str, float | None] | None = None
+    chain: bool = False
+    anyway: Anyway = False
+    command: str = ""
+    on_progress: Told | None = None

@@ -1,0 +1,320 @@
+"""Commands that set predictions beside measurements, and learn prices from those."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import twin
+from twin.api.requests import (
+    AUTO,
+    Anyway,
+    BoardNames,
+    Calibration,
+    Clock,
+    ModelNames,
+    Option,
+    Runtime,
+)
+from twin.api.requests.attribution import Attribute, Calibrate, Diagnose, Diff, Learnt
+from twin.cli.options import (
+    AsJson,
+    Json,
+    Kept,
+    Output,
+    Paged,
+    Pictured,
+    check_outputs,
+    command,
+    present,
+)
+from twin.cli.output import note_written, open_console, show, show_json, show_view, warn
+from twin.cli.progress import Steps
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from calibration.fitting.overlay import Learnt as LearntTime
+    from calibration.fitting.overlay import Overlay
+    from twin.attribution.difference import Difference
+    from twin.attribution.views import View
+
+PublishedRows = Annotated[bool, Option(
+    "--published", None, "Compare with published measurements of this model and board.")]
+Measured = Annotated[str | None, Option(
+    "--measured", "DIR", "Compare with a measurement, layer by layer or epoch by epoch: a folder "
+    "of `twin measure` or `twin import`.")]
+
+STATED = "calibration: none: stated prices, which no published row was looked at for"
+LEARNT = ("calibration: {}; rows of use fit were learnt from where the overlay is shipped: their "
+          "ratios are in sample (--calibration none: stated prices)")
+
+
+class Beside(Pictured):
+    """A prediction beside a measurement as a picture."""
+
+    draw = "beside:draw_beside"
+
+
+@command
+def compare(models: ModelNames, boards: BoardNames, published: PublishedRows = False,
+            measured: Measured = None, runtime: Runtime = None, clock: Clock = None, *,
+            plot: Beside, page: Paged, calibration: Calibration = AUTO,
+            anyway: Anyway = False, json: Json) -> None:
+    """Set predictions beside published results, or beside a measurement."""
+    if published == (measured is not None):
+        raise UsageError("compare with what? accepted: --published, or --measured DIR"
+                         if not published else "--published and --measured exclude each other")
+    stated = STATED if calibration == "none" else LEARNT.format(calibration)
+    if measured is None and len(models) * len(boards) > 1:
+        if plot.plot or page.page or runtime or clock or anyway:
+            raise UsageError("--plot, --report, --runtime, --clock and --anyway: not with several "
+                             "models or boards; accepted: one MODEL, one -b")
+        compare_several(models, boards, calibration, stated, as_json=json.as_json)
+        return
+    if len(models) * len(boards) > 1:
+        raise UsageError("--measured is of one network on one board; accepted: one MODEL, one -b")
+    (model,), (board,) = models, boards
+    if measured is None:
+        if runtime is not None or clock is not None or anyway:
+            raise UsageError("--published predicts each row with its own runtime and clock; "
+                             "--runtime, --clock and --anyway go with --measured")
+        compare_published(model, board, plot.plot, calibration, stated, page, json)
+        return
+    view = twin.compare(model, board, measured, runtime=runtime, clock_hz=clock,
+                        calibration=calibration, anyway=anyway)
+    if calibration == "none" and view.epochs is None and not json.as_json:
+        show(open_console(), STATED)
+    present(view, [page, plot, json], view="difference:compare_report")
+
+
+def compare_published(model: str, board: str, plot: str | None, calibration: str | PathLike[str],
+                      stated: str, page: Paged, json: Json) -> None:
+    """Show predictions beside the open published rows of a network on a board."""
+    view = twin.compare_published(model, board, calibration=calibration)
+    if view.comparisons and not json.as_json:
+        show(open_console(), stated)
+    show_view(view, "published:published_report", view.model, view.board.name, view.comparisons,
+              as_json=json.as_json)
+    for path in page.write(view):
+        note_written(path)
+    drawn = [one for one in view.comparisons if one.prediction is not None and not one.sealed]
+    if plot is not None and drawn:
+        from twin.reports.figures.beside import draw_published
+        from twin.reports.figures.canvas import save_figure
+
+        note_written(save_figure(draw_published(view.model, view.board, drawn,
+                                                learnt=calibration != "none"), plot))
+    elif plot is not None:
+        warn([f"{plot}: not written, nothing to set side by side"])
+
+
+def compare_several(models: list[str], boards: list[str], calibration: str | PathLike[str],
+                    stated: str, *, as_json: bool) -> None:
+    """Show predictions of several networks or boards beside their open published rows."""
+    pairs = list(itertools.product(dict.fromkeys(models), dict.fromkeys(boards)))
+    views = []
+    with Steps("compared") as steps:
+        for done, (model, board) in enumerate(pairs):
+            steps.tell(done, len(pairs), f"{model} on {board}")
+            views.append(twin.compare_published(model, board, calibration=calibration))
+    if not as_json:
+        show(open_console(), stated)
+    show_view(views, "published:several_report", [
+        (view.model, view.board.name, view.comparisons) for view in views], as_json=as_json)
+
+
+class Tabulated(Output):
+    """Every row and cause of a comparison as a file."""
+
+    csv_file: Annotated[str | None, Option(
+        "--csv", "FILE", "Write every row and cause as CSV.")] = None
+
+    def check(self) -> None:
+        """Refuse a file that could not be written."""
+        check_outputs(self.csv_file)
+
+    def write(self, found: View) -> Iterable[Path]:
+        """Write the table."""
+        if self.csv_file is None:
+            return ()
+        from twin.reports.export import write_comparison
+
+        return [write_comparison(found.difference, self.csv_file)]
+
+
+class Attributed(Pictured):
+    """Gaps by cause as a picture."""
+
+    draw = "beside:draw_attribution"
+
+    def write(self, found: Any) -> Iterable[Path]:
+        """Draw the account."""
+        return super().write(found.difference)
+
+
+@command(view="difference:attribute_report")
+def attribute(asked: Attribute, json: Json, csv_file: Tabulated, plot: Attributed, page: Paged,
+              keep: Kept) -> object:
+    """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
+    with Steps("faults predicted") as steps:
+        return keep.run("attribute", asked, on_progress=steps.tell)
+
+
+@command(view="diagnosis:diagnosis_report")
+def diagnose(asked: Diagnose, page: Paged, json: Json, keep: Kept) -> object:
+    """Rank misconfigurations by how well they explain the whole pattern over layers."""
+    with Steps("faults predicted") as steps:
+        return keep.run("diagnose", asked, on_progress=steps.tell)
+
+
+Later = Annotated[list[str] | None, Option(
+    "", "[C ...]", "Later measurements of the same board: a series, in time order.")]
+AsSeries = Annotated[bool, Option(
+    "--series", None, "A and B are a series, too: exit 1 when the level moved, and since which "
+    "run.")]
+Increase = Annotated[str | None, Option(
+    "--max-increase", "PERCENT", "Exit 1 when time, energy, memory ... grows by more, such as 2%.")]
+EveryPart = Annotated[bool, Option("--layers", None, "The limit holds for every layer, too.")]
+JunitFile = Annotated[str | None, Option("--junit", "FILE", "Write JUnit XML.")]
+BencherFile = Annotated[str | None, Option(
+    "--bencher", "FILE", "Write B in Bencher's metric format (JSON).")]
+Before = Annotated[str, Diff.option("before")]
+After = Annotated[str, Diff.option("after")]
+
+
+@command
+def diff(before: Before, after: After, later: Later = None, max_increase: Increase = None,
+         layers: EveryPart = False, series: AsSeries = False, junit: JunitFile = None,
+         bencher: BencherFile = None, *, page: Paged, as_json: AsJson = False,
+         anyway: Anyway = False) -> None:
+    """Compare two predictions, or two measurements: what changed, and the cause of each change."""
+    if later or series:
+        if max_increase is not None or layers or junit is not None or bencher is not None \
+                or page.page is not None:
+            raise UsageError("a series has no limit and no report file: --max-increase, --layers, "
+                             "--junit, --bencher and --report are of two sides")
+        present(twin.diff_series([before, after, *(later or ())]), [Json(as_json=as_json)],
+                view="series:series_report", ends=lambda found: found.change is not None)
+        return
+    limit = None if max_increase is None else parse_percent(max_increase)
+    if layers and limit is None:
+        raise UsageError("--layers needs --max-increase PERCENT")
+    check_outputs(junit, bencher)
+    from twin.reports.ci import judge_limit
+
+    difference = twin.diff(before, after, anyway=anyway)
+    if as_json:
+        show_json(difference, limit=limit, with_parts=layers)
+    else:
+        show_view(difference, "difference:difference_report", limit=limit)
+    for path in page.write(difference):
+        note_written(path)
+    write_reports(difference, limit, layers, junit, bencher)
+    remarks, exceeds = judge_limit(difference, limit, with_parts=layers)
+    warn((*difference.warnings, *remarks))
+    if exceeds:
+        raise typer.Exit(1)
+
+
+def write_reports(difference: Difference, limit: float | None, with_parts: bool,
+                  junit: str | None, bencher: str | None) -> None:
+    """Write the files a build server reads."""
+    from twin.reports.ci import write_bencher, write_junit_file
+
+    if junit is not None:
+        note_written(write_junit_file(difference, junit, limit, with_parts=with_parts))
+    if bencher is not None:
+        note_written(write_bencher(difference, bencher))
+
+
+def parse_percent(text: str) -> float:
+    """Read a share: "2%", "2 %" or "0.02".
+
+    Raises
+    ------
+    UsageError
+        When it is none, or negative.
+    """
+    match = re.fullmatch(r"([0-9]*\.[0-9]+|[0-9]+)\s*(%?)", text.strip())
+    if match is None:
+        raise UsageError(f"--max-increase {text!r} is not understood; accepted: a percentage from "
+                         "0 on, such as 2%")
+    share = float(match[1]) / (100 if match[2] else 1)
+    if not match[2] and share >= 1:
+        raise UsageError(f"--max-increase {text!r}: {100 * share:g} % is meant? write {text}%")
+    return share
+
+
+PUBLISHED = "published"
+DataNames = Annotated[list[str], Calibrate.option("folders")]
+OfBoard = Annotated[str | None, Calibrate.option("board")]
+ForRuntime = Annotated[str | None, Calibrate.option("runtime")]
+
+
+@command
+def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
+              runtime: ForRuntime = None, as_json: AsJson = False) -> None:
+    """Learn prices from measurements and write them as an overlay."""
+    if PUBLISHED in data:
+        if len(data) > 1 or board is not None:
+            raise UsageError("`published` is calibrated on its own, without --board")
+        check_outputs(folder=asked.output)
+        found = twin.calibrate_published(
+            **asked.arguments, on_overlay=note_published if as_json else show_published)
+        if as_json:
+            show_json(found)
+        return
+    if board is None:
+        raise UsageError("--board is needed: which board was measured?")
+    target = Path(asked.output or f"{twin.show_board(board).name}.overlay.yaml")
+    overlay = twin.calibrate(data, board, runtime=runtime, output=target, cache=asked.cache,
+                             on_remark=lambda remark: warn([remark]))
+    if as_json:
+        show_json(overlay)
+    else:
+        show_overlay(overlay)
+    note_written(target)
+
+
+def note_published(overlay: Overlay, board: str | None, path: Path | None) -> None:
+    """Say where an overlay was written."""
+    if path is not None:
+        note_written(path)
+
+
+def show_published(overlay: Overlay, board: str | None, path: Path | None) -> None:
+    """Print an overlay of a board, and where it was written."""
+    if board is not None:
+        show_overlay(overlay)
+    note_published(overlay, board, path)
+
+
+def show_overlay(overlay: Overlay) -> None:
+    """Print what was learnt, and what could not be."""
+    from twin.reports.tables.calibration import overlay_table
+
+    for entry in overlay.entries:
+        if entry.time.rows or entry.time.residuals:
+            show(open_console(), overlay_table(overlay, entry))
+            warn(f"{entry.runtime} on {entry.board}: {said}"
+                 for said in _name_doubtful(entry.time, overlay.time_prices))
+
+
+def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
+    """Say which prices are no findings, and why."""
+    tied = [name for name in time.tied if name not in time.unidentified]
+    for found, why in (
+            (time.unidentified, "not told from the rest: each keeps its prior"),
+            (tied, "no row asks for prices of their own: fitted as one, and none is a finding by "
+                   "itself; micro-benchmarks tell (twin plan)"),
+            (time.strained(names), "further from what is stated than it is unsure: it stands for "
+                                   "what no price counts, and is no finding; micro-benchmarks "
+                                   "tell (twin plan)")):
+        if found:
+            yield f"{', '.join(found)}: {why}"
