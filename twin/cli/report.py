@@ -75,7 +75,8 @@ def report(model: Subject, limits: Held, priced: Priced, boards: Boards = None,
 
     check_report(output, length)
     calibration, command = fspath(priced.calibration), say_command()
-    held: dict[str, Any] = {name: limit for name, limit in read_held(limits).items() if limit is not None}
+    held: dict[str, Any] = {name: limit for name, limit in read_held(limits).items()
+                            if limit is not None}
     if not boards:
         note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return
