@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,14 @@ def imported_names(path: Path) -> list[tuple[str, bool]]:
     return names
 
 
+def modules_of(path: Path) -> list[str]:
+    """Modules a file imports by their full names, `from twin import x` as `twin.x`."""
+    return [name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import)
+                         else [f"{node.module}.{alias.name}" for alias in node.names]
+                         if isinstance(node, ast.ImportFrom) else [])]
+
+
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
@@ -65,6 +74,35 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
 def test_packages_import_in_order_and_in_no_circle() -> None:
     ended = lint_imports(ROOT)
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+ROOMS = sorted(path.parent.name for path in (ROOT / "twin").glob("*/__init__.py"))
+MOST_ROOMS, MOST_ARROWS, MOST_SKIPS = 12, 44, 10
+"""Of `twin`; the arrows, and those that skip more than three floors, only fall: to 30, and none."""
+
+
+def find_arrows() -> set[tuple[str, str]]:
+    """Rooms of `twin`, and the rooms they import, inside functions and for types too."""
+    return {(room, name.split(".")[1]) for room in ROOMS
+            for path in (ROOT / "twin" / room).rglob("*.py")
+            for name in modules_of(path)
+            if name.startswith("twin.") and name.split(".")[1] in ROOMS} - {
+                (room, room) for room in ROOMS}
+
+
+def test_rooms_and_the_arrows_between_them_are_few() -> None:
+    order = next(contract["layers"] for contract in tomllib.loads(
+        (ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+        if contract["id"] == "twin")
+    floors = {room: floor for floor, rooms in enumerate(
+        [layer for layer in order if layer.split(" ")[0] in ROOMS])
+        for room in rooms.split(" | ")}
+    arrows = find_arrows()
+    skips = [(room, other) for room, other in arrows
+             if floors[other] - floors[room] > 4 and other != "network"]
+    assert len(ROOMS) <= MOST_ROOMS, ROOMS
+    assert len(arrows) <= MOST_ARROWS, sorted(arrows)
+    assert len(skips) <= MOST_SKIPS, sorted(skips)
 
 
 def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:

@@ -41,8 +41,6 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Learnt as LearntTime
     from calibration.fitting.overlay import Overlay
-    from twin.attribution.difference import Difference
-    from twin.attribution.views import View
 
 PublishedRows = Annotated[bool, Option(
     "--published", None, "Compare with published measurements of this model and board.")]
@@ -139,7 +137,7 @@ class Tabulated(Output):
         """Refuse a file that could not be written."""
         check_outputs(self.csv_file)
 
-    def write(self, found: View) -> Iterable[Path]:
+    def write(self, found: Any) -> Iterable[Path]:
         """Write the table."""
         if self.csv_file is None:
             return ()
@@ -222,7 +220,7 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
         raise typer.Exit(1)
 
 
-def write_reports(difference: Difference, limit: float | None, with_parts: bool,
+def write_reports(difference: Any, limit: float | None, with_parts: bool,
                   junit: str | None, bencher: str | None) -> None:
     """Write the files a build server reads."""
     from twin.reports.ci import write_bencher, write_junit_file

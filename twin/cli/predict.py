@@ -17,8 +17,7 @@ from twin.cli.output import load, note_written, open_console, show, show_json, s
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin import Prediction
-    from twin.program.deployment import Program
+    from twin import Deployment, Prediction
 
 ModelsOrNone = Annotated[list[str] | None, Option(
     "", "MODEL...", "Files .tflite or .onnx, or networks of `twin models`; none with --elf.")]
@@ -136,7 +135,7 @@ def predict_network(asked: Predict, *, as_json: bool, csv_folder: str | None, pl
         keep.run("predict", asked)
 
 
-def predict_program(program: Program, priced: Priced, *, as_json: bool, csv_folder: str | None,
+def predict_program(program: Deployment, priced: Priced, *, as_json: bool, csv_folder: str | None,
                     plot: str | None, per_operand: bool, flames: str | None) -> None:
     """Report a program as a network is reported, and by function."""
     prediction = twin.predict(program, **priced.arguments)

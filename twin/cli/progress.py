@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from calibration.collecting.collector import Progress
     from calibration.measurement.measurement import Measurement
-    from twin.attribution.measured_layers import MeasuredNetwork
 
 PATIENCE_S = 1.0
 """Without a terminal, before the first line that names a step, in seconds."""
@@ -43,7 +42,7 @@ class Terminal(Watcher):
         """Take the bar away."""
         self._stop()
 
-    def progress(self, progress: Progress, describe: Callable[[], MeasuredNetwork] | None) -> None:
+    def progress(self, progress: Progress, describe: Callable[[], Any] | None) -> None:
         """Move the bar; now and then, in a tenth of the time, say what bounds the network."""
         if describe is None or not sys.stderr.isatty():
             return

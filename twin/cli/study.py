@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,9 +23,6 @@ from twin.cli.options import (
 from twin.cli.output import note_written, show_view, warn
 from twin.cli.progress import Rate
 from twin.cli.studying import Pareto, RowCount, Rows, refuse_failed
-
-if TYPE_CHECKING:
-    from twin.studies.study.session import Session
 
 app = typer.Typer(help="Run a file of many configurations in a folder: grids, samples, searches.",
                   rich_markup_mode=None, no_args_is_help=True)
@@ -70,7 +67,7 @@ def show_study(folder: Folder, rows: RowCount = 40, *, page: Paged,
     show_session(session, rows, as_json)
 
 
-def show_session(session: Session, rows: int, as_json: bool) -> None:
+def show_session(session: Any, rows: int, as_json: bool) -> None:
     """Print a study, or the document of its table."""
     table = session.load_results()
     if as_json:

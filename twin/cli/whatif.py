@@ -39,7 +39,6 @@ from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from twin import Deployment
-    from twin.attribution.views import WhatIf
 
 PlotTarget = Annotated[str | None, Option(
     "--plot", "FILE", "Write causes before and after as a picture (.png, .svg, .pdf); into a "
@@ -99,7 +98,7 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
         draw_changes(changed, deployment, priced, plot)
 
 
-def draw_changes(changed: WhatIf, deployment: Deployment, priced: Priced, plot: str) -> None:
+def draw_changes(changed: Any, deployment: Deployment, priced: Priced, plot: str) -> None:
     """Draw a change; into a folder each of several, on top of those before."""
     from twin.reports.figures.changes import write_change_pictures
     from twin.reports.figures.sheet import is_folder
