@@ -155,70 +155,66 @@ def _ends(context: Context, layer: Layer) -> tuple[str, ...]:
     return tuple(context.arena(tensor) for tensor in (*inputs, layer.outputs[0]))
 
 
-def _suffix(context: Context, layer: Layer) -> str:
-    return "f32" if context.floating(layer) else "s8"
+def _border(context: Context, layer: Layer) -> Fields:
+    """Value of what lies around an input of integers: its zero point."""
+    if context.floating(layer):
+        return {}
+    return {"border": single(context.graph.tensors[layer.inputs[0]])[1]}
+
+
+def _call(context: Context, layer: Layer, kernel: str, fields: Fields, *more: str,
+          struct: str = "", typed: bool = True) -> tuple[Call, ...]:
+    """Return the call of a kernel for the layer's type; `more` stands behind its ends."""
+    suffix = ("_f32" if context.floating(layer) else "_s8") if typed else ""
+    return (Call(kernel=kernel + suffix, struct=struct and struct + suffix, fields=fields,
+                 arguments=(*_ends(context, layer), *more)),)
 
 
 def _write_product(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     output = context.graph.tensors[layer.outputs[0]]
     columns = output.shape[-1]
     weights = context.graph.tensors[layer.inputs[1]]
-    fields: dict[str, object] = {
+    return _call(context, layer, "matmul", {
         "rows": output.elements // columns, "depth": weights.elements // columns,
-        "columns": columns, **_weights(context, layer, position)}
-    if not context.floating(layer):
-        fields["border"] = single(context.graph.tensors[layer.inputs[0]])[1]
-    return (Call(kernel=f"matmul_{_suffix(context, layer)}", fields=fields,
-                 arguments=_ends(context, layer)),)
+        "columns": columns, **_weights(context, layer, position), **_border(context, layer)})
 
 
 def _write_convolution(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     if is_pointwise(context.graph, layer):
         return _write_product(context, layer, position)
-    fields: dict[str, object] = {"window": _window(context, layer),
-                                 **_weights(context, layer, position)}
-    if not context.floating(layer):
-        fields["border"] = single(context.graph.tensors[layer.inputs[0]])[1]
     scratch = context.placement.slot(-1 - position)
-    columns = f"model_arena + {scratch.offset_bytes}" if scratch else "0"
-    return (Call(kernel=f"conv_{_suffix(context, layer)}", fields=fields,
-                 arguments=(*_ends(context, layer), columns)),)
+    return _call(context, layer, "conv", {
+        "window": _window(context, layer), **_weights(context, layer, position),
+        **_border(context, layer)}, f"model_arena + {scratch.offset_bytes}" if scratch else "0")
 
 
 def _write_depthwise(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     data = context.graph.tensors[layer.inputs[0]]
     output = context.graph.tensors[layer.outputs[0]]
-    fields: dict[str, object] = {
+    offset = {} if context.floating(layer) else {"input_offset": -single(data)[1]}
+    return _call(context, layer, "depthwise", {
         "window": _window(context, layer), "multiplier": output.shape[3] // data.shape[3],
-        **_weights(context, layer, position)}
-    if not context.floating(layer):
-        fields["input_offset"] = -single(data)[1]
-    return (Call(kernel=f"depthwise_{_suffix(context, layer)}", fields=fields,
-                 arguments=_ends(context, layer)),)
+        **_weights(context, layer, position), **offset})
 
 
 def _write_pool(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     low, high = (parameters.float_range(layer) if context.floating(layer)
                  else activation_range(layer, context.graph.tensors[layer.outputs[0]]))
-    suffix = _suffix(context, layer)
-    return (Call(kernel=layer.op.replace("_2d", f"_{suffix}"), struct=f"pool_{suffix}",
-                 fields={"window": _window(context, layer), "low": low, "high": high},
-                 arguments=_ends(context, layer)),)
+    return _call(context, layer, layer.op.removesuffix("_2d"), {
+        "window": _window(context, layer), "low": low, "high": high}, struct="pool")
 
 
 def _write_add(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     count = context.graph.tensors[layer.outputs[0]].elements
     if context.floating(layer):
         low, high = parameters.float_range(layer)
-        return (Call(kernel="add_f32", fields={"count": count, "low": low, "high": high},
-                     arguments=_ends(context, layer)),)
+        return _call(context, layer, "add", {"count": count, "low": low, "high": high})
     sums = parameters.addition(context.graph, layer)
-    fields = {
+    return _call(context, layer, "add", {
         "count": count, "offset": sums.offsets, "multiplier": sums.multipliers[:2],
         "shift": sums.shifts[:2], "out_multiplier": sums.multipliers[2],
         "out_shift": sums.shifts[2], "out_offset": sums.out_offset, "low": sums.low,
-        "high": sums.high}
-    return (Call(kernel="add_s8", fields=fields, arguments=_ends(context, layer)),)
+        "high": sums.high})
 
 
 def _write_mean(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
@@ -228,20 +224,16 @@ def _write_mean(context: Context, layer: Layer, position: int) -> tuple[Call, ..
     if not context.floating(layer):
         fields["input_offset"] = offset
         fields["requant"] = _requant(context, requantisation, context.image.table[position])
-    return (Call(kernel=f"mean_{_suffix(context, layer)}", fields=fields,
-                 arguments=_ends(context, layer)),)
+    return _call(context, layer, "mean", fields)
 
 
 def _write_softmax(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     data = context.graph.tensors[layer.inputs[0]]
     depth = data.shape[-1]
-    fields: dict[str, object] = {"rows": data.elements // depth, "depth": depth}
-    if context.floating(layer):
-        fields["beta"] = float(layer.option("beta", 1.0))
-    else:
-        fields["exponential"] = context.constant("uint32_t", context.image.table[position])
-    return (Call(kernel=f"softmax_{_suffix(context, layer)}", fields=fields,
-                 arguments=_ends(context, layer)),)
+    table = {"beta": float(layer.option("beta", 1.0))} if context.floating(layer) else {
+        "exponential": context.constant("uint32_t", context.image.table[position])}
+    return _call(context, layer, "softmax", {
+        "rows": data.elements // depth, "depth": depth, **table})
 
 
 def _write_pad(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
@@ -252,11 +244,11 @@ def _write_pad(context: Context, layer: Layer, position: int) -> tuple[Call, ...
         value = int(np.float32(layer.option("value", 0.0) or 0.0).view(np.uint32))
     else:
         width, value = 1, single(data)[1] & 0xFF
-    fields = {
+    return _call(context, layer, "pad_nhwc", {
         "in_h": data.shape[1], "in_w": data.shape[2], "in_c": data.shape[3],
         "before": [before for before, _ in amounts[1:]],
-        "after": [after for _, after in amounts[1:]], "element_bytes": width, "value": value}
-    return (Call(kernel="pad_nhwc", fields=fields, arguments=_ends(context, layer)),)
+        "after": [after for _, after in amounts[1:]], "element_bytes": width, "value": value},
+        typed=False)
 
 
 def _write_concatenation(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
@@ -278,25 +270,24 @@ def _write_concatenation(context: Context, layer: Layer, position: int) -> tuple
 
 
 def _write_lookup(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    count = context.graph.tensors[layer.outputs[0]].elements
     if context.floating(layer):
-        return _write_quantisation(context, layer, layer.outputs[0], "quantize_s8")
-    table = context.constant("int8_t", context.image.table[position])
-    return (Call(kernel="lookup_s8", fields={"count": count, "table": table},
-                 arguments=_ends(context, layer)),)
+        return _write_quantisation(context, layer, "quantize_s8", layer.outputs[0])
+    return _call(context, layer, "lookup", {
+        "count": context.graph.tensors[layer.outputs[0]].elements,
+        "table": context.constant("int8_t", context.image.table[position])})
 
 
 def _write_dequantise(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    return _write_quantisation(context, layer, layer.inputs[0], "dequantize_s8")
+    return _write_quantisation(context, layer, "dequantize_s8", layer.inputs[0])
 
 
-def _write_quantisation(context: Context, layer: Layer, stored: int,
-                        kernel: str) -> tuple[Call, ...]:
-    scale, zero_point = single(context.graph.tensors[stored])
-    fields = {"count": context.graph.tensors[stored].elements, "scale": scale,
-              "zero_point": zero_point}
-    return (Call(kernel=kernel, struct="quantize_s8", fields=fields,
-                 arguments=_ends(context, layer)),)
+def _write_quantisation(context: Context, layer: Layer, kernel: str,
+                        stored: int) -> tuple[Call, ...]:
+    tensor = context.graph.tensors[stored]
+    scale, zero_point = single(tensor)
+    return _call(context, layer, kernel, {
+        "count": tensor.elements, "scale": scale, "zero_point": zero_point},
+        struct="quantize_s8", typed=False)
 
 
 _WRITERS: Mapping[str, Callable[[Context, Layer, int], tuple[Call, ...]]] = {
