@@ -100,7 +100,7 @@ def run_samples(session: Session, data: bytes, runs: int) -> list[tuple[int, int
 
 def on_relay(image: Path, faults: Faults, work: Callable[[Relay, Session], Any]) -> Any:
     """Run the firmware behind a relay and do some work with it."""
-    with run_host(image) as board, Relay(board.port, faults) as relay, Link(relay.port) as link:
+    with run_host(image) as (host, _), Relay(host.port, faults) as relay, Link(relay.port) as link:
         session = Session(link)
         session.open(10.0)
         result = work(relay, session)

@@ -98,10 +98,9 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
              for name, core in list_emulated().items()]
     for machine in MACHINES.values():
         there = which(machine.program) is not None
-        package = "qemu-system-arm" if machine.program.endswith("arm") else "qemu-system-misc"
         found.append(VirtualBoard(name=machine.port, emulator="qemu", core=machine.core,
                                   counts="exact instructions (simulated)",
-                                  missing=missing() if there else f"apt-get install {package}"))
+                                  missing=missing() if there else machine.advice))
     found.append(VirtualBoard(
         name="host", core=platform.machine(), emulator="none", missing=missing(),
         counts="nanoseconds, and what the kernel gives (measured)"))
@@ -168,14 +167,14 @@ def _await_failure(made: Launched, *, patiently: bool) -> str | None:
 
 def _start(name: str, image: Path, board: Board | None, stack: contextlib.ExitStack) -> Launched:
     if name == "host":
-        host = stack.enter_context(run_host(image))
-        told = {f"no_{counter}": why for counter, why in host.gauges.missing.items()}
-        return Launched(port=host.port, gauges=host.gauges.read, failure=host.failure,
+        host, gauges = stack.enter_context(run_host(image))
+        told = {f"no_{counter}": why for counter, why in gauges.missing.items()}
+        return Launched(port=host.port, gauges=gauges.read, failure=host.failure,
                         environment={**describe_host(), **told})
     if name in MACHINES:
         machine = stack.enter_context(run_qemu(name, image))
         return Launched(port=machine.port, failure=machine.failure, scales=lambda timer_hz: {
-            "timer_ticks": ("instructions", machine.instructions_per_tick(timer_hz))})
+            "timer_ticks": ("instructions", MACHINES[name].instructions_per_tick(timer_hz))})
     from calibration.virtual_board.costs import costs_of
     from calibration.virtual_board.unicorn_board import run_unicorn
 

@@ -10,19 +10,16 @@ import contextlib
 import ctypes
 import os
 import platform
-import select
+import re
 import struct
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from calibration.collecting.deadline import Deadline
-from calibration.errors import LinkError
 from calibration.measurement.quality import WAITED
-from calibration.virtual_board.child import end_with_parent
+from calibration.virtual_board.child import ChildBoard, run_child
 
-START_S = 5.0
+_PTY = re.compile(rb"^(/dev/\S+)\n")
 SYSCALLS = {"x86_64": 298, "aarch64": 241}
 """perf_event_open, by machine (the kernel's unistd tables)."""
 EVENTS: Mapping[str, tuple[int, int]] = {
@@ -111,22 +108,8 @@ def _open_event(kind: int, config: int, pid: int) -> int:
     return int(descriptor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostBoard:
-    """The running host port."""
-
-    port: str
-    process: subprocess.Popen[bytes]
-    gauges: HostGauges
-
-    def failure(self) -> str | None:
-        """Return how the process ended; None while it runs."""
-        code = self.process.poll()
-        return None if code is None else f"the process ended with code {code}"
-
-
 @contextlib.contextmanager
-def run_host(image: str | Path) -> Iterator[HostBoard]:
+def run_host(image: str | Path) -> Iterator[tuple[ChildBoard, HostGauges]]:
     """Run the host port for as long as the context lasts.
 
     Raises
@@ -134,37 +117,12 @@ def run_host(image: str | Path) -> Iterator[HostBoard]:
     LinkError
         When it cannot be run or opens no pty.
     """
-    try:
-        process = subprocess.Popen([str(Path(image).resolve()), "--pty"], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                   preexec_fn=end_with_parent)
-    except OSError as error:
-        raise LinkError(f"{image}: cannot be run ({error.strerror})") from error
-    gauges = None
-    try:
-        port = _await_port(process, image)
-        gauges = HostGauges(process.pid)
-        yield HostBoard(port=port, process=process, gauges=gauges)
-    finally:
-        if gauges is not None:
+    with run_child("the process", [str(Path(image).resolve()), "--pty"], _PTY) as board:
+        gauges = HostGauges(board.process.pid)
+        try:
+            yield board, gauges
+        finally:
             gauges.close()
-        process.kill()
-        process.wait()
-        assert process.stderr is not None
-        process.stderr.close()
-
-
-def _await_port(process: subprocess.Popen[bytes], image: str | Path) -> str:
-    assert process.stderr is not None
-    said = b""
-    deadline = Deadline(START_S)
-    while b"\n" not in said and not deadline.passed and process.poll() is None:
-        if select.select([process.stderr], [], [], 0.05)[0]:
-            said += os.read(process.stderr.fileno(), 4096)
-    name = said.partition(b"\n")[0].decode("utf-8", "replace").strip()
-    if not name.startswith("/dev/"):
-        raise LinkError(f"{image}: opened no pty; it said {name or 'nothing'!r}")
-    return name
 
 
 def describe_host() -> Mapping[str, str]:
