@@ -65,7 +65,12 @@ class Payload:
     """Fields in the order of a struct of the header; bytes that are text become str."""
 
     LAYOUT: ClassVar[struct.Struct]
-    TEXTS: ClassVar[tuple[str, ...]] = ()
+    TEXTS: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls, layout: str = "", texts: tuple[str, ...] = ()) -> None:
+        """Keep the struct's layout and which fields are text."""
+        if layout:  # a class with slots is made twice
+            cls.LAYOUT, cls.TEXTS = struct.Struct(layout), texts
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -86,10 +91,9 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello(Payload):
+class Hello(Payload, layout="<HHII"):
     """Versions, features and the session asked for."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<HHII")
     version: int = VERSION
     oldest: int = OLDEST
     features: int = sum(FEATURES.values())
@@ -97,10 +101,9 @@ class Hello(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HelloReply(Payload):
+class HelloReply(Payload, layout="<HHIII"):
     """What the board speaks, and whether it still knows the session."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<HHIII")
     version: int
     oldest: int
     features: int
@@ -109,11 +112,9 @@ class HelloReply(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity(Payload):
+class Identity(Payload, layout="<9I4H16s32s32s24s32s64s", texts=("port", "model", "compiler")):
     """The part, the image and the model in it (`struct wire_identify_reply`)."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<9I4H16s32s32s24s32s64s")
-    TEXTS: ClassVar[tuple[str, ...]] = ("port", "model", "compiler")
     core_id: int
     cpu_hz: int
     timer_hz: int
@@ -140,20 +141,17 @@ class Identity(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing(Payload):
+class Listing(Payload, layout="<HH"):
     """Head of a list of counters: which come now, how many there are."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<HH")
     first: int
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counter(Payload):
+class Counter(Payload, layout="<HBB20s", texts=("name",)):
     """One counter of the board."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<HBB20s")
-    TEXTS: ClassVar[tuple[str, ...]] = ("name",)
     id: int
     clock: int
     bits: int
@@ -161,11 +159,9 @@ class Counter(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layer(Payload):
+class Layer(Payload, layout="<HHII64s", texts=("name",)):
     """One entry of the board's call list."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<HHII64s")
-    TEXTS: ClassVar[tuple[str, ...]] = ("name",)
     index: int
     model_layer: int
     output_offset: int
@@ -174,19 +170,17 @@ class Layer(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadReply(Payload):
+class LoadReply(Payload, layout="<II"):
     """How far the input has come."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<II")
     next: int
     checksum: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(Payload):
+class Config(Payload, layout="<IHHIHH16s"):
     """What the next runs do (`struct wire_config`)."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<IHHIHH16s")
     warmup: int = 0
     flags: int = 0
     repeat_layer: int = NO_LAYER
@@ -202,29 +196,26 @@ class Config(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigReply(Payload):
+class ConfigReply(Payload, layout="<QII"):
     """How long preparing the model took, and what one run leaves."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<QII")
     setup_cycles: int
     setup_clock: int
     samples_per_run: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run(Payload):
+class Run(Payload, layout="<II"):
     """Which runs to make."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<II")
     first_run: int
     runs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunReply(Payload):
+class RunReply(Payload, layout="<6I"):
     """Which runs were made."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<6I")
     first_run: int
     done: int
     samples_next: int
@@ -234,10 +225,9 @@ class RunReply(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplesReply(Payload):
+class SamplesReply(Payload, layout="<IHHII"):
     """Head of a list of samples."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<IHHII")
     first: int
     count: int
     reserved: int
@@ -246,10 +236,9 @@ class SamplesReply(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RawSample(Payload):
+class RawSample(Payload, layout="<IHBBQ"):
     """One value of one counter, as the board numbers them."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<IHBBQ")
     run: int
     layer: int
     counter: int
@@ -258,10 +247,9 @@ class RawSample(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checksums(Payload):
+class Checksums(Payload, layout="<4I"):
     """CRC-32 of input, output and constants; runs whose output differed."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<4I")
     input: int
     output: int
     weights: int
@@ -269,10 +257,9 @@ class Checksums(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overhead(Payload):
+class Overhead(Payload, layout="<4IQ"):
     """Cycles between two samples with nothing in between."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<4IQ")
     reads: int
     clock: int
     least: int
@@ -281,10 +268,9 @@ class Overhead(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status(Payload):
+class Status(Payload, layout="<8I"):
     """Where the board stands."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<8I")
     session: int
     loaded_bytes: int
     runs: int
@@ -296,19 +282,17 @@ class Status(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadReply(Payload):
+class ReadReply(Payload, layout="<II"):
     """Head of a piece of memory."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<II")
     offset: int
     length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Environment(Payload):
+class Environment(Payload, layout="<iiiI"):
     """Die temperature, supply and clock source; `UNKNOWN` where the part does not tell."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<iiiI")
     temperature_mc: int
     supply_mv: int
     clock_source: int
@@ -316,20 +300,18 @@ class Environment(Payload):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoardTime(Payload):
+class BoardTime(Payload, layout="<QII"):
     """The board's own clock, since start."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<QII")
     ticks: int
     hz: int
     clock: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorReply(Payload):
+class ErrorReply(Payload, layout="<BBhI"):
     """Why a request was refused."""
 
-    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<BBhI")
     type: int
     reserved: int
     code: int
