@@ -11,10 +11,9 @@ import numpy as np
 
 from hwmodels.program.listing import Listing
 from twin.errors import ProgramError
+from twin.program.addresses import Stretch
 from twin.program.elf import Elf
 from twin.program.recorder import MOST_FUNCTIONS, Recorder
-from twin.program.symbolic import MOST_ACCESSES, Stretch
-from twin.program.values import ENTRY, MOST_VALUES
 
 MOST_BLOCKS = 1 << 16
 ROOM = 1 << 19
@@ -22,7 +21,6 @@ STEP_ROOM = 1 << 22
 """Words for how blocks' addresses are worked out."""
 
 
-Space = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +49,6 @@ class Counters:
         Instructions after which callbacks tell of an overrun.
     code : module
         What the bytes of a block tell.
-    spaces : sequence of (int, int, int)
-        First address, the one behind the last, and where in this process it is held.
 
     Notes
     -----
@@ -60,7 +56,7 @@ class Counters:
     """
 
     def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int,
-                 code: ModuleType, spaces: Sequence[Space]) -> None:
+                 code: ModuleType) -> None:
         from twin.program.kernels import hooks
 
         self.code = code
@@ -68,9 +64,9 @@ class Counters:
         self.functions: dict[str, int] = {}
         self.marked: frozenset[int] = frozenset()
         self.used = 0
-        self._lay_out(limit, spaces)
+        self._lay_out(limit)
 
-    def _lay_out(self, limit: int, spaces: Sequence[Space]) -> None:
+    def _lay_out(self, limit: int) -> None:
         """Make the array the callbacks count in."""
         names, regions = self.names, self.recorder.regions
         index_at = [names.HEAD + len(self.elf.code) * names.SPAN]
@@ -81,13 +77,9 @@ class Counters:
         tally_at = regions_at + len(regions) * names.REGION
         calls_at = tally_at + MOST_FUNCTIONS * len(regions) * names.TALLY
         values_at = calls_at + names.MOST_CALLS
-        pending_at = values_at + MOST_VALUES
-        room_at = pending_at + 2 * MOST_ACCESSES * names.PLACE
-        spaces_at = room_at + 2 * ROOM
-        self.free_at = spaces_at + len(spaces) * names.SPACE
+        room_at = values_at + names.MOST_REGISTERS
+        self.free_at = room_at + 2 * ROOM
         words = self.words = np.zeros(self.free_at + STEP_ROOM, dtype=np.int64)
-        for place, space in enumerate(spaces):
-            words[spaces_at + place * names.SPACE:][:names.SPACE] = space
         for place, (low, high) in enumerate(self.elf.code):
             at = names.HEAD + place * names.SPAN
             words[at:at + names.SPAN] = low, high, index_at[place]
@@ -99,15 +91,13 @@ class Counters:
                 code.line_bytes.bit_length() - 1 if code is not None else 0)
         words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
                names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
-               names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT, names.VALUES_AT,
-               names.PENDING_AT, names.SPACES_AT, names.SPACE_COUNT]] = (
+               names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT, names.VALUES_AT]] = (
             names.HEAD, len(self.elf.code), blocks_at, regions_at, len(regions), tally_at,
-            room_at, ROOM, limit, 1 << 62, -1, -1, calls_at, values_at,
-            pending_at, spaces_at, len(spaces))
+            room_at, ROOM, limit, 1 << 62, -1, -1, calls_at, values_at)
         unified = {cache for cache in self.recorder.data if cache is not None}
         words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
         self.tally = words[tally_at:calls_at].reshape(MOST_FUNCTIONS, len(regions), names.TALLY)
-        self.room = words[room_at:spaces_at].reshape(-1, 2)
+        self.room = words[room_at:self.free_at].reshape(-1, 2)
         self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
 
     def mark(self, addresses: frozenset[int]) -> None:
@@ -153,7 +143,7 @@ class Counters:
         stretches : sequence of Stretch
             As `find_stretches` returns them.
         numbers : mapping of int to int
-            The emulator's number of each register of the core.
+            The emulator's number of each register of the core, by its own + 1.
 
         Raises
         ------
@@ -163,20 +153,20 @@ class Counters:
         names, words = self.names, self.words
         at = self.free_at
         head = at + 1 + len(stretches) * names.STRETCH
-        self.free_at = head + sum(len(one.steps) for one in stretches) * names.STEP
+        steps = [[*((names.ENTRY, one, 0, 0, numbers[one], 0) for one in stretch.registers),
+                  *((names.READ_STEP + kind, *rest) for kind, *rest in stretch.accesses)]
+                 for stretch in stretches]
+        self.free_at = head + sum(map(len, steps)) * names.STEP
         if self.free_at > len(words):
             raise ProgramError("more code than there is room for")
         words[at] = len(stretches)
-        for place, one in enumerate(stretches):
+        for place, (one, rows) in enumerate(zip(stretches, steps, strict=True)):
             words[at + 1 + place * names.STRETCH:][:names.STRETCH] = (
-                one.address, head, len(one.steps))
-            for row in one.steps:
-                words[head:head + names.STEP] = row
-                if row[0] == ENTRY:
-                    words[head + names.MOVED] = numbers[row[4]]
-                head += names.STEP
-        rows = self.blocks[1:self.used + 1]
-        rows[np.flatnonzero(rows[:, names.ADDRESS] == address)[-1], names.STRETCHES_AT] = at
+                one.address, head, len(rows))
+            words[head:head + len(rows) * names.STEP] = [word for row in rows for word in row]
+            head += len(rows) * names.STEP
+        blocks = self.blocks[1:self.used + 1]
+        blocks[np.flatnonzero(blocks[:, names.ADDRESS] == address)[-1], names.STRETCHES_AT] = at
 
     def size_at(self, address: int) -> int | None:
         """Return the bytes of the block at an address; None where none ran."""

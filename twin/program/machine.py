@@ -18,7 +18,7 @@ from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import EVENT_ADDRESS, listen
 from twin.program.exceptions import SVC, Exceptions
-from twin.program.memory import address_of, map_memories, place_pieces
+from twin.program.memory import map_memories, place_pieces
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting
@@ -69,8 +69,7 @@ class Machine:
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_start()
         self.recorder = recorder(board, list_regions(board, elf, self.stack))
-        self.counters = Counters(elf, self.listing, self.recorder, limit, self.code, [
-            (low, high, address_of(pages)) for (low, high), pages in self.held])
+        self.counters = Counters(elf, self.listing, self.recorder, limit, self.code)
         self.names, self.words = self.counters.names, self.counters.words
         self.words[[self.names.SELF, self.names.EVENT, self.names.READ_REGISTER]] = (
             self.words.ctypes.data, EVENT_ADDRESS, find_function("uc_reg_read"))
@@ -195,8 +194,8 @@ class Machine:
             return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
             self.counters.drain()
-        elif kind in (names.UNREAD, names.DOUBT):
-            return self.watch.read_block(address, size, doubted=kind == names.DOUBT)
+        elif kind == names.UNREAD:
+            return self.watch.read_block(address, size)
         elif kind == names.TIMER:
             return self._look_at_time(address)
         elif kind == names.LAYER and self.on_layer is not None:

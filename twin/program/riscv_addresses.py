@@ -7,18 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hwmodels.isa.operands import RISCV_NAMES
-from twin.program.symbolic import Reader
-from twin.program.values import (
-    AND,
-    MASK,
-    MULTIPLY,
-    OR,
-    READ,
-    SHIFT_RIGHT,
-    SHIFT_SIGNED,
-    WRITE,
-    Sum,
-)
+from twin.program.addresses import MASK, READ, WRITE, Reader, Sum
 
 _SIZES = {"b": 1, "h": 2, "w": 4}
 _ACCESS = re.compile(r"^(?:(l)([bhw])(u?)|(s)([bhw]))(?:sp)?$")
@@ -49,11 +38,8 @@ class RiscvReader(Reader):
     def _take(self, access: re.Match[str], place: re.Match[str], data: str, at: int) -> None:
         held = self.add(self.value(place[2], at), Sum(0, int(place[1] or "0", 0) & MASK))
         size = _SIZES[access[2] or access[5]]
-        if access[4]:
-            self.access(WRITE, held, None, -1, [size], [], None)
-        else:
-            self.access(READ, held, None, -1, [size], [(data, size, not access[3] and size < 4)],
-                        None)
+        self.access(WRITE if access[4] else READ, held, None, -1, [size],
+                    () if access[4] else (data,), None)
 
     def value(self, word: str, place: int) -> Sum | None:
         """Return what a register holds, or a number says."""
@@ -84,26 +70,6 @@ def _upper_here(reader: RiscvReader, words: list[str], place: int) -> Sum | None
     return Sum(0, place + (int(words[1], 0) << 12) & MASK)
 
 
-def _left(reader: RiscvReader, words: list[str], place: int) -> Sum | None:
-    return reader.add(Sum(0), reader.value(words[-2], place), int(words[-1], 0))
-
-
-def _change(kind: int) -> Make:
-    def work(reader: RiscvReader, words: list[str], place: int) -> Sum | None:
-        number = int(words[-1], 0)
-        return reader.change(kind, reader.value(words[-2], place), number & 31, number & MASK)
-    return work
-
-
-def _product(reader: RiscvReader, words: list[str], place: int) -> Sum | None:
-    first, second = (reader.value(one, place) for one in words[1:])
-    if first is None or second is None:
-        return None
-    return reader.make(MULTIPLY, reader.plain(first), reader.plain(second))
-
-
 _MAKERS: dict[str, Make] = {
-    "add": _sum(1), "addi": _sum(1), "addi16sp": _sum(1), "addi4spn": _sum(1), "sub": _sum(-1),
-    "mv": _move, "li": _move, "lui": _upper, "auipc": _upper_here, "slli": _left,
-    "srli": _change(SHIFT_RIGHT), "srai": _change(SHIFT_SIGNED), "andi": _change(AND),
-    "ori": _change(OR), "mul": _product}
+    **dict.fromkeys(("add", "addi", "addi16sp", "addi4spn"), _sum(1)), "sub": _sum(-1),
+    **dict.fromkeys(("mv", "li"), _move), "lui": _upper, "auipc": _upper_here}

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hwmodels.program.emulator import HOOK_CODE, Emulator
+from twin.program.addresses import Reader, find_stretches
 from twin.program.counters import Counters
 from twin.program.riscv_addresses import RiscvReader
-from twin.program.symbolic import BEHIND_STORES, Reader, find_stretches
 from twin.program.thumb_addresses import ThumbReader
 
 _READERS: dict[str, type[Reader]] = {"arm": ThumbReader, "riscv": RiscvReader}
@@ -34,34 +34,23 @@ class Watch:
         self.until = -1
         self.odd: set[str] = set()
         letter = "R" if self.reader.machine == "arm" else "X"
-        self.numbers = {place: emulator.number(f"{letter}{place}")
+        self.numbers = {place + 1: emulator.number(f"{letter}{place}")
                         for place in self.reader.registers.values()}
         self.hooked: set[int] = set()
-        self.doubts: dict[int, int] = {}
         self.stale: list[tuple[int, int]] = []
 
-    def read_block(self, address: int, size: int, *, doubted: bool) -> int:
-        """Find out what a block accesses; 1 where it is to be translated anew before it runs.
-
-        Parameters
-        ----------
-        address, size : int
-            Of the block.
-        doubted : bool
-            A pointer it loads is one it has stored itself, or of a peripheral.
-        """
-        if doubted:
-            self.doubts[address] = min(self.doubts.get(address, 0) + 1, BEHIND_STORES)
+    def read_block(self, address: int, size: int) -> int:
+        """Find out what a block accesses; 1 where it is to be translated anew before it runs."""
         stretches, odd = find_stretches(
             self.reader, address, bytes(self.core.mem_read(address, size)),
-            BEHIND_STORES - self.doubts.get(address, 0))
+            lambda place: int.from_bytes(self.core.mem_read(place, 4), "little"))
         self.odd.update(odd)
         self.counters.explain(address, stretches, self.numbers)
         for one in stretches[1:]:
             if one.address not in self.hooked:
                 self.hooked.add(one.address)
                 self.hook(HOOK_CODE, self.counters.names.on_stretch, one.address, one.address)
-        if len(stretches) == 1 and not doubted:
+        if len(stretches) == 1:
             return 0
         self.stale.append((address, size))
         self.core.emu_stop()

@@ -11,10 +11,10 @@ from made_program import build_program
 from made_riscv_program import build_riscv_program, write_board
 
 from hwmodels.board.file import load_board
+from twin.program.addresses import Sum, find_stretches
 from twin.program.cores import open_machine
 from twin.program.elf import read_elf
 from twin.program.machine import Machine
-from twin.program.symbolic import BEHIND_STORES, FRESH, LITERALS, find_stretches
 from twin.program.thumb_addresses import ThumbReader
 
 IT_STATE = 0x0600FC00
@@ -99,13 +99,18 @@ def test_every_access_is_the_one_made_and_in_its_order(opened, tmp_path):
     assert len(found) > 200 and not machine.watch.odd
 
 
-def test_pointers_behind_a_store_are_doubted_only_where_they_were_stored():
-    # str r0, [r1]; ldr r2, [r3]; ldr r4, [r2] (DDI 0403E, A7.7)
-    code = bytes.fromhex("08601a681468")
-    trusting, _ = find_stretches(ThumbReader, 0x100, code, BEHIND_STORES)
-    careful, _ = find_stretches(ThumbReader, 0x100, code, FRESH)
-    assert [one.address for one in trusting] == [0x100]
-    assert [one.address for one in careful] == [0x100, 0x104]
-    unread, _ = find_stretches(ThumbReader, 0x100, code[2:], LITERALS)
-    assert [one.address for one in unread] == [0x100, 0x102]
+def test_pointers_that_are_loaded_begin_a_stretch():
+    # str r0, [r1, #4]; ldr r2, [pc, #8]; ldr r3, [r2, #8]; ldr r4, [r3] (DDI 0403E, A7.7)
+    code = bytes.fromhex("4860024a93681c68")
+    found, odd = find_stretches(ThumbReader, 0x100, code, lambda place: 0x20000000 + place)
+    assert [one.address for one in found] == [0x100, 0x106] and not odd
+    literal = 0x20000000 + 0x10C
+    assert found[0].accesses == ((1, 4, 2, 0, 0, 4), (0, 4, 0, 0, 0, 0x10C),
+                                 (0, 4, 0, 0, 0, literal + 8))
+    assert found[1].accesses == ((0, 4, 4, 0, 0, 0),) and found[1].registers == {4}
 
+
+def test_sums_are_a_register_and_a_constant():
+    add = ThumbReader.add
+    assert add(Sum(3, 4), Sum(0, 8), sign=-1) == Sum(3, 0xFFFFFFFC)
+    assert add(Sum(0, 4), Sum(2, 8)) == Sum(2, 12) and add(Sum(1), Sum(2)) is None

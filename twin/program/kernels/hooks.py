@@ -14,14 +14,13 @@ from hwmodels.kernels.compiled import (
     compile_kept,
     compile_part,
 )
-from hwmodels.kernels.native import call_native, read_host
+from hwmodels.kernels.native import call_native
 
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
  RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
  RECORDING, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
- TRACED_END, BLOCK_END, START, START_TURNS, VALUES_AT, PENDING_AT, SPACES_AT, SPACE_COUNT,
- PENDING, SELF, EVENT, READ_REGISTER) = range(38)
+ TRACED_END, BLOCK_END, START, START_TURNS, VALUES_AT, SELF, EVENT, READ_REGISTER) = range(34)
 """SELF: the address of SCRATCH, the first word; EVENT and READ_REGISTER: of functions."""
 MOST_CALLS = 4096
 
@@ -36,12 +35,10 @@ BEGINS, STEPS_AT, STEPS = range(STRETCH)
 """At STRETCHES_AT of a block, 0 before they are known: how many stretches, then each."""
 STEP = 6
 KIND, MADE, FIRST, SECOND, MOVED, CONSTANT = range(STEP)
-(ENTRY, READ_STEP, WRITE_STEP, ADD, SUBTRACT, MULTIPLY, SHIFT_RIGHT, SHIFT_SIGNED, AND, OR, SIGN,
- LOAD) = range(12)
-"""As `twin.program.addresses` numbers them."""
-SPACE = 3
-SPACE_BASE, SPACE_END, HELD_AT = range(SPACE)
-PLACE = 3
+ENTRY, READ_STEP, WRITE_STEP = range(3)
+"""A register (its number + 1 is MADE) as the emulator numbers it (MOVED); an access of MADE bytes
+at FIRST + (SECOND << MOVED) + CONSTANT."""
+MOST_REGISTERS = 33
 MASK = 0xFFFFFFFF
 REGION = 5
 BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
@@ -49,8 +46,7 @@ TALLY = 6
 READS, WRITES, READ_BYTES, WRITE_BYTES, FURTHER_READS, FURTHER_WRITES = range(TALLY)
 """Further: what an access that is not aligned is made of, bytes, halfwords and words, but one."""
 
-(NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD,
- DOUBT) = range(10)
+NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD = range(9)
 """First argument of EVENT."""
 READ, WRITE, FETCH = range(3)
 SCALE = 64
@@ -163,82 +159,21 @@ def step_access(words: Words, address: Integer, size: Integer, write: Integer) -
         at += REGION
 
 
-@compile_inline
-def read_memory(words: Words, address: Integer, size: Integer) -> Integer:
-    """Read memory; -1 where there is none, or what runs before is to store there."""
-    for place in range(words[PENDING]):
-        at = words[PENDING_AT] + PLACE * place
-        if words[at + 2] and words[at] < address + size and address < words[at] + words[at + 1]:
-            return -1
-    at = words[SPACES_AT]
-    for _ in range(words[SPACE_COUNT]):
-        if words[at + SPACE_BASE] <= address and address + 4 <= words[at + SPACE_END]:
-            return read_host(words[at + HELD_AT] + address - words[at + SPACE_BASE], size)
-        at += SPACE
-    return -1
-
-
-@compile_inline
-def make_value(kind: Integer, first: Integer, second: Integer, moved: Integer,
-               constant: Integer) -> Integer:
-    """Make a value of 32 bits of others."""
-    if kind == ADD:
-        return (first + (second << moved) + constant) & MASK
-    if kind == SUBTRACT:
-        return (first - (second << moved) + constant) & MASK
-    if kind == MULTIPLY:
-        return (first * second) & MASK
-    if kind == SHIFT_RIGHT:
-        return first >> moved
-    if kind == SHIFT_SIGNED:
-        return ((first ^ 0x80000000) - 0x80000000 >> moved) & MASK
-    if kind == AND:
-        return first & constant
-    if kind == OR:
-        return first | constant
-    return (((first << moved & MASK) ^ 0x80000000) - 0x80000000 >> moved) & MASK
-
-
 @compile_part
-def find_addresses(words: Words, machine: Integer, stretch: Integer) -> Integer:
-    """Work out what a stretch accesses; 0 where memory does not tell."""
+def step_stretch(words: Words, machine: Integer, stretch: Integer) -> None:
+    """Work out what a stretch accesses, and count it."""
     at, values = words[stretch + STEPS_AT], words[VALUES_AT]
-    pending = words[PENDING_AT]
-    words[PENDING] = 0
     for _ in range(words[stretch + STEPS]):
-        kind, made = words[at + KIND], words[at + MADE]
-        first, second = words[values + words[at + FIRST]], words[values + words[at + SECOND]]
-        moved, constant = words[at + MOVED], words[at + CONSTANT]
-        at += STEP
-        if kind in (READ_STEP, WRITE_STEP):
-            words[pending] = (first + (second << moved) + constant) & MASK
-            words[pending + 1] = made
-            words[pending + 2] = kind == WRITE_STEP
-            pending += PLACE
-            words[PENDING] += 1
-        elif kind == ENTRY:
+        kind, made, moved = words[at + KIND], words[at + MADE], words[at + MOVED]
+        if kind == ENTRY:
             words[SCRATCH] = 0
             call_native(words[READ_REGISTER], machine, moved, words[SELF])
             words[values + made] = words[SCRATCH]
-        elif kind == LOAD:
-            found = read_memory(words, (first + constant) & MASK, moved)
-            if found < 0:
-                return 0
-            if second and moved < 4:
-                found = (found ^ 1 << 8 * moved - 1) - (1 << 8 * moved - 1) & MASK
-            words[values + made] = found
         else:
-            words[values + made] = make_value(kind, first, second, moved, constant)
-    return 1
-
-
-@compile_part
-def step_accesses(words: Words) -> None:
-    """Count what was worked out."""
-    at = words[PENDING_AT]
-    for _ in range(words[PENDING]):
-        step_access(words, words[at], words[at + 1], words[at + 2])
-        at += PLACE
+            second = words[values + words[at + SECOND]] << moved
+            step_access(words, (words[values + words[at + FIRST]] + second
+                                + words[at + CONSTANT]) & MASK, made, kind - READ_STEP)
+        at += STEP
 
 
 @compile_callback("i64", "i64", "i32", "ptr")
@@ -255,11 +190,8 @@ def on_block(machine: Integer, address: Integer, size: Integer, words: Words) ->
     if words[block + STRETCHES_AT] == 0 and (call_native(words[EVENT], UNREAD, address, size)
                                              or words[block + STRETCHES_AT] == 0):
         return
-    if not find_addresses(words, machine, words[block + STRETCHES_AT] + 1):
-        call_native(words[EVENT], DOUBT, address, size)
-        return
     if step_block(words, block, address, size) and words[RECORDING]:
-        step_accesses(words)
+        step_stretch(words, machine, words[block + STRETCHES_AT] + 1)
 
 
 @compile_callback("i64", "i64", "i32", "ptr")
@@ -275,8 +207,7 @@ def on_stretch(machine: Integer, begin: Integer, _: Integer, words: Words) -> No
     for _ in range(words[at] - 1):
         stretch += STRETCH
         if words[stretch + BEGINS] == begin:
-            if find_addresses(words, machine, stretch):
-                step_accesses(words)
+            step_stretch(words, machine, stretch)
             return
 
 
