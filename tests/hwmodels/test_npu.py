@@ -14,6 +14,7 @@ from hwmodels.prices import derive_prices
 from hwmodels.schedule import Link, Task, Transfer, UnitWork
 from hwmodels.schedule.launch import launch_cycles, launch_tasks
 from hwmodels.schedule.run import forget_tasks, trace_task
+from hwmodels.schedule.table import list_links
 from hwmodels.schedule.traffic import run_transfers
 from hwmodels.schedule.units import estimate_unit_cycles
 from twin.runtimes.neural_art.profile import active_cycles, describe_runs, estimate_max_cycles
@@ -423,3 +424,26 @@ def test_a_circle_behind_a_tree_is_found():
         run_task(epoch, NPU)
     straight = replace(epoch, links=(*links[:3], Link("U2", "E1")))
     assert run_task(straight, NPU).core_npu_cycles > 0
+
+
+def test_what_overlaps_with_a_task_runs_beside_it_and_compressed_bytes_are_passed_unpacked():
+    ahead = engine(2, "in", 3000, pool="octoFlash", port="busif1", overlaps="task")
+    task = element_wise(4000)
+    both = replace(task, transfers=(*task.transfers, ahead))
+    alone, brought, beside = (run_task(one, NPU).core_npu_cycles for one in (
+        task, Task(name="ahead", transfers=(ahead,)), both))
+    assert max(alone, brought) <= beside < max(alone, brought) + 50
+    feeds = {(link.source, link.sink) for link in list_links(both)}
+    assert feeds == {("E0", "U0"), ("U0", "E1")}
+    (packed,) = run_transfers([engine(0, "in", 600, unpacked_bytes=1000)], NPU)
+    (plain,) = run_transfers([engine(0, "in", 1000)], NPU)
+    assert packed.hand_cycles == plain.hand_cycles and packed.wanted_bytes == 600
+    assert packed.fetch_cycles < plain.fetch_cycles
+
+
+def test_a_compiler_states_the_share_of_a_unit_that_computes():
+    work = UnitWork(kind="CONV_ACC", compute_cycles=1000, useful=0.25)
+    run = run_task(Task(name="conv", units=(work,)), replace(NPU, units=tuple(
+        replace(unit, fill_cycles=0) for unit in NPU.units)))
+    cycles = {item.cause: item.npu_cycles for item in run.exposed}
+    assert (cycles["mac"], cycles["mac_waste"]) == (250, 750)

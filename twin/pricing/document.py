@@ -106,6 +106,7 @@ class Layer(TypedDict):
     miss_rate: Amount | None
     live_bytes: Count
     epochs: NotRequired[Annotated[list[str], Says("those it ran in")]]
+    tasks: NotRequired[Annotated[list[str], Says("those it ran in")]]
     macs_per_byte: NotRequired[Annotated[float, Says("absent in documents of older releases")]]
     largest_cause: NotRequired[Annotated[str, Says("empty for an alias; absent as above")]]
     bill: list[Line]
@@ -338,7 +339,8 @@ def _intervals(sure: Any) -> dict[str, Any]:
 def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -> dict[str, Any]:
     sure, layer = prediction.certainty, prediction.layers[position]
     cycles = cycles_by_clock(lines)
-    return fill(Layer, layer, cycles=cycles.get(layer.clock, 0), cycles_by_clock=cycles,
+    return fill(Layer, layer, **_named(prediction, list(layer.epochs) or ABSENT),
+                cycles=cycles.get(layer.clock, 0), cycles_by_clock=cycles,
                 macs_per_byte=layer.arithmetic_intensity, largest_cause=layer.largest_cause,
                 **_intervals(sure.layers[position] if sure else None),
                 bill=_bill(prediction, layer.bill, lines))
@@ -349,8 +351,7 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
     if prediction.coverage is None:
         return dict.fromkeys(absent, ABSENT)
     deployment, npu = prediction.deployment, prediction.deployment.board.npu
-    rules = deployment.runtime.compiler
-    own = rules.describe_runs([task.run for task in prediction.epochs])
+    own = prediction.compiler.describe_runs([task.run for task in prediction.epochs])
     listed = [_task(prediction, *one) for one in zip(
         prediction.epochs, _task_intervals(prediction), own, strict=True)]
     energy, interval = deployment.target.estimate_energy(
@@ -361,8 +362,13 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
             for name, used in deployment.plan.used],
         "npu_energy_uj": energy,
         "npu_energy_interval_uj": None if interval is None else fill(Interval, interval),
-        **{name: listed if name == f"{rules.task_name}s" else ABSENT
-           for name in ("epochs", "tasks")}}
+        **_named(prediction, listed)}
+
+
+def _named(prediction: Prediction, listed: Any) -> dict[str, Any]:
+    """Return what is listed by task under its maker's word for them."""
+    own = prediction.compiler.task_name if prediction.epochs else "task"
+    return {f"{name}s": listed if name == own else ABSENT for name in ("epoch", "task")}
 
 
 def _task_intervals(prediction: Prediction) -> Sequence[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
 from hwmodels.quantities import list_first
@@ -24,6 +25,9 @@ from twin.network.operators import FUNCTION, is_alias, is_assumed, layer_macs, l
 from twin.pricing.certainty import Certainty
 from twin.pricing.lines import price_on_core, runtime_prices
 from twin.pricing.structure import Call
+
+if TYPE_CHECKING:
+    from twin.runtimes.compiler import Compiler
 
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
@@ -224,6 +228,11 @@ class Prediction:
     def macs(self) -> int:
         """Nominal multiply-accumulates of the model."""
         return sum(layer.macs for layer in self.layers)
+
+    @property
+    def compiler(self) -> Compiler:
+        """What planned the tasks of an accelerator, and what its maker calls them."""
+        return self.deployment.runtime.compiler
 
     @property
     def coverage(self) -> Coverage | None:

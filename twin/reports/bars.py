@@ -195,8 +195,10 @@ def chart_epochs(prediction: Prediction) -> BarChart:
     amounts = [{cause: bill_time_us(prediction, epoch.bill, cause)
                 for cause in prediction.bill.causes()} for epoch in epochs]
     return BarChart(
-        rows=tuple(str(epoch.number) for epoch in epochs), upright=True, across="epoch",
-        axis="time, ms", scale=1e3, stacked=True, name="epoch-bills", title="Bill of each epoch",
+        rows=tuple(str(epoch.number) for epoch in epochs), upright=True,
+        across=prediction.compiler.task_name,
+        axis="time, ms", scale=1e3, stacked=True, name="epoch-bills",
+        title=f"Bill of each {prediction.compiler.task_name}",
         told=f"{longest.name} is the longest: {format_time(longest.time_us)}.",
         bars=stack_causes(amounts, prediction.bill.causes(), lambda row, cause, amount: (
             f"{epochs[row].name}<br>{cause} {format_time(amount)}")))
@@ -221,8 +223,9 @@ def chart_spans(prediction: Prediction, spans: Sequence[Span],
 
     return BarChart(
         rows=tuple(rows), axis="time, ms", scale=1e3, name="timeline", title="Who is busy when",
-        told=f"{len(prediction.epochs)} epochs in {format_time(prediction.time_us)}; stream "
-             "engines by the pool they are bound to. Drag to look closer, double click to go back.",
+        told=f"{len(prediction.epochs)} {prediction.compiler.task_name}s in "
+             f"{format_time(prediction.time_us)}; {prediction.compiler.channel_name}s by the pool "
+             "they are bound to. Drag to look closer, double click to go back.",
         bars=tuple(sorted((Bar(
             row=rows.index(span.row), start=span.start_us, length=span.end_us - span.start_us,
             series=(told := describe(span))[0], look=told[1],

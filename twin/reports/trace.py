@@ -20,7 +20,9 @@ from twin.pricing.ledger import bill_time_us
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.export import check_place, write_file
 
-_PROCESSES = {"host": 1, "units": 2, "stream engines": 3, "epochs": 4}
+_CHANNELS, _TASKS = 3, 4
+"""Processes of channels and tasks, behind the host and its units."""
+
 _PROCESS_OF = {HOST: 1, "unit": 2, "engine": 3}
 
 
@@ -102,10 +104,11 @@ def _accelerated_events(prediction: Prediction) -> list[dict[str, Any]]:
     spans = list_spans(prediction)
     rows = _number_rows(spans)
     events = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
-              for name, pid in _PROCESSES.items()]
+              for pid, name in enumerate(("host", "units", f"{prediction.compiler.channel_name}s",
+                                          f"{prediction.compiler.task_name}s"), 1)]
     events += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": row}}
                for row, (pid, tid) in rows.items()]
-    events += [{"ph": "X", "name": epoch.name, "cat": epoch.kind, "pid": _PROCESSES["epochs"],
+    events += [{"ph": "X", "name": epoch.name, "cat": epoch.kind, "pid": _TASKS,
                 "tid": 1, **_place(epoch.start_us, epoch.start_us + epoch.time_us),
                 "args": {"layers": ", ".join(map(str, epoch.run.task.layers)),
                          "core_npu_cycles": epoch.run.core_npu_cycles}}
@@ -113,7 +116,7 @@ def _accelerated_events(prediction: Prediction) -> list[dict[str, Any]]:
     events += [_span_event(span, *rows[span.row]) for span in spans]
     for pool, rates in sample_bandwidth(spans, prediction.time_us).items():
         width_us = prediction.time_us / len(rates)
-        events += [{"ph": "C", "name": f"{pool} MB/s", "pid": _PROCESSES["stream engines"],
+        events += [{"ph": "C", "name": f"{pool} MB/s", "pid": _CHANNELS,
                     "ts": place * width_us, "args": {"MB/s": rate}}
                    for place, rate in enumerate(rates)]
     return events

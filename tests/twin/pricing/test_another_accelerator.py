@@ -1,6 +1,8 @@
 """An accelerator of another family is a board file and a runtime file: `examples/another-...`."""
 
+import dataclasses
 import json
+import math
 import re
 import textwrap
 from pathlib import Path
@@ -136,7 +138,8 @@ def test_every_report_of_the_command_line_names_its_parts(tmp_path):
 
 def test_a_board_whose_accelerator_is_not_used_names_the_runtime_that_does():
     told = " ".join(predict(deploy("ic", "tile_evk")).warnings)
-    assert "tile-array NPU of tile_evk is not used" in told and f"--runtime {RUNTIME} uses" in told
+    assert "tile-array NPU of tile_evk is not used" in told
+    assert f"--runtime tile-cascade or {RUNTIME} uses" in told
 
 
 def test_compilers_and_accelerators_must_be_of_a_kind():
@@ -193,6 +196,93 @@ def test_a_compiler_s_rules_say_what_it_runs_whatever_the_operator_s_roles(tmp_p
     assert (reasons["softmax"], reasons["average_pool_2d"]) == ("", "no operator of the NPU")
     (epoch,) = epochs_of(prediction, prediction.layers[-1].index)
     assert [(unit.kind, unit.ops) for unit in epoch.run.task.units] == [("LANES", 10)]
+
+
+ST_WORDS = re.compile(r"epoch|stream engine|streng|busif|cacheaxi|npu_cache|max_cycles|hybrid"
+                      r"|_acc\b|neural.?art", re.IGNORECASE)
+
+
+@pytest.fixture
+def cascade(tmp_path, monkeypatch):
+    """The shipped compiler that cascades, on the tile array with four channels and no staging."""
+    monkeypatch.syspath_prepend(EXAMPLE)
+    text = (EXAMPLE / "boards" / "tile_evk.yaml").read_text()
+    for old, new in (("engines: [2,", "engines: [4,"), ("staging: true, ", ""),
+                     ("name: tile_evk", "name: tile4_evk")):
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "tile4_evk.yaml").write_text(text)
+    monkeypatch.setenv("TWIN_BOARDS", str(tmp_path))
+    return deploy("ic", "tile4_evk", runtime="tile-cascade")
+
+
+def test_a_compiler_states_its_own_traffic_and_compressed_weights(cascade):
+    prediction = predict(cascade)
+    assert prediction.deployment.plan.reasons == ("",) * len(prediction.layers)
+    work = [unit for task in prediction.epochs for unit in task.run.task.units]
+    assert sum(unit.macs for unit in work) == 12_501_632  # all of the network's, in stripes
+    # layer 4: 3 x 3 of 16 channels to 32, 16 channels a walk, kept at six tenths of their bytes
+    stripes = epochs_of(prediction, 4)
+    assert [e.name for e in stripes] == [f"task_4.{n}" for n in range(4)]
+    first, *later = [{one.transfer.operand: one for one in e.run.transfers} for e in stripes]
+    assert first["weights"].wanted_bytes == math.ceil(0.6 * 16 * 9 * 32)
+    assert [part["input"].wanted_bytes for part in (first, *later)] == [2 * 32 * 32 * 16 // 4] * 4
+    assert not any("weights" in part for part in later)
+    causes = {item.cause for item in epochs_of(prediction, 5)[0].run.exposed}
+    assert {"mac", "weight_decode"} <= causes
+    (softmax,) = epochs_of(prediction, prediction.layers[-1].index)
+    assert [(unit.kind, unit.ops) for unit in softmax.run.task.units] == [("LANES", 10)]
+
+
+def test_a_cascade_takes_turns_and_keeps_a_few_rows_between_its_layers(cascade):
+    prediction = predict(cascade)
+    order = [task.name for task in prediction.epochs if task.step.layers in ((4,), (5,))]
+    assert order == ["task_4.0", "task_4.1", "task_5.0", "task_4.2", "task_5.1", "task_4.3",
+                     "task_5.2", "task_5.3"]
+    hosted = [task.name for task in prediction.epochs if task.name in order and (
+        task.pre_cpu_cycles or task.post_cpu_cycles)]
+    assert hosted == ["task_4.0", "task_5.3"]
+    between = cascade.executed.layers[4].outputs[0]
+    assert cascade.executed.tensors[between].size_bytes == 16 * 16 * 32
+    # two stripes of four rows, and the two a window of three reaches over
+    assert cascade.placement.slot(between).size_bytes == 10 * 16 * 32
+    assert prediction.time_us == pytest.approx(sum(e.time_us for e in prediction.epochs))
+
+
+def test_another_accelerator_is_reported_in_its_own_words(cascade, tmp_path):
+    base = ("ic", "-b", "tile4_evk", "--runtime", "tile-cascade")
+    shown = run("predict", *base, "--epochs", "--details", "--trace", tmp_path / "t.json")
+    assert "task_4.0, task" in shown and "unit UNPACK" in shown and not ST_WORDS.search(shown)
+    assert not ST_WORDS.search((tmp_path / "t.json").read_text())
+    document = run("predict", *base, "--json")
+    assert len(json.loads(document)["tasks"]) == 24
+    # the event of the host's cycles around tasks keeps the key older documents have
+    assert {found.group() for found in ST_WORDS.finditer(document.replace(
+        '"epoch_host_cycle"', ""))} == set()
+
+
+def test_more_transfers_than_channels_are_refused(cascade):
+    with pytest.raises(RuntimeRefusedError, match=r"tile-cascade@1\.0: task_1: 3 transfers at "
+                                                  "once, tile4_evk has 2 channels"):
+        predict(dataclasses.replace(cascade, board=change_board(
+            cascade.board, {"npu.engines": 2}), runtime=greedy(cascade.runtime)))
+
+
+def greedy(runtime):
+    """The same compiler, which forgets to count channels."""
+    def widen(planner):
+        return dataclasses.replace(planner, npu=dataclasses.replace(planner.npu, engines=4))
+
+    class Greedy(type(runtime.offload.rules)):
+        def group(self, graph, planner):
+            return super().group(graph, widen(planner))
+
+        def schedule(self, graph, planner, pools, grouping):
+            return super().schedule(graph, widen(planner), pools, grouping)
+
+    rules = Greedy(**{part.name: getattr(runtime.offload.rules, part.name)
+                      for part in dataclasses.fields(runtime.offload.rules)})
+    return dataclasses.replace(runtime, offload=dataclasses.replace(runtime.offload, rules=rules))
 
 
 def test_a_field_of_rules_is_a_number_or_one_of_some_words(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.deployment.draft import Draft
 from twin.deployment.memories import FLASH_ROLES, Home
 from twin.deployment.placement import Fusion, Placement, Plan
+from twin.errors import RuntimeRefusedError
 from twin.runtimes.compiler import Grouping, Planner, Step
 
 
@@ -77,9 +78,22 @@ class OffloadPlan(Plan):
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What runs where, in order."""
-        return self._deployment.runtime.compiler.schedule(
-            self._deployment.executed, self.planner, self.pools.names, self.grouping)
+        """What runs where, in order.
+
+        Raises
+        ------
+        RuntimeRefusedError
+            When the compiler states more transfers at once than there are channels.
+        """
+        deployment, npu = self._deployment, self.planner.npu
+        steps = deployment.runtime.compiler.schedule(
+            deployment.executed, self.planner, self.pools.names, self.grouping)
+        for task in (step.task for step in steps if step.task is not None):
+            if len(task.transfers) > npu.engines:
+                raise RuntimeRefusedError(
+                    f"{deployment.runtime.identity}: {task.name}: {len(task.transfers)} transfers "
+                    f"at once, {npu.name} has {npu.engines} channels")
+        return steps
 
     @property
     def homes(self) -> Mapping[int, Home]:

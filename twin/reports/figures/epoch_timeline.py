@@ -36,7 +36,8 @@ def draw_timeline_figure(prediction: Prediction) -> Figure:
     detailed = len(prediction.epochs) <= _DETAILED
     spans = list_spans(prediction, steps=detailed)
     rows = list_rows(spans)
-    with new_sheet(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.epochs)} epochs in "
+    with new_sheet(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.epochs)} "
+                   f"{prediction.compiler.task_name}s in "
                    f"{format_time(prediction.time_us)}", describe_deployment(prediction)) as figure:
         gantt, bandwidth, bill = figure.subplots(
             3, 1, height_ratios=(0.22 * len(rows) + 1, 2.0, 2.5))
@@ -74,12 +75,13 @@ def draw_bandwidth(prediction: Prediction, axes: Axes) -> None:
 
 def draw_epoch_bills(prediction: Prediction, axes: Axes) -> None:
     """Draw one bar per epoch, stacked by cause, host and NPU cycles as time."""
-    marks = {"sw": "s", "hybrid": "h"}
+    name = prediction.compiler.task_name
     draw_bars(replace(
         chart_epochs(prediction), scale=1.0, axis="time, us",
-        across="epoch, s: in software, h: host steps the engines",
-        rows=tuple(f"{epoch.number}{marks.get(epoch.kind, '')}" for epoch in prediction.epochs)),
-        axes, thick=0.86, title="bill by epoch")
+        across=f"{name}, s: in software, h: host steps the engines",
+        rows=tuple(f"{task.number}{'s' * (task.step.kind == 'host')}{'h' * task.step.stepped}"
+                   for task in prediction.epochs)),
+        axes, thick=0.86, title=f"bill by {name}")
 
 
 def _number_pools(spans: tuple[Span, ...]) -> dict[str, int]:

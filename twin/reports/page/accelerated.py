@@ -34,14 +34,15 @@ def describe_epochs(prediction: Prediction) -> Section | None:
         f"{name}: {used:,} of {size:,} bytes ({format_share(used, size)})"
         for name, (used, size) in prediction.deployment.plan.filled.items())
     chart = chart_spans(prediction, list_spans(prediction, steps=False), _POOLS)
-    return Section(name="epochs", title="Epochs", lead=told, items=(
+    title = f"{prediction.compiler.task_name.capitalize()}s"
+    return Section(name="epochs", title=title, lead=told, items=(
         plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
         plot_bars(chart_epochs(prediction), height_px=340), list_epochs(prediction),
         *notes(*pools)))
 
 
 EPOCHS = (
-    Column("epoch", "name"), Column("kind", lambda epoch: _WORDS.get(epoch.kind, epoch.kind)),
+    Column("kind", lambda epoch: _WORDS.get(epoch.kind, epoch.kind)),
     Column("layers", lambda epoch: ", ".join(map(str, epoch.run.task.layers))),
     number("ms", "time_us", lambda time_us: significant(time_us / 1e3)),
     number("NPU cycles", "run.core_npu_cycles", "{:,.0f}"),
@@ -50,9 +51,10 @@ EPOCHS = (
 
 
 def list_epochs(prediction: Prediction) -> Table:
-    """Return a row for each epoch."""
+    """Return a row for each task."""
     return make_table(
-        "epoch-table", "Epochs; cycles of two clocks are never added", EPOCHS, prediction.epochs,
+        "epoch-table", f"{prediction.compiler.task_name.capitalize()}s; cycles of two clocks are "
+        "never added", (Column(prediction.compiler.task_name, "name"), *EPOCHS), prediction.epochs,
         details=lambda epoch: ((f"{part.resource}, {part.cause}",
                                 f"{part.npu_cycles:,.0f} NPU cycles")
                                for part in epoch.run.exposed))

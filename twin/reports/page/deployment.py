@@ -255,7 +255,7 @@ def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[s
     if layer.kernels:
         found.append(("kernels", ", ".join(dict.fromkeys(layer.kernels))))
     if layer.epochs:
-        found.append(("epochs", ", ".join(layer.epochs)))
+        found.append((f"{prediction.compiler.task_name}s", ", ".join(layer.epochs)))
     return tuple(found)
 
 

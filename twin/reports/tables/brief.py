@@ -44,9 +44,11 @@ def brief_report(prediction: Prediction, console: Console) -> Content:
     console : Console
         Its width decides how much of a table is shown.
     """
-    more = "--details: every layer, epoch and line of the bill"
+    more = "--details: every layer and line of the bill"
     if prediction.epochs:
-        more += "; --epochs: every epoch as its profiler reports it"
+        name = prediction.compiler.task_name
+        more = (f"--details: every layer, {name} and line of the bill; --epochs: every {name} as "
+                "its profiler reports it")
     return spaced([
         new_pairs(_pairs(prediction)), causes_table(prediction, console),
         layers_table(prediction, console),
@@ -114,17 +116,16 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
     groups = [*rows, rest] if rest else rows
     shown = share_out([math.fsum(one.time_us for one in group) / 1e3 for group in groups], 3)
     shares = percentages([math.fsum(one.time_us for one in group) for group in groups], 1)
-    headers = ["layer", "op", "epoch", "MACs", "ms", "%", "uJ", "largest cause"]
-    if not prediction.epochs:
-        headers.remove("epoch")
-    table = new_table(headers, ("layer", "MACs", "ms", "%", "uJ"), drops=("epoch", "uJ", "MACs"))
+    name = prediction.compiler.task_name if prediction.epochs else ""
+    headers = ["layer", "op", *([name] if name else []), "MACs", "ms", "%", "uJ", "largest cause"]
+    table = new_table(headers, ("layer", "MACs", "ms", "%", "uJ"), drops=(name, "uJ", "MACs"))
     for group, ms, share in zip(groups, shown, shares, strict=True):
         one = group[0]
         alone = group is not rest
         energy = _sum_known([layer.energy_uj for layer in group])
         cells = {"layer": str(one.index) if alone else "",
                  "op": one.op if alone else f"{len(rest)} other layers",
-                 "epoch": name_epochs(one) if alone else "",
+                 name: name_epochs(one) if alone else "",
                  "MACs": f"{sum(layer.macs for layer in group):,}",
                  "ms": f"{ms:,.3f}", "%": f"{share:.1f}", "uJ": format_number(energy, 1),
                  "largest cause": str(one.largest_cause) if alone else ""}

@@ -35,8 +35,9 @@ def epoch_table(prediction: Prediction, console: Console) -> Content:
         prediction.epochs, sure.epochs, strict=True)} if sure is not None and sure.epochs else {}
 
     columns = [
-        Column("epoch", lambda epoch: names[id(epoch)]), Column("type", "kind"),
-        Column("operations", _list_operations), number("npu cycles", "run.core_npu_cycles"),
+        Column(prediction.compiler.task_name, lambda epoch: names[id(epoch)]),
+        Column("type", "kind"), Column("operations", _list_operations),
+        number("npu cycles", "run.core_npu_cycles"),
         number("compute", "run.compute_cycles"), number("pre", "pre_cpu_cycles", "{:,.0f}"),
         number("post", "post_cpu_cycles", "{:,.0f}"),
         number("ms", lambda epoch: epoch.time_us / 1e3, "{:.3f}"),

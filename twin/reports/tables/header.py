@@ -149,7 +149,7 @@ def clock_label(prediction: Prediction, clock: str) -> str:
 
 def name_epochs(layer: LayerPrediction) -> str:
     """Return the numbers of the epochs a layer ran in."""
-    return " ".join(name.removeprefix("epoch_") for name in layer.epochs)
+    return " ".join(name.partition("_")[2] for name in layer.epochs)
 
 
 def _ram_parts(prediction: Prediction) -> str:

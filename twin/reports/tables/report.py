@@ -49,7 +49,7 @@ from twin.reports.tables.parts import (
     tabulate,
 )
 
-_DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch")
+_DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch", "task")
 """Columns given up, in this order, when even the narrow table does not fit."""
 
 
@@ -150,7 +150,8 @@ def _with_epochs(columns: Sequence[Column], prediction: Prediction) -> list[Colu
     if not prediction.epochs:
         return list(columns)
     place = [column.header for column in columns].index("cycles")
-    return [*columns[:place], Column("epoch", lambda row: name_epochs(row.layer)), *(
+    return [*columns[:place], Column(prediction.compiler.task_name,
+                                       lambda row: name_epochs(row.layer)), *(
         number(f"{clock_label(prediction, clock)} cycles", partial(count_cycles, clock=clock), "{}")
         for clock in prediction.bill.clocks()), *columns[place + 1:]]
 
