@@ -84,7 +84,7 @@ def build_speech_network(blocks: int) -> Graph:
         column = net.layer("add", (column, inner), shape)
     mask = net.conv(column, 1, 1, activation=None)
     graph = net.finish(net.layer("logistic", (mask,), (1, ROWS, 1, 1)))
-    return replace(graph, source=name, outputs=(*outputs, *graph.outputs))
+    return replace(graph, source=name, channel_first=True, outputs=(*outputs, *graph.outputs))
 
 
 def list_speech_cases() -> tuple[SpeechCase, ...]:

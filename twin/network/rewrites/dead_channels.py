@@ -54,6 +54,7 @@ def drop_dead_channels(graph: Graph) -> Graph:
     return Graph(
         name=graph.name, source=graph.source, tensors=tuple(edit.tensors), layers=layers,
         inputs=graph.inputs, outputs=graph.outputs, notes=graph.notes,
+        channel_first=graph.channel_first,
         sha256=hashlib.sha256(f"{graph.sha256} without dead channels".encode()).hexdigest())
 
 
