@@ -1,6 +1,9 @@
-"""What is asked of a program, checked before anything of it runs."""
+"""What is asked of a program, and its check before anything runs."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from hwmodels.board.facts import Board
 from hwmodels.program.encodings import encoding_of
@@ -8,7 +11,49 @@ from twin.errors import ProgramError
 from twin.program.cores import check_core
 from twin.program.elf import Elf
 from twin.program.patterns import choose_layers
-from twin.program.session import MAINS, Wanted, name_registers
+
+MAINS = ("main", "run_firmware", "app_main")
+"""Functions at which start-up is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What of a program is asked about.
+
+    Parameters
+    ----------
+    begin : str or None
+        Symbol the measured part begins at.
+    end : str or None
+        Symbol it ends before; None: where the function at `begin` returns.
+    call : str or None
+        Symbol called once start-up is over, at main or else at `begin`.
+    nth : int
+        Which time `begin` is reached.
+    layers : str
+        As `choose_layers` takes it.
+    registers : mapping of str to int
+        Core registers set when the measured part begins; peripheral ones from the start.
+    files : mapping of int to bytes
+        Memory contents by address.
+    limit : int
+        Instructions, start-up included, after which a run is given up.
+    observed : bool
+        Whether blocks and operands are asked for (`twin.program.observing`), not traffic.
+    marks : tuple of (int, int, int)
+        Of what is observed: number, first address and end of what is known to lie there.
+    """
+
+    begin: str | None
+    end: str | None
+    call: str | None
+    nth: int
+    layers: str
+    registers: Mapping[str, int]
+    files: Mapping[int, bytes]
+    limit: int
+    observed: bool = False
+    marks: tuple[tuple[int, int, int], ...] = ()
 
 
 def check_wanted(elf: Elf, board: Board, wanted: Wanted) -> None:
@@ -42,3 +87,29 @@ def _check_call(elf: Elf, wanted: Wanted) -> None:
             f"{elf.path}: --call needs a function main, at which start-up is over, and no symbol "
             f"is named so; accepted: --from 0xADDRESS --call {wanted.call}, with the address of "
             f"main, which the code at 0x{elf.entry:08x} goes to last as a rule")
+
+
+def name_registers(registers: Mapping[str, int], known: Mapping[str, str]) -> dict[str, int]:
+    """Return what registers of a core are set to, by the emulator's names.
+
+    Parameters
+    ----------
+    registers : mapping of str to int
+        As `--set-register` has them; those by address are of peripherals, and left out.
+    known : mapping of str to str
+        The core's.
+
+    Raises
+    ------
+    ProgramError
+        For one the core has not.
+    """
+    found = {}
+    for name, value in registers.items():
+        if name.startswith("0x"):
+            continue
+        if name.upper() not in known:
+            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
+                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
+        found[known[name.upper()]] = value
+    return found

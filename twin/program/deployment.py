@@ -22,12 +22,13 @@ from twin.deployment.placement import Placement
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import FUNCTION
+from twin.program.asking import Wanted
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
 from twin.program.image.compile.image_sizes import MemoryUse, share_memories
 from twin.program.patterns import name_kind
-from twin.program.session import OUTSIDE, Wanted
+from twin.program.session import OUTSIDE
 from twin.runtimes import Runtime
 
 RUNTIME = Runtime(

@@ -24,11 +24,10 @@ from hwmodels.paths.traffic import from_plain
 from hwmodels.processes import command_of, environment
 from twin.errors import ProgramError
 from twin.pricing.structure import load_counts, read_geometry, save_counts
-from twin.program.asking import check_wanted
+from twin.program.asking import Wanted, check_wanted
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.events import SO_FAR
-from twin.program.session import Wanted
 
 PATIENCE_S, QUIET_S = 1.0, 30.0
 """Before the first line that says how far an emulation is, and between two at most, in seconds."""

@@ -24,6 +24,7 @@ from hwmodels.kernels.access_stream import WRITE
 from hwmodels.paths.traffic import DataTraffic
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import ProgramError
+from twin.program.asking import Wanted
 from twin.program.cores import open_machine
 from twin.program.counters import BlockRun
 from twin.program.counting import name_function, read_block
@@ -31,7 +32,7 @@ from twin.program.elf import Elf
 from twin.program.machine import Machine
 from twin.program.patterns import is_copy
 from twin.program.recorder import Recorder, Region
-from twin.program.session import OUTSIDE, Wanted, open_session
+from twin.program.session import OUTSIDE, Session
 
 INPUT, OUTPUT, SCRATCH, STACK, CONSTANT, BEFORE, MARKED = range(7)
 ROLES = ("input", "output", "scratch", "stack", "constants", "before", "marked")
@@ -241,25 +242,23 @@ def observe_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
             return ("seen",)
         return (list(_list_blocks(machine)), list(_list_operands(watcher.streams)))
 
-    opened = open_session(machine, wanted, collect)
-    opened.measure(empty=True)
+    session = Session(machine, wanted, collect)
+    session.measure(empty=True)
     classes = classify(seen, watcher.regions, wanted.marks)
-    _follow(opened.session, watcher, seen, classes, turn)
-    opened.bring_back()
-    found = opened.measure(empty=True)
+    _follow(session, watcher, seen, classes, turn)
+    session.bring_back()
+    found = session.measure(empty=True)
     layers = [{"name": name, "blocks": what[0], "operands": what[1]}
               for name, what in found if name != OUTSIDE]
-    if opened.layers == "none" or not layers:
+    if session.patterns == "none" or not layers:
         raise ProgramError(f"{elf.path}: no function is a layer; accepted: --layers PATTERNS")
-    return {"layers": layers, "patterns": opened.layers, "unknown": sorted(machine.unknown),
+    return {"layers": layers, "patterns": session.patterns, "unknown": sorted(machine.unknown),
             "code_bytes": {one.name: one.end - one.start for one in elf.functions}}
 
 
-def _follow(session: Any, watcher: Watcher, seen: Sequence[Words],
+def _follow(session: Session, watcher: Watcher, seen: Sequence[Words],
             classes: Sequence[np.ndarray], turn: Iterator[int]) -> None:
     """Have the second pass know of each layer it enters what its words are."""
-    enter = session.machine.on_layer
-
     def begin(number: int) -> None:
         watcher.classes = seen[number].places, classes[number]
         watcher.streams = {}
@@ -270,7 +269,7 @@ def _follow(session: Any, watcher: Watcher, seen: Sequence[Words],
 
     def on_layer(address: int) -> None:
         before = session.inside
-        enter(address)
+        session.enter(address)
         if session.inside is not None and before is None:
             begin(next(turn))
 

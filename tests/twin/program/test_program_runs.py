@@ -28,6 +28,7 @@ from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
 from twin.pricing.prediction import predict
 from twin.program import finding
+from twin.program.asking import Wanted
 from twin.program.counters import Counters
 from twin.program.counting import EXCEPTIONS
 from twin.program.elf import Function, demangle, read_elf
@@ -37,7 +38,7 @@ from twin.program.parts import list_blocks
 from twin.program.patterns import choose_layers, name_kind
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder
-from twin.program.session import Wanted, run_program
+from twin.program.session import run_program
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.tables.header import header_pairs

@@ -19,12 +19,13 @@ from hwmodels.board.file import load_board
 from hwmodels.program import riscv
 from twin.errors import ProgramError
 from twin.network.operators import is_alias
+from twin.program.asking import Wanted
 from twin.program.cores import open_machine
 from twin.program.elf import read_elf
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
 from twin.program.image.compile.verification import open_board, run_on_board
-from twin.program.session import Wanted, run_program
+from twin.program.session import run_program
 
 
 @pytest.fixture(scope="module")

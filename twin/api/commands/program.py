@@ -11,9 +11,9 @@ from hwmodels.board.file import change_board, load_board
 from twin.api.requests import Deployed, Part, takes
 from twin.api.requests.programs import DeployElf
 from twin.errors import ProgramError, UsageError
+from twin.program.asking import Wanted
 from twin.program.deployment import Program, change_settings, deploy_program
 from twin.program.elf import Elf, read_elf
-from twin.program.session import Wanted
 
 LIMIT = 2_000_000_000
 """Instructions after which a run is given up, where nobody says."""

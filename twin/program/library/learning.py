@@ -16,6 +16,7 @@ from hwmodels.isa import read_name
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph
+from twin.program.asking import Wanted
 from twin.program.elf import Elf
 from twin.program.finding import observe
 from twin.program.library.blocks import Run
@@ -30,7 +31,6 @@ from twin.program.library.seen import (
     to_observed,
 )
 from twin.program.patterns import choose_layers
-from twin.program.session import Wanted
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.counted.learnt import LearntKernel, to_plain
 
