@@ -22,7 +22,7 @@ TABLE = "tests/laws/test_events.py"
 
 PACKAGES = ("hwmodels", "calibration", "twin")
 NO_JUDGES = ("tests/hwmodels/test_compiled.py", "tests/hwmodels/test_core_file.py",
-             "tests/twin/api/live",
+             "tests/twin/api/live", "tests/hwmodels/test_drafts.py",
              "tests/twin/cli/test_cli.py::test_what_a_library_makes_of_ctrl_c_is_an_interruption")
 """Tests of machine code, of the source's text, of what interrupts: they fail beside mutants."""
 
