@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from twin.api.commands.runtimes import learn_runtime, list_runtimes, show_runtime
     from twin.api.commands.scenario import list_scenarios, run_scenario
     from twin.api.commands.select import select
-    from twin.api.commands.serve import serve
     from twin.api.commands.sessions import (
         bundle,
         clean_sessions,
@@ -76,6 +75,7 @@ if TYPE_CHECKING:
     from twin.api.commands.transform import list_transformations, transform
     from twin.api.commands.tune import tune
     from twin.api.commands.whatif import what_if
+    from twin.api.live.serve import serve
     from twin.api.requests.measurement import MeasureOptions, PowerRuns
     from twin.deployment.deployment import Deployment, deploy
     from twin.learning.portability.new_board import Wanted
@@ -128,7 +128,7 @@ _HOMES = {
     "twin.api.commands.report": ("report", "write_report"),
     "twin.api.commands.runtimes": ("learn_runtime", "list_runtimes", "show_runtime"),
     "twin.api.commands.select": ("select",),
-    "twin.api.commands.serve": ("serve",),
+    "twin.api.live.serve": ("serve",),
     "twin.api.commands.sessions": ("bundle", "clean_sessions", "compare_sessions", "keep",
                                    "list_sessions", "reproduce"),
     "twin.api.commands.study": ("diff_studies", "list_studies", "open_study", "run_study",

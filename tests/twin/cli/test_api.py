@@ -63,7 +63,7 @@ def test_every_command_is_a_documented_typed_function(command) -> None:
     for name in NAMES.get(command, [command]):
         function = getattr(twin, name)
         assert name in twin.__all__ and inspect.isfunction(function)
-        assert function.__doc__ and function.__module__.startswith("twin.api.commands.")
+        assert function.__doc__ and function.__module__.startswith("twin.api.")
         signature = inspect.signature(function)
         assert signature.return_annotation is not inspect.Signature.empty
         assert all(one.annotation is not inspect.Parameter.empty

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from hwmodels.board.file import list_boards
 from hwmodels.errors import did_you_mean
+from twin.api.requests import Predict
 from twin.errors import UsageError
 from twin.network import zoo
 from twin.runtimes.file import is_file
@@ -39,7 +40,7 @@ Value = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 
 
 class State(BaseModel):
-    """A network on a board with what was changed.
+    """The request `Predict` as it comes over the wire: what of it a stranger may say.
 
     Parameters
     ----------
@@ -59,9 +60,9 @@ class State(BaseModel):
 
     model: Name
     board: Name
-    runtime: Library | None = None
-    temperature: Literal["warm", "cold"] = "warm"
-    calibration: Literal["auto", "none"] = "auto"
+    runtime: Library | None = Predict.runtime
+    temperature: Literal["warm", "cold"] = Predict.temperature  # type: ignore[assignment]
+    calibration: Literal["auto", "none"] = Predict.calibration  # type: ignore[assignment]
     set: dict[Path, Value] = Field(default_factory=dict, max_length=MOST_CHANGES)
 
     @field_validator("set")
@@ -75,8 +76,7 @@ class State(BaseModel):
     @property
     def key(self) -> str:
         """The state as text: the same for the same state, in whatever order it was changed."""
-        return repr((self.model, self.board, self.runtime, self.temperature, self.calibration,
-                     sorted(self.set.items())))
+        return repr({**dict(self), "set": sorted(self.set.items())})
 
     def without(self, path: str) -> State:
         """Return the state with a path not set."""
