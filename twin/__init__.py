@@ -10,7 +10,9 @@ Examples
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
+from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -87,62 +89,6 @@ if TYPE_CHECKING:
     from twin.reports.frames import to_pandas
     from twin.studies.results import Table
 
-_HOMES = {
-    "hwmodels.errors": ("TwinError",),
-    "twin.deployment.deployment": ("Deployment", "deploy"),
-    "twin.pricing.batch": ("Batch",),
-    "twin.learning.portability.new_board": ("Wanted",),
-    "twin.network.readers": ("read_model",),
-    "twin.pricing.prediction": ("Prediction",),
-    "twin.reports.documents": ("to_document",),
-    "twin.reports.frames": ("to_pandas",),
-    "twin.studies.results": ("Table",),
-    "twin.api.commands.accuracy": ("accuracy",),
-    "twin.api.commands.advise": ("advise",),
-    "twin.api.commands.boards": ("list_boards", "list_virtual_boards", "new_board", "show_board"),
-    "twin.api.commands.cache": ("cache",),
-    "twin.api.commands.calibrate": ("calibrate", "calibrate_published"),
-    "twin.api.commands.check": ("check",),
-    "twin.api.commands.compare": ("attribute", "compare", "compare_published", "diff",
-                                  "diff_series"),
-    "twin.api.commands.compiled": ("predict_compiled",),
-    "twin.api.commands.diagnose": ("diagnose",),
-    "twin.api.commands.differentiate": ("differentiate",),
-    "twin.pricing.derivative": ("Derivative",),
-    "twin.api.commands.energy": ("energy",),
-    "twin.api.commands.explain": ("explain", "list_paths", "list_terms"),
-    "twin.api.commands.firmware": ("build_firmware", "compare_firmware", "export_firmware",
-                                   "flash_firmware", "run_firmware"),
-    "twin.api.commands.guidelines": ("guidelines",),
-    "twin.api.commands.importing": ("import_log",),
-    "twin.api.commands.measure": ("measure",),
-    "twin.api.commands.measuring": ("Watcher",),
-    "twin.api.requests.measurement": ("MeasureOptions", "PowerRuns"),
-    "twin.api.commands.microbench": ("measure_plan",),
-    "twin.api.commands.models": ("export_model", "list_models"),
-    "twin.api.commands.plan": ("plan",),
-    "twin.api.commands.port": ("port",),
-    "twin.api.commands.predict": ("predict",),
-    "twin.api.commands.predict_many": ("predict_many",),
-    "twin.api.commands.program": ("deploy_elf",),
-    "twin.api.commands.report": ("report", "write_report"),
-    "twin.api.commands.runtimes": ("learn_runtime", "list_runtimes", "show_runtime"),
-    "twin.api.commands.select": ("select",),
-    "twin.api.live.serve": ("serve",),
-    "twin.api.commands.sessions": ("bundle", "clean_sessions", "compare_sessions", "keep",
-                                   "list_sessions", "reproduce"),
-    "twin.api.commands.study": ("diff_studies", "list_studies", "open_study", "run_study",
-                                "study_front", "study_sensitivity"),
-    "twin.api.commands.sweep": ("sweep",),
-    "twin.api.commands.scenario": ("list_scenarios", "run_scenario"),
-    "twin.api.commands.transform": ("list_transformations", "transform"),
-    "twin.api.commands.tune": ("tune",),
-    "twin.api.commands.whatif": ("what_if",),
-}
-"""Where each name is; a module is imported when one of its names is first used."""
-
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
 __all__ = [
     "Batch", "Deployment", "Derivative", "MeasureOptions", "PowerRuns", "Prediction", "Table",
     "TwinError", "Wanted", "Watcher", "accuracy", "advise", "attribute", "build_firmware",
@@ -160,10 +106,22 @@ __all__ = [
     "what_if", "write_report"]
 
 
+@functools.cache
+def _find_homes() -> dict[str, str]:
+    """Return the module of each name: the imports above, which only type checkers run."""
+    homes = {}
+    for statement in _Path(__file__).read_text(encoding="utf-8").split("\n    from ")[1:]:
+        module, _, names = statement.partition(" import ")
+        end = ")" if names.startswith("(") else "\n"
+        for name in names.partition(end)[0].strip("(\n").split(","):
+            homes[name.strip()] = module
+    return homes
+
+
 def __getattr__(name: str) -> Any:
     """Import on first use, so that `import twin` and `twin --help` stay light."""
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
+    if name in __all__:
+        return getattr(import_module(_find_homes()[name]), name)
     raise AttributeError(f"module 'twin' has no attribute {name!r}")
 
 

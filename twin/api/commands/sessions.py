@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from os import PathLike, fspath
 from pathlib import Path
@@ -80,16 +80,18 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
 
 def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     """Ask a kept run again, of the files in its folder, and return the verb's result."""
-    import twin
+    from twin.api.commands.compare import attribute
+    from twin.api.commands.diagnose import diagnose
+    from twin.api.commands.study import run_study
 
     told = session.request.resolve(session.folder)
     if session.request.verb == "predict":
         return _predict(Predict(**told))
     if session.request.verb == "study":
         with tempfile.TemporaryDirectory() as folder:
-            done = twin.run_study(Path(told["study"]) / STUDY_FILE, folder)
-            return done.load_results()
-    return getattr(twin, session.request.verb)(**told, **(aside or {}))
+            return run_study(Path(told["study"]) / STUDY_FILE, folder).load_results()
+    ask: Callable[..., Any] = attribute if session.request.verb == "attribute" else diagnose
+    return ask(**told, **(aside or {}))
 
 
 def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:
