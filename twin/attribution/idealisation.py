@@ -18,8 +18,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from hwmodels.board.facts import Cache, Memory
 from hwmodels.counts import Bill
 from twin.attribution.rounding import round_signed
 from twin.deployment.deployment import Deployment
@@ -49,39 +49,22 @@ class Split:
     shares: Mapping[str, int]
 
 
-def _perfect_cache(deployment: Deployment) -> Deployment:
-    def grow(cache: Cache) -> Cache:
-        return dataclasses.replace(cache, size_bytes=HUGE_BYTES, ways=8, enabled=True)
-
-    board = deployment.board
-    return dataclasses.replace(deployment, board=dataclasses.replace(
-        board, caches=tuple(grow(cache) for cache in board.caches)))
-
-
-def _no_wait_states(deployment: Deployment) -> Deployment:
-    def quick(memory: Memory) -> Memory:
-        return dataclasses.replace(memory, wait_states=0)
-
-    board = deployment.board
-    return dataclasses.replace(deployment, board=dataclasses.replace(
-        board, memories=tuple(quick(memory) for memory in board.memories)))
-
-
-def _wide_paths(deployment: Deployment) -> Deployment:
-    def near(memory: Memory) -> Memory:
-        return dataclasses.replace(memory, latency_cycles=0.0, bytes_per_cycle=1024.0)
-
-    board = deployment.board
-    return dataclasses.replace(deployment, board=dataclasses.replace(
-        board, memories=tuple(near(memory) for memory in board.memories)))
-
-
-MACHINES: Mapping[str, Callable[[Deployment], Deployment]] = {
-    "perfect cache": _perfect_cache,
-    "no wait states": _no_wait_states,
-    "infinite bandwidth": _wide_paths,
+MACHINES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "perfect cache": ("caches", {"size_bytes": HUGE_BYTES, "ways": 8, "enabled": True}),
+    "no wait states": ("memories", {"wait_states": 0}),
+    "infinite bandwidth": ("memories", {"latency_cycles": 0.0, "bytes_per_cycle": 1024.0}),
 }
-"""Resources that change what happens: each combination is predicted anew."""
+"""Resources that change what happens, by what all parts of a kind are made: each combination is
+predicted anew."""
+
+
+def _idealise(deployment: Deployment, parts: str, facts: Mapping[str, Any]) -> Deployment:
+    """Return a deployment on a board all of whose caches, or memories, have these facts."""
+    board = deployment.board
+    changed: Any = {parts: tuple(dataclasses.replace(part, **facts)
+                                 for part in getattr(board, parts))}
+    return dataclasses.replace(deployment, board=dataclasses.replace(board, **changed))
+
 
 FREED: Mapping[str, tuple[str, ...]] = {
     "infinite bandwidth": ("sram_wait", "external_wait", "bus_contention"),
@@ -151,7 +134,7 @@ def split_time(deployment: Deployment, temperature: str = "warm",
             changed = deployment
             for name in MACHINES:
                 if name in machine:
-                    changed = MACHINES[name](changed)
+                    changed = _idealise(changed, *MACHINES[name])
             bills[machine] = predict_at(changed, calibration, temperature=temperature).bill
         freed = {event for name in ideal for event in FREED.get(name, ())}
         return round(math.fsum(

@@ -36,41 +36,6 @@ class ChangeRuntime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveWeights:
-    """Weights in another memory, by name, role or pool."""
-
-    memory: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveArena:
-    """The arena in another memory, by name, role or pool."""
-
-    memory: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveCode:
-    """The kernels' code in another memory, by name or role."""
-
-    memory: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BringWeights:
-    """The DMA controller that brings weights layer by layer; None: they are read in place."""
-
-    controller: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceTiles:
-    """Memory of the buffers weights are brought to."""
-
-    memory: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLoad:
     """One key of what another master does meanwhile."""
 
@@ -81,7 +46,7 @@ class ChangeLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose:
-    """A field of the deployment that a target gives a path to."""
+    """A field of the deployment: where weights, arena, code and tiles are, what a target adds."""
 
     field: str
     value: object
@@ -102,8 +67,7 @@ class ChangeNetwork:
     graph: Graph
 
 
-Change = (ChangeNetwork | ChangeBoard | ChangeRuntime | MoveWeights | MoveArena | MoveCode
-          | BringWeights | PlaceTiles | ChangeLoad | Choose)
+Change = ChangeNetwork | ChangeBoard | ChangeRuntime | ChangeLoad | Choose
 
 Read = Callable[[str, Graph, Board], Change]
 """(text, network, board) -> the change it asks for."""
@@ -143,12 +107,16 @@ LOAD_KEYS: Mapping[str, tuple[Callable[[str], object], str, str]] = {
 """Keys of `load.MASTER`: how their text is read, what is accepted, what it says."""
 
 
-def _read_via(text: str, graph: Graph, board: Board) -> BringWeights:
+def _read_via(text: str, graph: Graph, board: Board) -> Choose:
     known = [dma.name for dma in board.dma]
     if text not in (*known, "none"):
         raise UsageError(f"placement.weights_via: {board.name} has no DMA "
                          f"controller {text!r}; " + did_you_mean(text, (*known, "none")))
-    return BringWeights(controller=None if text == "none" else text)
+    return Choose(field="weights_via", value=None if text == "none" else text)
+
+
+def _read_memory(field: str) -> Read:
+    return lambda text, graph, board: Choose(field=field, value=text)
 
 
 _MEASURE = re.compile(r"\s*[+-]?[\d.]+(?:[eE][+-]?\d+)?\s*[A-Za-z/]+\s*")
@@ -161,15 +129,15 @@ PATHS = (
          read=lambda text, graph, board: ChangeRuntime(
              runtime=settle_release(text, load_runtime(text), board)[0])),
     WhatIf(name="placement.weights", accepted=_MEMORY, does="where the weights are",
-         read=lambda text, graph, board: MoveWeights(memory=text)),
+         read=_read_memory("weights")),
     WhatIf(name="placement.arena", accepted=_MEMORY, does="where the arena is",
-         read=lambda text, graph, board: MoveArena(memory=text)),
+         read=_read_memory("arena")),
     WhatIf(name="placement.code", accepted="a memory or its role", does="where the kernels are",
-         read=lambda text, graph, board: MoveCode(memory=text)),
+         read=_read_memory("code")),
     WhatIf(name="placement.weights_via", accepted="a DMA controller, or none",
          does="weights are copied layer by layer while others are computed", read=_read_via),
     WhatIf(name="placement.tiles", accepted="a memory", does="where weights are copied to",
-         read=lambda text, graph, board: PlaceTiles(memory=text)),
+         read=_read_memory("tiles")),
 )
 """Paths of every target besides those of the board file and of `load.MASTER`, in the order they
 are applied."""

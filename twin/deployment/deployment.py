@@ -259,9 +259,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     from twin.deployment.transfers import merge_loads
 
     after, loads = before, []
-    weights: str | None = before.weights_pool or before.weights_named
-    arena: str | None = before.arena_pool or before.arena_named
-    code = before.code
+    places: dict[str, str | None] = {
+        "weights": before.weights_pool or before.weights_named,
+        "arena": before.arena_pool or before.arena_named, "code": before.code}
     for change in changes:
         match change:
             case asked.ChangeNetwork(graph=graph, asked=rewritten):
@@ -270,17 +270,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                                             original=original)
             case asked.ChangeRuntime(runtime=runtime):
                 after = dataclasses.replace(after, runtime=runtime)
-                weights, arena = _follow(before, runtime)
-            case asked.MoveWeights(memory=memory):
-                weights = memory
-            case asked.MoveArena(memory=memory):
-                arena = memory
-            case asked.MoveCode(memory=memory):
-                code = memory
-            case asked.BringWeights(controller=controller):
-                after = dataclasses.replace(after, weights_via=controller)
-            case asked.PlaceTiles(memory=tiles):
-                after = dataclasses.replace(after, tiles=tiles)
+                places |= _follow(before, runtime)
+            case asked.Choose(field=field, value=value) if field in places:
+                places[field] = str(value)
             case asked.Choose(field=field, value=value):
                 after = dataclasses.replace(after, **{field: value})  # type: ignore[arg-type]
             case asked.ChangeBoard(settings=settings):
@@ -289,9 +281,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                 loads.append(change)
     if after.graph is not before.graph:
         check_network(after.graph, after.runtime)
-    placed = place(after.graph, after.board, after.runtime, weights=weights, arena=arena,
-                   code=code, host=after.host, weight_bits=after.weight_bits,
-                   extension=after.extension)
+    placed = place(after.graph, after.board, after.runtime, weights=places["weights"],
+                   arena=places["arena"], code=places["code"] or before.code, host=after.host,
+                   weight_bits=after.weight_bits, extension=after.extension)
     chosen = before.chosen if after.runtime is before.runtime else ()
     placed = placed.noted((*after.graph.notes, *chosen), first=True)
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
@@ -355,7 +347,7 @@ def _other_scale(stated: Board, board: Board) -> str | None:
     return None if own == board.power.voltage_scale else own
 
 
-def _follow(before: Deployment, runtime: Runtime) -> tuple[str | None, str | None]:
+def _follow(before: Deployment, runtime: Runtime) -> dict[str, str | None]:
     """Where weights and arena are under another runtime: its default, if they were in one."""
     target: Target = load_target(runtime.target)
     target.check(before.board, runtime)
@@ -366,5 +358,6 @@ def _follow(before: Deployment, runtime: Runtime) -> tuple[str | None, str | Non
             return None
         return new[what] if not pool and name == default[what] else pool or name
 
-    return (follow("weights", before.weights, before.weights_pool, before.weights_spill),
-            follow("arena", before.arena, before.arena_pool, before.arena_spill))
+    return {"weights": follow("weights", before.weights, before.weights_pool,
+                              before.weights_spill),
+            "arena": follow("arena", before.arena, before.arena_pool, before.arena_spill)}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 
@@ -199,17 +200,42 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
 
 def _overlay(learning: Learning, library: str, entries: Sequence[Entry]) -> Overlay:
     rows = [o for o in learning.observations if library in (o.cell.library, "")]
+    return bundle(library or STRANGER, entries, learning.observations, rows, use="fit",
+                  operators=tell_operators(rows, lambda cell: learning.time.estimate(cell).log),
+                  spread=_rounded(learning.spread), energy_spread=_rounded(learning.energy_spread))
+
+
+def bundle(library: str, entries: Sequence[Entry], observations: Sequence[Observation],
+           rows: Sequence[Observation], *, use: str, operators: Mapping[str, float],
+           kinds: Iterable[str] = (), **spreads: Any) -> Overlay:
+    """Return the overlay of entries, with what they were learnt from and of which library.
+
+    Parameters
+    ----------
+    library : str
+        Or several.
+    entries : sequence of Entry
+        Of it.
+    observations, rows : sequence of Observation
+        All that was learnt from, and those of the library.
+    use : str
+        Of the rows: "fit" or "own".
+    operators : mapping of str to float
+        From `tell_operators`.
+    kinds : iterable of str
+        Of further measurements behind the entries.
+    **spreads
+        "spread" and "energy_spread", where they were learnt.
+    """
     return Overlay(
-        schema=1, library=library or STRANGER, entries=tuple(entries),
+        schema=1, library=library, entries=tuple(entries), operators=dict(operators),
+        time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES, **spreads,
         made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
                    "counts_sha256": hash_counts(rows)},
-        data=Data(sha256=hash_data(learning.observations), rows=len(learning.observations),
-                  energy_rows=len(with_energy(learning.observations)), use="fit",
-                  kinds=tuple(sorted({o.kind for o in learning.observations})),
-                  sources=tuple(o.label for o in rows)),
-        spread=_rounded(learning.spread), energy_spread=_rounded(learning.energy_spread),
-        time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES,
-        operators=tell_operators(rows, lambda cell: learning.time.estimate(cell).log))
+        data=Data(sha256=hash_data(observations), rows=len(observations),
+                  energy_rows=len(with_energy(observations)), use=use,
+                  kinds=tuple(sorted({*(o.kind for o in observations), *kinds})),
+                  sources=tuple(o.label for o in rows)))
 
 
 def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell], np.ndarray],

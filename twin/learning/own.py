@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from typing import Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from calibration.errors import FitError
 from calibration.fitting.between import Between, read_between
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import CONFORMAL_ROWS
-from calibration.fitting.overlay import Data, Entry, Overlay, Support
+from calibration.fitting.overlay import Entry, Overlay, Support
 from calibration.fitting.prices import Noise
 from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
 from calibration.fitting.spread import (
@@ -26,14 +25,13 @@ from hwmodels.board.facts import Board
 from twin.learning.observations import (
     Observation,
     energy_evidence,
-    hash_counts,
-    hash_data,
     time_evidence,
     with_energy,
 )
 from twin.learning.overlays import (
     ABSURD,
     ENERGY_SPREAD,
+    bundle,
     make_learnt,
     network_cycles,
     stated_sds,
@@ -102,17 +100,9 @@ def learn_own(observations: Sequence[Observation], board: Board,
         log = np.array(entry.time.log)
         operators = tell_operators([o for o in observations if o.runtime == entry.runtime],
                                    partial(_same, log), operators)
-    return Overlay(
-        schema=1, library=", ".join(dict.fromkeys(o.cell.library for o in observations)),
-        entries=tuple(entries), time_prices=TIME_PRICES,
-        energy_prices=ENERGY_PRICES, operators=operators,
-        made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
-                   "counts_sha256": hash_counts(observations)},
-        data=Data(sha256=hash_data(observations), rows=len(observations),
-                  energy_rows=len(with_energy(observations)), use="own",
-                  kinds=tuple(sorted({*(o.kind for o in observations),
-                                      *(() if start is None else start.kinds)})),
-                  sources=tuple(o.label for o in observations)))
+    return bundle(", ".join(dict.fromkeys(o.cell.library for o in observations)), entries,
+                  observations, observations, use="own", operators=operators,
+                  kinds=() if start is None else start.kinds)
 
 
 def _same(log: np.ndarray, cell: Cell) -> np.ndarray:

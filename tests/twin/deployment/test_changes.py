@@ -9,13 +9,10 @@ from hwmodels.board.file import load_board, paths_of
 from twin.api.requests import SETTINGS_HELP
 from twin.deployment.changes import (
     NEAREST,
-    BringWeights,
     ChangeBoard,
     ChangeLoad,
     ChangeRuntime,
     Choose,
-    MoveArena,
-    MoveWeights,
     list_paths,
     list_paths_of,
     parse_changes,
@@ -41,8 +38,8 @@ def test_each_path_becomes_one_change_in_the_order_they_are_applied():
         "runtime": "neural-art@3.0.0"})
     assert changes == (
         ChangeRuntime(runtime=load_runtime("neural-art@3.0.0")),
-        Choose(field="host", value=("softmax", "2")), MoveWeights(memory="flash"),
-        MoveArena(memory="sram"), BringWeights(controller="dma1"),
+        Choose(field="host", value=("softmax", "2")), Choose(field="weights", value="flash"),
+        Choose(field="arena", value="sram"), Choose(field="weights_via", value="dma1"),
         ChangeBoard(settings={"clocks.cpu.frequency_hz": "80MHz"}),
         ChangeLoad(master="dma1", key="memory", value="sram"),
         ChangeLoad(master="dma1", key="bytes_per_second", value=2e6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.core.file import load_core
@@ -19,7 +20,6 @@ from twin.attribution.diagnosis.faults import (
     RELINKED,
     SLOWED,
     UNKNOWN,
-    ErrorModel,
     Fault,
 )
 from twin.deployment.deployment import Deployment
@@ -102,14 +102,13 @@ def _try(deployment: Deployment, changes: Mapping[str, object]) -> Deployment | 
         return None
 
 
-def _change(deployment: Deployment, changes: Mapping[str, object], *, kind: str, name: str,
-            remedy: str, unhides: bool = False,
-            errors: ErrorModel | None = None) -> Iterator[Fault]:
-    """Yield the fault, where it is possible."""
-    changed = _try(deployment, changes)
+def _change(deployment: Deployment, changes: Mapping[str, object],
+            versus: Deployment | None = None, **facts: Any) -> Iterator[Fault]:
+    """Yield the fault of these facts, where it is possible; of another base, its change alone."""
+    changed = _try(versus or deployment, changes)
     if changed is not None:
-        yield Fault(kind=kind, name=name, remedy=remedy, deployment=changed, unhides=unhides,
-                    errors=errors, changes=tuple(changes.items()))
+        yield Fault(deployment=changed, versus=versus,
+                    changes=() if versus else tuple(changes.items()), **facts)
 
 
 def _misplaced(deployment: Deployment) -> Iterator[Fault]:
@@ -202,16 +201,11 @@ def _weaker(deployment: Deployment) -> Iterator[Fault]:
     own = deployment.runtime.is_compiled
     # what a compiler falls back to when the flag of the core's own is missing
     for isa in load_isa(deployment.board.core.isa).without.values():
-        changes: dict[str, object] = {"cores.main.isa": isa}
         # an image of portable kernels is built where there is a weaker set to build for
-        base = deployment if own else lowered
-        changed = _try(base, changes)
-        if changed is not None:
-            yield Fault(kind="SIMD", name=f"kernels built for {isa}", deployment=changed,
-                        rebuilds=True, errors=COMPILED if own else REBUILT,
-                        versus=None if base is deployment else base,
-                        changes=tuple(changes.items()) if base is deployment else (),
-                        remedy=build_for(deployment))
+        yield from _change(
+            deployment, {"cores.main.isa": isa}, kind="SIMD", name=f"kernels built for {isa}",
+            versus=None if own or lowered is deployment else lowered, rebuilds=True,
+            errors=COMPILED if own else REBUILT, remedy=build_for(deployment))
         if own:
             return
 
@@ -227,13 +221,10 @@ def _other_levels(deployment: Deployment) -> Iterator[Fault]:
         other, _, level = version.rpartition("-")
         if name != runtime.name or other != compiler or level == present:
             continue
-        changes: dict[str, object] = {"runtime": load_runtime(identity).identity}
-        changed = _try(deployment, changes)
-        if changed is not None:
-            yield Fault(kind="optimisation", name=f"built with -{level}", deployment=changed,
-                        rebuilds=True, errors=COMPILED, changes=tuple(changes.items()),
-                        remedy=f"build with -{present}, or say what it was built with: "
-                               f"--runtime {identity}")
+        yield from _change(
+            deployment, {"runtime": load_runtime(identity).identity}, kind="optimisation",
+            name=f"built with -{level}", rebuilds=True, errors=COMPILED,
+            remedy=f"build with -{present}, or say what it was built with: --runtime {identity}")
 
 
 def _unoptimised(deployment: Deployment) -> Fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from twin.deployment.deployment import Deployment
 
@@ -178,6 +178,9 @@ class Fault:
     doubted: float = 0.0
 
 
+ADDED = ("slowdown", "stretch", "counted", "wait_cycles", "doubted")
+"""What two faults at once have the sum of; of the rest they have what either has."""
+
 PRIOR = {DECLARED: 0.38, UNKNOWN: 0.10}
 """Before any evidence; what is left is shared by the other kinds, and equally within a kind."""
 
@@ -228,19 +231,11 @@ def join_faults(first: Fault, second: Fault) -> Fault:
 
     Its changes are those of both, where both are changes of one deployment; else it has none.
     """
-    return Fault(
-        kind=first.kind + JOINED + second.kind, name=first.name + JOINED + second.name,
-        remedy=f"{first.remedy}; then {second.remedy}",
-        deployment=first.deployment or second.deployment, versus=first.versus or second.versus,
-        slowdown=first.slowdown + second.slowdown,
-        slowdown_sd=math.hypot(first.slowdown_sd, second.slowdown_sd),
-        slowdown_of=first.slowdown_of or second.slowdown_of,
-        stretch=first.stretch + second.stretch, counted=first.counted + second.counted,
-        wait_cycles=first.wait_cycles + second.wait_cycles,
-        rebuilds=first.rebuilds or second.rebuilds,
-        errors=first.errors or second.errors,
-        changes=(*first.changes, *second.changes) if first.changes and second.changes else (),
-        doubted=first.doubted + second.doubted,
-        unhides=first.unhides or second.unhides, drifts=first.drifts or second.drifts,
-        scatters=first.scatters or second.scatters,
-        shifts_clock=first.shifts_clock or second.shifts_clock)
+    either = {one.name: getattr(first, one.name) or getattr(second, one.name)
+              for one in fields(Fault)}
+    both = {name: getattr(first, name) + getattr(second, name) for name in ADDED}
+    return Fault(**either | both | {
+        "kind": first.kind + JOINED + second.kind, "name": first.name + JOINED + second.name,
+        "remedy": f"{first.remedy}; then {second.remedy}", "counts_all": False,
+        "slowdown_sd": math.hypot(first.slowdown_sd, second.slowdown_sd),
+        "changes": (*first.changes, *second.changes) if first.changes and second.changes else ()})
