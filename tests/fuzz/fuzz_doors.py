@@ -113,7 +113,7 @@ def _overlay(path: Path) -> None:
 
 
 def _plan(path: Path) -> None:
-    from twin.learning.portability.plan_file import read_plan
+    from twin.learning.portability.probes import read_plan
 
     read_plan(str(path))
 

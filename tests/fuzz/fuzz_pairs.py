@@ -76,7 +76,7 @@ def check_overlay(folder: Path, codes: list[int]) -> str:
 
 def check_plan(folder: Path, codes: list[int]) -> str:
     """Return what is wrong where a plan cannot be read."""
-    from twin.learning.portability.plan_file import read_plan
+    from twin.learning.portability.probes import read_plan
 
     found = read_plan(str(folder / "p.yaml"))
     return "" if not any(codes) and found.model in ("ad", "kws") else f"{codes}: {found}"

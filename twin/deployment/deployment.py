@@ -230,7 +230,7 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
 
 def _name_remedy(draft: Deployment, weights_asked: str | None, arena_asked: str | None) -> str:
     """Say what would fit where a draft does not."""
-    from twin.deployment.remedies import name_remedy
+    from twin.deployment.split import name_remedy
 
     board, offloads = draft.board, draft.target.offloads
     needed = {} if offloads else {"arena": draft.working_ram_bytes,

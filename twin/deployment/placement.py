@@ -246,7 +246,7 @@ def _lay_out_arena(graph: Graph, runtime: Runtime, requests: Sequence[Buffer],
 
     if not rooms:
         return lay_out(requests), ()
-    from twin.deployment.spread import spread_buffers
+    from twin.deployment.memories import spread_buffers
 
     parts = spread_buffers(requests, rooms, lay_out)
     return (sum(parts) if parts else lay_out(requests)), parts

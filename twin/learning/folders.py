@@ -1,19 +1,31 @@
-"""Where in a folder that was named a measurement is: in it, or in a campaign's part of it."""
+"""Where in a folder a measurement is, and which runtime, or library by its time, it is of."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from calibration.fitting.cell import list_measured
 from calibration.measurement.measurement import (
     HEADER_FILE,
     LARGEST_SAMPLES_BYTES,
     SAMPLES_FILE,
+    Measurement,
 )
+from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
+from hwmodels.quantities import format_time
+from twin.deployment.deployment import deploy
 from twin.errors import UsageError
+from twin.network.graph import Graph
+from twin.network.operators import graph_macs
+from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.prediction import Prediction
+from twin.runtimes.choice import list_best
 
 
 def step_into(path: Path, temperature: str = "warm") -> Path:
@@ -89,3 +101,146 @@ def tell_other_file(name: str, then: str | None, now: str | None) -> str:
 
 def _size_of(samples: Path) -> int:
     return samples.stat().st_size if samples.is_file() else 0
+
+
+MOST_MACS = 5_000_000
+"""Networks up to this size are predicted once more, in a fraction of a second; larger ones not."""
+
+
+def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
+    """Say which runtime is known better on the board, and the interval it gives.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        At shipped prices.
+
+    Returns
+    -------
+    tuple of str
+        One line; none where the runtime itself was measured on the board, or none was.
+    """
+    deployment = prediction.deployment
+    board, runtime = deployment.board, deployment.runtime
+    here = {row.runtime for row in list_measured() if row.board == board.name}
+    best = [name for name in list_best(board) if name in here]
+    if (not best or runtime.identity in here or runtime.is_compiled
+            or deployment.target.offloads or prediction.certainty is None):
+        return ()
+    told = f"{best[0]} was, and would narrow the interval"
+    if graph_macs(deployment.graph) <= MOST_MACS:
+        try:
+            sure = predict_calibrated(deployment.replace({"runtime": best[0]}),
+                                      temperature=prediction.temperature).certainty
+        except TwinError:  # It does not fit, or lacks a type: it narrows nothing.
+            return ()
+        if sure is not None:
+            told = (f"{best[0]} was, and is predicted to take "
+                    f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}")
+    return (f"runtime: {runtime.identity} was not measured on {board.name}; {told}",)
+
+
+NEAR = 2.0
+"""A library explains a time this close, as a ratio either way (assumed); one that tells libraries
+apart is off by as much again with all others."""
+
+APART = 1.1
+"""Releases of one library are told apart where the others are twice as far off, as logarithms, and
+at least this ratio farther (assumed)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryTold:
+    """What a measured time tells of its library.
+
+    Parameters
+    ----------
+    runtime : str or None
+        The only one that explains it; None where none does, or several libraries or releases do.
+    ratios : tuple of (str, float)
+        Measured over predicted time, by runtime.
+    """
+
+    runtime: str | None
+    ratios: tuple[tuple[str, float], ...]
+
+    def __str__(self) -> str:
+        """Say how far each is."""
+        return ", ".join(f"{ratio:.3g} times {name}" for name, ratio in self.ratios)
+
+
+def tell_library(measurement: Measurement, graph: Graph, board: str,
+                 candidates: Sequence[str]) -> LibraryTold | None:
+    """Compare a measured inference with what libraries would take.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Of a whole inference, or of layers: compared with the same layers' time.
+    graph : Graph
+        The network.
+    board : str
+        Name or file.
+    candidates : sequence of str
+        Runtimes it may be of.
+
+    Returns
+    -------
+    LibraryTold or None
+        None where it has no times, or no candidate runs there.
+    """
+    measured_us = total_us(measurement)
+    if measured_us is None:
+        return None
+    ratios = {}
+    for name in candidates:
+        try:
+            deployment = deploy(graph, board, runtime=name,
+                                clock_hz=dict(measurement.header.clocks_hz).get("cpu"))
+            predicted = predict_calibrated(deployment,
+                                           temperature=measurement.header.temperature or "warm")
+        except TwinError:
+            continue
+        ratios[name] = measured_us / _time_us(predicted, measurement)
+    if not ratios:
+        return None
+    ranked = sorted(ratios, key=lambda name: abs(math.log(ratios[name])))
+    away = [abs(math.log(ratios[name])) for name in ranked]
+    clear = away[0] <= math.log(NEAR) and all(
+        _is_clear(away[0], one, name.partition("@")[0] == ranked[0].partition("@")[0])
+        for name, one in zip(ranked[1:], away[1:], strict=True))
+    return LibraryTold(runtime=ranked[0] if clear else None, ratios=tuple(
+        (name, ratios[name]) for name in ranked))
+
+
+def _is_clear(least: float, other: float, related: bool) -> bool:
+    """Whether a rival is far enough off, as logarithms; releases of one library may be nearer."""
+    return other >= (max(2 * least, least + math.log(APART)) if related
+                     else least + math.log(NEAR))
+
+
+def _time_us(predicted: Prediction, measurement: Measurement) -> float:
+    """Return what the whole inference takes, or the layers where only these were measured."""
+    measured = set(measurement.layers)
+    if _median_us(measurement, None) is not None or len(measured) >= len(predicted.layers):
+        return predicted.time_us
+    return math.fsum(layer.time_us for layer in predicted.layers if layer.index in measured)
+
+
+def total_us(measurement: Measurement) -> float | None:
+    """Return the median time of an inference, or the sum of its layers' medians."""
+    found: list[float | None] = [_median_us(measurement, None)]
+    if found == [None]:
+        found = [_median_us(measurement, layer) for layer in measurement.layers]
+    known = [value for value in found if value is not None]
+    return math.fsum(known) if known and len(known) == len(found) else None
+
+
+def _median_us(measurement: Measurement, layer: int | None) -> float | None:
+    clocks = dict(measurement.header.clocks_hz)
+    if measurement.count("latency", layer):
+        return measurement.percentile("latency", 50, layer)
+    for counter, clock in (("cpu_cycles", "cpu"), ("timer_ticks", "timer")):
+        if measurement.count(counter, layer) and clock in clocks:
+            return measurement.percentile(counter, 50, layer) / clocks[clock] * 1e6
+    return None

@@ -17,10 +17,17 @@ from calibration.microbench.probes import read_probes
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.errors import UsageError
-from twin.learning.portability.measuring import build_job, prepare_job
 from twin.learning.portability.new_board import Wanted, write_board
-from twin.learning.portability.plan_file import PlanFile, read_plan, write_plan
-from twin.learning.portability.probes import choose_benchmarks, find_rooms, list_benchmarks
+from twin.learning.portability.probes import (
+    PlanFile,
+    build_job,
+    choose_benchmarks,
+    find_rooms,
+    list_benchmarks,
+    prepare_job,
+    read_plan,
+    write_plan,
+)
 from twin.program.image.compile.ports import list_ports, load_port
 
 needs_compiler = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None,

@@ -9,7 +9,7 @@ import pytest
 from hwmodels.board.file import load_board
 from twin.api.commands.predict import deploy_as_told
 from twin.deployment.deployment import deploy
-from twin.deployment.remedies import name_remedy
+from twin.deployment.split import name_remedy
 from twin.errors import DoesNotFitError
 from twin.network.zoo import build
 from twin.runtimes import list_runtimes

@@ -11,10 +11,9 @@ import twin
 from hwmodels.kernel import Operand
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment, deploy
-from twin.deployment.memories import Buffer
+from twin.deployment.memories import Buffer, spread_buffers
 from twin.deployment.placement import constant_sizes
 from twin.deployment.split import further_memories
-from twin.deployment.spread import spread_buffers
 from twin.errors import DoesNotFitError, PlacementError, UsageError
 from twin.network.zoo import build
 

@@ -21,12 +21,10 @@ from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.portability.new_board import Wanted, write_board
 from twin.learning.portability.plan import believe, rank_benchmarks
-from twin.learning.portability.plan_file import read_plan
 from twin.learning.portability.port import FAMILIES, check_families, gather, predict_unmeasured
 from twin.learning.portability.probed import learn_probes, split_odd
-from twin.learning.portability.probes import choose_benchmarks, find_rooms
-from twin.learning.portability.rows import measured_rows, share_waits
-from twin.learning.portability.stated import state_memories
+from twin.learning.portability.probes import choose_benchmarks, find_rooms, read_plan
+from twin.learning.portability.rows import measured_rows, share_waits, state_memories
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import TIME_PRICES, choose_calibration

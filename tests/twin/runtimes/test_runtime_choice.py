@@ -10,7 +10,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.quantities import format_time, join_words
 from twin.deployment.deployment import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
-from twin.learning.measured_runtime import describe_measured_runtime
+from twin.learning.folders import describe_measured_runtime
 from twin.network import zoo
 from twin.network.graph import Graph
 from twin.pricing.calibrated import predict_calibrated

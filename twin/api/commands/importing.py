@@ -127,7 +127,7 @@ def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
 def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | None,
                     where: str) -> tuple[Measurement, tuple[str, ...]]:
     """Return the measurement with the library it is of, as said or told by its time."""
-    from twin.learning.library_told import tell_library
+    from twin.learning.folders import tell_library
     from twin.runtimes.stated import (
         describe_open,
         find_release,

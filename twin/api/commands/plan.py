@@ -49,7 +49,7 @@ def host_library(deployment: Deployment) -> str:
 
 def write_best(ranking: Ranking, path: str | PathLike[str]) -> Path:
     """Write the best two micro-benchmarks as a plan file; returns where."""
-    from twin.learning.portability.plan_file import PlanFile, write_plan
+    from twin.learning.portability.probes import PlanFile, write_plan
     from twin.reports.tables.portability import interval_text
 
     deployment, best = ranking.prediction.deployment, ranking.best

@@ -52,9 +52,9 @@ def describe_measured_runtime(prediction: Prediction, calibration: str) -> tuple
     """Name the runtime that is known better on the board, beside shipped prices of another."""
     if calibration != AUTO or prediction.certainty is None or is_best(prediction.deployment):
         return ()
-    from twin.learning import measured_runtime
+    from twin.learning import folders
 
-    return measured_runtime.describe_measured_runtime(prediction)
+    return folders.describe_measured_runtime(prediction)
 
 
 def runtime_of(calibration: str) -> str | None:

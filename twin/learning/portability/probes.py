@@ -1,19 +1,30 @@
-"""Micro-benchmarks for a board: which there are, and the probes each is made of."""
+"""Micro-benchmarks for a board: the probes of each, planned in a file, built, run, kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from calibration.microbench.probes import MAC_REPEATS, Probe
+from calibration.collecting.collector import Campaign
+from calibration.collecting.link import open_link
+from calibration.collecting.plan import Pass, Plan
+from calibration.collecting.wire.conversation import RETURN_S
+from calibration.collecting.wire.session import Session
+from calibration.measurement.measurement import Measurement
+from calibration.microbench.probes import MAC_REPEATS, PROBES_KEY, RUNTIME, Probe, pack_probes
+from calibration.virtual_board import Launched
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.errors import did_you_mean
+from hwmodels.files import DocumentError, read_yaml, write_whole
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import UsageError
 from twin.pricing.roofs import mac_loop
-from twin.program.image.compile.microbench import TAIL_BYTES, Rooms
+from twin.program.image.compile.build import Build
+from twin.program.image.compile.microbench import TAIL_BYTES, Rooms, build_probes, hash_probes
 from twin.program.image.compile.ports import Port
 
 ALL = "all"
@@ -215,3 +226,211 @@ def _bandwidth(memory: str, size: int, writable: bool, scale: int) -> tuple[Prob
     return tuple(Probe(group=group, memory=memory, extent_bytes=extent, few=2 * scale,
                        many=(2 + max(2, 8192 // extent)) * scale) for group in groups
                  for extent in dict.fromkeys((min(1024, size), min(CHASED_BYTES, size))))
+
+
+SCHEMA = 1
+_KEYS = ("schema", "board", "benchmarks", "runtime", "model", "expected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """Micro-benchmarks to run.
+
+    Parameters
+    ----------
+    board : str or None
+        Name or file of the board; None where none is asked for.
+    benchmarks : tuple of str
+        By name, as `twin.learning.portability.probes` has them.
+    runtime, model : str or None
+        Whose prediction they are to narrow.
+    expected : str
+        What they are expected to do, for people.
+    """
+
+    board: str | None
+    benchmarks: tuple[str, ...]
+    runtime: str | None = None
+    model: str | None = None
+    expected: str = ""
+
+
+def write_plan(path: str | Path, plan: PlanFile) -> Path:
+    """Write a plan.
+
+    Raises
+    ------
+    UsageError
+        When it cannot be written.
+    """
+    import yaml
+
+    path = Path(path)
+    document: dict[str, Any] = {"schema": SCHEMA, "board": plan.board,
+                                "benchmarks": list(plan.benchmarks), "runtime": plan.runtime,
+                                "model": plan.model, "expected": plan.expected}
+    try:
+        write_whole(path, yaml.safe_dump(
+            {key: value for key, value in document.items() if value},
+            sort_keys=False, allow_unicode=True).encode())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
+    return path
+
+
+def read_plan(text: str) -> PlanFile:
+    """Read a plan: a file, or names of micro-benchmarks by comma.
+
+    Parameters
+    ----------
+    text : str
+        Path of a YAML file, or "latency:flash,mac:int8", or "all".
+
+    Raises
+    ------
+    UsageError
+        Naming the file and the key that will not do.
+    """
+    if not text.endswith((".yaml", ".yml")) and not Path(text).exists():
+        asked = tuple(name.strip() for name in text.split(",") if name.strip())
+        if not asked:
+            raise UsageError(f"--plan {text!r} names nothing; accepted: a file of `twin plan`, "
+                             "names such as latency:flash,mac:int8, or all")
+        return PlanFile(board=None, benchmarks=asked)
+    try:
+        document = read_yaml(text)
+    except DocumentError as error:
+        raise UsageError(f"{text}: cannot be read ({error})") from error
+    if not isinstance(document, Mapping):
+        raise UsageError(f"{text}: is no plan; accepted: what `twin plan -o` writes")
+    for key in document:
+        if key not in _KEYS:
+            raise UsageError(f"{text}:{key}: is not known; {did_you_mean(str(key), _KEYS)}")
+    if document.get("schema") != SCHEMA:
+        raise UsageError(f"{text}:schema: is {document.get('schema')!r}; accepted: {SCHEMA}")
+    names = document.get("benchmarks")
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
+        raise UsageError(f"{text}:benchmarks: is {names!r}; accepted: a list of names")
+    for key in ("board", "runtime", "model", "expected"):
+        if not isinstance(document.get(key, ""), str):
+            raise UsageError(f"{text}:{key}: is {document[key]!r}; accepted: text")
+    return PlanFile(board=document.get("board"), benchmarks=tuple(names),
+                    runtime=document.get("runtime"), model=document.get("model"),
+                    expected=document.get("expected", ""))
+
+
+FOLDER = "warm"
+"""Of the samples: every probe repeats what it has just done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Micro-benchmarks for one machine.
+
+    Parameters
+    ----------
+    plan : PlanFile
+        What was asked for.
+    probes : tuple of Probe
+        What is run.
+    board : Board or None
+        The machine; None is the host.
+    port : Port
+        The firmware's port for it.
+    rooms : Rooms
+        Memories that are accessed.
+    """
+
+    plan: PlanFile
+    probes: tuple[Probe, ...]
+    board: Board | None
+    port: Port
+    rooms: Rooms
+
+    @property
+    def name(self) -> str:
+        """Of the machine."""
+        return self.port.name if self.board is None else self.board.name
+
+
+def prepare_job(plan: PlanFile, board: Board | None, port: Port) -> Job:
+    """Return the probes of a plan on a machine.
+
+    Raises
+    ------
+    UsageError
+        When the plan asks for what the machine cannot do, or the port runs other instructions.
+    """
+    core = port.core or port.isa  # an architecture that is not Arm's names no core
+    if board is not None and core != board.core.model:
+        raise UsageError(f"port {port.name} is a {core}, {board.name} a "
+                         f"{board.core.model}; accepted: a board of that core")
+    rooms = find_rooms(board, port)
+    chosen = choose_benchmarks(plan.benchmarks, board, rooms)
+    probes = dict.fromkeys(probe for one in chosen for probe in one.probes)
+    return Job(plan=plan, probes=tuple(probes), board=board, port=port, rooms=rooms)
+
+
+def build_job(job: Job, folder: Path) -> Build:
+    """Build the image of a job; raises as `build_probes` does."""
+    return build_probes(job.probes, job.port, folder, job.rooms, job.board)
+
+
+def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int = 5,
+            made: Launched | None = None, supply_v: float | None = None, power_runs: int = 0,
+            on_event: Callable[[str], None] = lambda event: None) -> Measurement:
+    """Run a job on a board that holds its image.
+
+    Parameters
+    ----------
+    job : Job
+        From `prepare_job`.
+    line : str
+        Serial device, pty or socket.
+    folder : Path
+        Gets a folder `FOLDER` of samples.
+    baud, runs : int
+        Rate of a serial device; runs of the whole list.
+    made : Launched, optional
+        The virtual board behind the line.
+    supply_v : float, optional
+        For the record.
+    power_runs : int
+        Then so many silent runs, the mark toggled at every probe, for a power meter.
+    on_event : callable
+        Told of trouble on the line.
+
+    Returns
+    -------
+    Measurement
+        As written to the folder.
+    """
+    told = {PROBES_KEY: pack_probes(job.probes), **_purpose(job.plan),
+            **(made.environment if made else {})}
+    with open_link(line, baud=baud) as link:
+        session = Session(link, on_event=on_event, return_s=RETURN_S if made is None else 0.0)
+        try:
+            session.open(timeout_s=10.0)
+            timer_hz = session.identify().timer_hz
+            campaign = Campaign(
+                session=session, folder=folder, board=job.name, model=RUNTIME, runtime=RUNTIME,
+                source="twin measure --plan", model_sha256=hash_probes(job.probes),
+                placement=(("weights", job.rooms.weights), ("arena", job.rooms.arena),
+                           ("code", job.rooms.code)),
+                supply_v=supply_v, environment=told,
+                scales=made.scales(timer_hz) if made and timer_hz else {})
+            campaign.prepare()
+            measured = campaign.collect(Plan(temperature=FOLDER, warmup=1, most_runs=runs,
+                                             passes=(Pass(events=(), runs=runs),)))
+            if power_runs:
+                begin, end = campaign.power_window(power_runs, layers=True)
+                on_event(f"power window: {power_runs} runs in {(end - begin) * 1e-6:.3f} s")
+            return measured
+        finally:
+            session.stop()
+
+
+def _purpose(plan: PlanFile) -> Mapping[str, str]:
+    """Return what the header says of whose prediction is to be narrowed."""
+    return {key: value for key, value in (("for_runtime", plan.runtime),
+                                          ("for_model", plan.model)) if value}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from calibration.microbench.machine import Machine, MemoryFound
 from calibration.microbench.probes import PowerStep
 from hwmodels.quantities import significant
-from twin.learning.portability.stated import Stated
+from twin.learning.portability.rows import Stated
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Content,
@@ -33,7 +33,7 @@ def machine_report(machine: Machine, name: str,
     name : str
         Of the board.
     stated : mapping of str to Stated, optional
-        What its board file says of each memory, from `twin.learning.portability.stated`.
+        What its board file says of each memory, from `twin.learning.portability.rows`.
     """
     unit = UNITS[machine.counter]
     parts: list[Content] = [new_pairs((
