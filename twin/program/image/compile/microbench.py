@@ -16,7 +16,7 @@ from twin.program.image.compile.build import Build, compile_source
 from twin.program.image.compile.memory_map import SAMPLES, map_memories
 from twin.program.image.compile.plan import Image
 from twin.program.image.compile.ports import Port, firmware_folder
-from twin.program.image.compile.source import WEIGHTS_S, Source, draft_build
+from twin.program.image.compile.source import WEIGHTS_S, Source, describe_model, draft_build
 
 CALLS = {
     "chase": "chase({room}, {extent}, {stride}, {laps})",
@@ -163,12 +163,11 @@ def _write_model(probes: Sequence[Probe], rooms: Rooms, arena_bytes: int,
             functions.append(f"static void run_{index}(void)\n{{\n    {call};\n}}\n\n")
             entries.append(f'    {{run_{index}, "{probe.name} x{laps}", {arena_bytes - 16}, 4, '
                            f"{index}}},\n")
-    sha = hash_probes(probes)
     return _MODEL.format(
         aligned=ALIGNED_BYTES, declared=declared, cleared=cleared, functions="".join(functions),
-        entries="".join(entries), arena=arena_bytes, input=arena_bytes - 32,
-        output=arena_bytes - 16, weights=weights_bytes,
-        sha=", ".join(f"0x{sha[i:i + 2]}" for i in range(0, 64, 2)))
+        entries="".join(entries), arena=arena_bytes, output=arena_bytes - 16
+    ) + describe_model('"microbench"', hash_probes(probes), arena_bytes, (arena_bytes - 32, 16),
+                       (arena_bytes - 16, 4), weights_bytes, text="model_input", text_bytes=16)
 
 
 _MODEL = """\
@@ -189,23 +188,4 @@ static void clear_rooms(void)
     {{clear_rooms, "clear", {output}, 4, 0}},
 {entries}}};
 
-const struct model model = {{
-    .name = "microbench",
-    .layers = layers,
-    .layer_count = sizeof layers / sizeof layers[0],
-    .arena = model_arena,
-    .arena_bytes = {arena},
-    .input_offset = {input},
-    .input_bytes = 16,
-    .output_offset = {output},
-    .output_bytes = 4,
-    .input = model_input,
-    .weights = model_weights,
-    .weights_bytes = {weights},
-    .sha256 = {{{sha}}},
-    .build_sha256 = {{@BUILD@}},
-    .compiler = "@COMPILER@",
-    .text = model_input,
-    .text_bytes = 16,
-}};
 """

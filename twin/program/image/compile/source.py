@@ -212,17 +212,45 @@ def _description(graph: Graph, placement: Placement, image: Image, text: dict[st
     if source is None or target is None:
         raise RuntimeRefusedError(f"{graph.source}: its output is a constant")
     (input_scale, input_zero), (output_scale, output_zero) = _scale(data), _scale(output)
-    sha = ", ".join(f"0x{graph.sha256[i:i + 2]}" for i in range(0, 64, 2))
-    return _DESCRIPTION.format(
-        name=_quoted(graph.name, 31), arena_bytes=placement.arena_bytes,
-        input_offset=source.offset_bytes, input_bytes=data.size_bytes,
-        output_offset=target.offset_bytes, output_bytes=output.size_bytes,
-        failure="&kernels_failure" if kernels == "cmsis-nn" else "0",
-        weights_bytes=len(image.content), sha256=sha, text_model=text["model"],
-        text="model_text" if text["floats"] else "model_input", text_bytes=text["bytes"],
-        text_subtract=text["subtract"], text_floats=text["floats"],
-        input_scale=f"{float(input_scale):.9e}f", output_scale=f"{float(output_scale):.9e}f",
-        input_zero=input_zero, output_zero=output_zero)
+    scales = {
+        "input_scale": f"{float(input_scale):.9e}f", "output_scale": f"{float(output_scale):.9e}f",
+        "input_zero": input_zero, "output_zero": output_zero}
+    return describe_model(
+        _quoted(graph.name, 31), graph.sha256, placement.arena_bytes,
+        (source.offset_bytes, data.size_bytes), (target.offset_bytes, output.size_bytes),
+        len(image.content), failure="&kernels_failure" if kernels == "cmsis-nn" else "0",
+        text_model=text["model"], text="model_text" if text["floats"] else "model_input",
+        text_bytes=text["bytes"], text_subtract=text["subtract"], text_floats=text["floats"],
+        **scales)
+
+
+def describe_model(name: str, sha256: str, arena_bytes: int, source: tuple[int, int],
+                   target: tuple[int, int], weights_bytes: int, **further: object) -> str:
+    """Write the `struct model` of an image.
+
+    Parameters
+    ----------
+    name : str
+        A C string.
+    sha256 : str
+        Of the network or the list of probes.
+    arena_bytes, weights_bytes : int
+        Of `model_arena` and `model_weights`.
+    source, target : (int, int)
+        Offset and bytes of input and output in the arena.
+    **further : object
+        Fields behind these.
+    """
+    digest = ", ".join(f"0x{sha256[i:i + 2]}" for i in range(0, 64, 2))
+    fields = {
+        "name": name, "layers": "layers", "layer_count": "sizeof layers / sizeof layers[0]",
+        "arena": "model_arena", "arena_bytes": arena_bytes, "input_offset": source[0],
+        "input_bytes": source[1], "output_offset": target[0], "output_bytes": target[1],
+        "input": "model_input", "weights": "model_weights", "weights_bytes": weights_bytes,
+        "sha256": f"{{{digest}}}", "build_sha256": "{@BUILD@}", "compiler": '"@COMPILER@"',
+        **further}
+    rows = "".join(f"    .{field} = {value},\n" for field, value in fields.items())
+    return f"const struct model model = {{\n{rows}}};\n"
 
 
 _HEAD = """\
@@ -235,36 +263,6 @@ extern const uint8_t model_weights[];
 static uint8_t model_arena[{arena}] __attribute__((aligned(32), section(".model_arena")));
 static uint8_t model_input[{room}] __attribute__((aligned(16)));
 {samples}{scratch}
-"""
-
-_DESCRIPTION = """\
-const struct model model = {{
-    .name = {name},
-    .layers = layers,
-    .layer_count = sizeof layers / sizeof layers[0],
-    .arena = model_arena,
-    .arena_bytes = {arena_bytes},
-    .input_offset = {input_offset},
-    .input_bytes = {input_bytes},
-    .output_offset = {output_offset},
-    .output_bytes = {output_bytes},
-    .input = model_input,
-    .weights = model_weights,
-    .weights_bytes = {weights_bytes},
-    .sha256 = {{{sha256}}},
-    .build_sha256 = {{@BUILD@}},
-    .compiler = "@COMPILER@",
-    .failure = {failure},
-    .text_model = {text_model},
-    .text = {text},
-    .text_bytes = {text_bytes},
-    .text_subtract = {text_subtract},
-    .text_floats = {text_floats},
-    .input_scale = {input_scale},
-    .output_scale = {output_scale},
-    .input_zero = {input_zero},
-    .output_zero = {output_zero},
-}};
 """
 
 WEIGHTS_S = """\
