@@ -210,9 +210,7 @@ class Link:
         LinkLostError
             When the line is gone.
         """
-        if self.stream is None:
-            raise LinkLostError(f"{self.port} is closed")
-        try:
+        with self._in_use():
             if hasattr(self.stream, "fileno"):
                 select.select([self.stream.fileno()], [], [], max(timeout_s, 0))
             else:
@@ -220,6 +218,17 @@ class Link:
                 while not self.stream.in_waiting and time.monotonic() < deadline:
                     time.sleep(0.001)
             return bytes(self.stream.read(4096))
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """Drop a line that fails; raises `LinkLostError` for it, and for one that is closed."""
+        if self.stream is None:
+            raise LinkLostError(f"{self.port} is closed")
+        try:
+            yield
+        except _serial().SerialTimeoutException as error:
+            raise LinkTimeoutError(f"{self.port} takes no bytes for "
+                                   f"{patient(WRITE_TIMEOUT_S):g} s") from error
         except (OSError, TypeError, ValueError) as error:  # SerialException is an OSError
             self._drop()
             raise LinkLostError(f"{self.port} is gone: {error}") from error
@@ -234,17 +243,8 @@ class Link:
         LinkTimeoutError
             When the other side takes nothing for `WRITE_TIMEOUT_S`.
         """
-        if self.stream is None:
-            raise LinkLostError(f"{self.port} is closed")
-        serial = _serial()
-        try:
+        with self._in_use():
             self.stream.write(data)
-        except serial.SerialTimeoutException as error:
-            raise LinkTimeoutError(f"{self.port} takes no bytes for "
-                                   f"{patient(WRITE_TIMEOUT_S):g} s") from error
-        except (OSError, TypeError, ValueError) as error:
-            self._drop()
-            raise LinkLostError(f"{self.port} is gone: {error}") from error
 
     def reopen(self, timeout_s: float) -> None:
         """Close and open again, waiting for the device to come back, under any name it gets.

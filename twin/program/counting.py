@@ -58,17 +58,22 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
     """
     counters = machine.counters
     counters.drain()
-    names = {number: symbol for symbol, number in counters.functions.items()}
-    found = []
-    for number, runs in counters.ran().items():
-        found.append(_count(machine, number, name_function(machine, names[number], runs), runs))
+    found = [_count(machine, number, *ran) for number, ran in list_functions(machine)]
     entries, returns, cycles = machine.exceptions.take(machine.traits)
     if found and (entries or returns):
         found.append(_count_exceptions(max(entries, returns), cycles, found[0].code_memory))
     return tuple(sorted(found, key=lambda one: -one.traffic.instructions))
 
 
-def name_function(machine: Machine, symbol: str, runs: Sequence[BlockRun]) -> Function:
+def list_functions(machine: Machine
+                   ) -> Iterator[tuple[int, tuple[Function, Sequence[BlockRun]]]]:
+    """Yield numbers of functions that ran, each with the function and its blocks."""
+    names = {number: symbol for symbol, number in machine.counters.functions.items()}
+    for number, runs in machine.counters.ran().items():
+        yield number, (_name_function(machine, names[number], runs), runs)
+
+
+def _name_function(machine: Machine, symbol: str, runs: Sequence[BlockRun]) -> Function:
     """Return the function blocks are of; one of their extent where the file has no symbol."""
     if machine.elf.stripped:  # a start that was found later may lie before one of its blocks
         named = next((one for one in machine.elf.functions if one.symbol == symbol), None)
@@ -142,10 +147,7 @@ def _merge(counted: Sequence[BlockCounts], further: int) -> Counts:
 
 def _make_blocks(machine: Machine, function: Function, run: BlockRun,
                  timing: CoreTiming) -> Iterator[Block]:
-    text, strange = read_block(machine.listing.text(
-        run.address, machine.read(run.address, run.size_bytes)), timing, machine.code.STAND_IN)
-    machine.unknown.update(strange)
-    cause = "data_copy" if is_copy(function) else None
+    text, cause = list_code(machine, function, run, timing)
     name = f"{function.name}+0x{run.address - function.start:x}"
     taken = run.again or (run.taken if schedule(text, timing).closes_loop else 0)
     yield from split_runs(
@@ -153,8 +155,17 @@ def _make_blocks(machine: Machine, function: Function, run: BlockRun,
         loops=bool(run.again), jump=machine.code.JUMP)
 
 
+def list_code(machine: Machine, function: Function, run: BlockRun,
+              timing: CoreTiming) -> tuple[str, str | None]:
+    """Return a block's text as the core's table knows it, and the cause of all of it."""
+    text, strange = _read_block(machine.listing.text(
+        run.address, machine.read(run.address, run.size_bytes)), timing, machine.code.STAND_IN)
+    machine.unknown.update(strange)
+    return text, "data_copy" if is_copy(function) else None
+
+
 @lru_cache(maxsize=16384)
-def read_block(text: str, timing: CoreTiming, stand_in: str
+def _read_block(text: str, timing: CoreTiming, stand_in: str
                ) -> tuple[str, tuple[str, ...]]:
     """Return a block with what the core's table does not know replaced, and what that is."""
     try:

@@ -27,10 +27,9 @@ from twin.errors import ProgramError
 from twin.program.asking import Wanted
 from twin.program.cores import open_machine
 from twin.program.counters import BlockRun
-from twin.program.counting import name_function, read_block
+from twin.program.counting import list_code, list_functions
 from twin.program.elf import Elf
 from twin.program.machine import Machine
-from twin.program.patterns import is_copy
 from twin.program.recorder import Recorder, Region
 from twin.program.session import OUTSIDE, Session
 
@@ -281,15 +280,10 @@ def _follow(session: Session, watcher: Watcher, seen: Sequence[Words],
 def _list_blocks(machine: Machine) -> Iterator[dict[str, Any]]:
     """Yield runs of code from where they were entered to their branch, and how often they ran."""
     timing = load_core(machine.board.core.model)
-    names = {number: symbol for symbol, number in machine.counters.functions.items()}
-    for number, runs in machine.counters.ran().items():
-        function = name_function(machine, names[number], runs)
-        cause = "data_copy" if is_copy(function) else None
+    for _, (function, runs) in list_functions(machine):
         for run in join_runs(machine, runs):
             content = machine.read(run.address, run.size_bytes)
-            text, strange = read_block(machine.listing.text(run.address, content), timing,
-                                       machine.code.STAND_IN)
-            machine.unknown.update(strange)
+            text, cause = list_code(machine, function, run, timing)
             target = _closes(machine, run) if schedule(text, timing).closes_loop else None
             yield {"function": function.name, "start": run.address - function.start,
                    "sizes": machine.code.measure_instructions(content), "cause": cause,
