@@ -15,7 +15,7 @@ from typing import Any
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import block, join, spills
+from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.libc import copy_blocks, copy_moves, run_drafts, split_runs
 from twin.runtimes.lowering.nests import (
     bound,
@@ -26,24 +26,15 @@ from twin.runtimes.lowering.nests import (
     store,
     strides,
 )
-from twin.runtimes.reference.sequences import (
-    Counts,
-    arithmetic,
-    call_block,
-    choose_machine,
-    load_text,
-    looped,
-    make_kernel,
-    store_text,
-)
+from twin.runtimes.reference.sequences import Counts, Table, choose_machine
 
 _COPY = "data_copy"
 _CALL: Counts = (12, 9, 20)
-_RUN: dict[str, Counts] = {"thumb2": (3, 1, 7), "thumb1": (4, 1, 10), "rv32": (3, 1, 8)}
-_MOVED: dict[str, Counts] = {"thumb2": (1, 0, 6), "thumb1": (2, 0, 9), "rv32": (1, 0, 6)}
-_PADDED: dict[str, Counts] = {"thumb2": (4, 0, 12), "thumb1": (6, 1, 16), "rv32": (3, 0, 12)}
-_PIXEL: dict[str, Counts] = {"thumb2": (10, 4, 26), "thumb1": (14, 6, 38), "rv32": (9, 4, 28)}
-_BLEND: dict[str, Counts] = {"thumb2": (8, 1, 26), "thumb1": (12, 3, 40), "rv32": (8, 1, 28),
+_RUN: Table = {"thumb2": (3, 1, 7), "thumb1": (4, 1, 10), "rv32": (3, 1, 8)}
+_MOVED: Table = {"thumb2": (1, 0, 6), "thumb1": (2, 0, 9), "rv32": (1, 0, 6)}
+_PADDED: Table = {"thumb2": (4, 0, 12), "thumb1": (6, 1, 16), "rv32": (3, 0, 12)}
+_PIXEL: Table = {"thumb2": (10, 4, 26), "thumb1": (14, 6, 38), "rv32": (9, 4, 28)}
+_BLEND: Table = {"thumb2": (8, 1, 26), "thumb1": (12, 3, 40), "rv32": (8, 1, 28),
                              "thumb2 float": (8, 0, 18)}
 """Bookkeeping per copied run, per moved element, per element tested against the padding, per
 resized pixel, per interpolated element."""
@@ -54,11 +45,10 @@ def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     machine = choose_machine(graph, layer, site)
     size = min(graph.tensors[layer.outputs[0]].size_bytes,
                graph.tensors[layer.inputs[0]].size_bytes)
-    return (make_kernel(
-        "memcpy", "data_movement", machine, site,
-        call_block(machine, _CALL), *copy_blocks(machine.dialect, size, 1),
+    return machine.kernel(
+        "memcpy", "data_movement", _CALL, *copy_blocks(machine.dialect, size, 1),
         *copy_moves(machine.dialect, size, load("input", 1), store("output", 1)),
-        assumed=layer.assumed),)
+        assumed=layer.assumed)
 
 
 def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -80,12 +70,11 @@ def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[t
     machine = choose_machine(graph, layer, site)
     outer, runs = split_runs(parts, whole, layer.option("axis", len(whole) - 1),
                              machine.element_bytes)
-    each = block("run", looped(machine.dialect, machine.pick(_RUN)), outer, min(1, outer), _COPY)
-    blocks = [call_block(machine, _CALL)]
-    for run in runs:
-        blocks += (each, *copy_blocks(machine.dialect, run, outer))
-    return (make_kernel(name, "data_movement", machine, site, *blocks,
-                        *run_drafts(machine.dialect, outer, runs, joined)),)
+    each = block("run", machine.loop(_RUN), outer, min(1, outer), _COPY)
+    return machine.kernel(
+        name, "data_movement", _CALL,
+        *[one for run in runs for one in (each, *copy_blocks(machine.dialect, run, outer))],
+        *run_drafts(machine.dialect, outer, runs, joined))
 
 
 def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -94,10 +83,10 @@ def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     begin = layer.option("begin", (0,) * len(source))
     every = layer.option("strides", (1,) * len(source))
     steps = strides(source)
-    return (_lower_moved(
+    return _lower_moved(
         "reference_ops::Slice", graph, layer, site,
         sum(first * step for first, step in zip(begin, steps, strict=False)),
-        [step * stride for step, stride in zip(steps, every, strict=False)]),)
+        [step * stride for step, stride in zip(steps, every, strict=False)])
 
 
 def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -105,12 +94,12 @@ def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     source = graph.tensors[layer.inputs[0]].shape
     perm = layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)
-    return (_lower_moved("reference_ops::Transpose", graph, layer, site, 0,
-                         [steps[axis] for axis in perm]),)
+    return _lower_moved("reference_ops::Transpose", graph, layer, site, 0,
+                        [steps[axis] for axis in perm])
 
 
 def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
-                 steps: list[int]) -> Kernel:
+                 steps: list[int]) -> tuple[Kernel, ...]:
     machine = choose_machine(graph, layer, site)
     shape, size = graph.tensors[layer.outputs[0]].shape, machine.element_bytes
     count = math.prod(shape)
@@ -118,10 +107,9 @@ def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
         first, steps = 0, strides(shape)
     drafts = over_axes(shape, load("input", size, first * size, **by_axis(steps, size)),
                        store("output", size, **by_axis(strides(shape), size)))
-    code = join(load_text(machine, size), store_text(machine, size),
-                looped(machine.dialect, machine.pick(_MOVED)))
-    return make_kernel(name, "data_movement", machine, site, call_block(machine, _CALL),
-                       block("element", code, count, 1, _COPY), *drafts)
+    code = join(machine.load(size), machine.store(size), machine.loop(_MOVED))
+    return machine.kernel(name, "data_movement", _CALL,
+                          block("element", code, count, 1, _COPY), *drafts)
 
 
 def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -137,15 +125,11 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         bound(-first, extent, **{f"axis{axis}": 1})
         for axis, (first, extent) in enumerate(zip(before, source, strict=True))))
     drafts = over_axes(shape, read, store("output", size, **by_axis(strides(shape), size)))
-    dialect, copied = machine.dialect, math.prod(source)
-    return (make_kernel(
-        "reference_ops::Pad", "data_movement", machine, site,
-        call_block(machine, _CALL),
-        block("element", join(spills(dialect, *machine.pick(_PADDED)),
-                              store_text(machine, size), looped(dialect, (0, 0, 3))), count,
-              min(1, count), _COPY),
-        block("copy element", load_text(machine, size), copied, cause=_COPY),
-        *drafts),)
+    test = join(machine.spend(_PADDED), machine.store(size), machine.loop((0, 0, 3)))
+    return machine.kernel(
+        "reference_ops::Pad", "data_movement", _CALL,
+        block("element", test, count, min(1, count), _COPY),
+        block("copy element", machine.load(size), math.prod(source), cause=_COPY), *drafts)
 
 
 def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -153,14 +137,12 @@ def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kerne
     machine = choose_machine(graph, layer, site)
     run = graph.tensors[layer.outputs[0]].shape[-1] * machine.element_bytes
     pixels = graph.tensors[layer.outputs[0]].elements // graph.tensors[layer.outputs[0]].shape[-1]
-    pixel = looped(machine.dialect, machine.pick(_PIXEL))
-    return (make_kernel(
-        "reference_ops::ResizeNearestNeighbor", "data_movement", machine, site,
-        call_block(machine, _CALL), block("pixel", pixel, pixels, 1, _COPY),
-        *copy_blocks(machine.dialect, run, pixels),
+    return machine.kernel(
+        "reference_ops::ResizeNearestNeighbor", "data_movement", _CALL,
+        block("pixel", machine.loop(_PIXEL), pixels, 1, _COPY), *copy_blocks(machine.dialect, run, pixels),
         *_resize_drafts(graph, layer, lambda read, write: list(
             copy_moves(machine.dialect, run, read, write)), machine.element_bytes),
-        assumed=True),)
+        assumed=True)
 
 
 def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -168,10 +150,8 @@ def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
     machine = choose_machine(graph, layer, site)
     output = graph.tensors[layer.outputs[0]]
     size, channels = machine.element_bytes, output.shape[-1]
-    weigh = join(*[join(arithmetic(machine, "mul"), arithmetic(machine, "mul"),
-                        arithmetic(machine, "add"))] * 4) if machine.is_float else ""
-    code = join(load_text(machine, size, 4), weigh, store_text(machine, size),
-                looped(machine.dialect, machine.pick(_BLEND)))
+    code = join(machine.load(size, 4), machine.math(*["mul", "mul", "add"] * 4),
+                machine.store(size), machine.loop(_BLEND))
     pixels = output.elements // channels
 
     def moves(read: Any, write: Any) -> list[Any]:
@@ -179,12 +159,11 @@ def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
                  for side in (read, write)]
         return [repeat("channel", channels, *[sides[0]] * 4, sides[1])]
 
-    return (make_kernel(
-        "reference_ops::ResizeBilinear", "data_movement", machine, site,
-        call_block(machine, _CALL),
-        block("pixel", looped(machine.dialect, machine.pick(_PIXEL)), pixels, 1),
+    return machine.kernel(
+        "reference_ops::ResizeBilinear", "data_movement", _CALL,
+        block("pixel", machine.loop(_PIXEL), pixels, 1),
         block("interpolate", code, output.elements, pixels),
-        *_resize_drafts(graph, layer, moves, size), assumed=True),)
+        *_resize_drafts(graph, layer, moves, size), assumed=True)
 
 
 def _resize_drafts(graph: Graph, layer: Layer, moves: Any, size: int) -> list[Any]:

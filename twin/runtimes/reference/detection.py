@@ -20,46 +20,35 @@ from twin.network.graph import Graph, Layer, Tensor
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, choose_dialect, join, plain
 from twin.runtimes.lowering.nests import load, repeat, store
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    arithmetic,
-    call_block,
-    exponential,
-    load_text,
-    looped,
-    make_kernel,
-    store_text,
-)
+from twin.runtimes.reference.sequences import Counts, Machine, Table
 
 _CALL: Counts = (60, 50, 120)
-_BOX: dict[str, Counts] = {"thumb2": (12, 8, 40), "thumb1": (18, 12, 60), "rv32": (12, 8, 40)}
-_SCORE: dict[str, Counts] = {"thumb2": (2, 1, 8), "thumb1": (3, 1, 12), "rv32": (2, 1, 8)}
-_PAIR: dict[str, Counts] = {"thumb2": (10, 2, 20), "thumb1": (14, 3, 30), "rv32": (10, 2, 20)}
+_BOX: Table = {"thumb2": (12, 8, 40), "thumb1": (18, 12, 60), "rv32": (12, 8, 40)}
+_SCORE: Table = {"thumb2": (2, 1, 8), "thumb1": (3, 1, 12), "rv32": (2, 1, 8)}
+_PAIR: Table = {"thumb2": (10, 2, 20), "thumb1": (14, 3, 30), "rv32": (10, 2, 20)}
 """Bookkeeping of a decoded box, of a score that is looked at, of an overlap."""
 
 
 def _machine(site: Site) -> Machine:
     """Boxes are worked out in float32, whatever the network's type."""
-    return Machine(plain(choose_dialect(site.isa)), "float" if site.fpu else "soft")
+    return Machine(plain(choose_dialect(site.isa)), "float" if site.fpu else "soft",
+                   site=site)
 
 
 def _operations(machine: Machine, **counts: int) -> str:
-    return join(*[arithmetic(machine, name) for name, count in counts.items()
-                  for _ in range(count)])
+    return machine.math(*[name for name, count in counts.items() for _ in range(count)])
 
 
 def _overlaps(machine: Machine, kept: int) -> Any:
     """Intersection over union of each pair of kept boxes."""
-    code = join(load_text(machine, 4, 8), _operations(machine, compare=6, add=7, mul=3, div=1),
-                looped(machine.dialect, machine.pick(_PAIR)))
+    code = join(machine.load(4, 8), _operations(machine, compare=6, add=7, mul=3, div=1),
+                machine.loop(_PAIR))
     return block("overlap", code, kept * kept // 2, min(1, kept // 2))
 
 
 def _sort(machine: Machine, scores: int, kept: int) -> Any:
     """Sort partially: every score against the least kept, and a heap of the kept ones."""
-    code = join(load_text(machine, 4), _operations(machine, compare=1),
-                looped(machine.dialect, machine.pick(_SCORE)))
+    code = join(machine.load(4), machine.math("compare"), machine.loop(_SCORE))
     heap = kept * max(1, math.ceil(math.log2(max(2, kept))))
     return block("sort", code, scores + 2 * heap, 1)
 
@@ -88,20 +77,18 @@ def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
     kept = max(1, graph.layer_outputs(layer)[0].shape[-2])
     classes = scores.shape[-1]
     integers = scores.dtype != "float32"
-    turned = _operations(machine, add=1, mul=1) if integers else ""
-    decode = join(load_text(machine, 4, 8), exponential(machine), exponential(machine),
+    turned = machine.math("add", "mul") if integers else ""
+    decode = join(machine.load(4, 8), machine.exponential(), machine.exponential(),
                   *[turned] * 4, _operations(machine, mul=8, add=8, div=4),
-                  *[store_text(machine, 4)] * 4, looped(machine.dialect, machine.pick(_BOX)))
-    each = join(load_text(machine, 4), turned, _operations(machine, compare=2),
-                looped(machine.dialect, machine.pick(_SCORE)))
+                  *[machine.store(4)] * 4, machine.loop(_BOX))
+    each = join(machine.load(4), turned, machine.math("compare", "compare"), machine.loop(_SCORE))
     runs = classes if layer.option("regular", False) else 1
-    return (make_kernel(
-        "TFLite_Detection_PostProcess", "data_movement", machine, site,
-        call_block(machine, _CALL),
+    return machine.kernel(
+        "TFLite_Detection_PostProcess", "data_movement", _CALL,
         block("decode", decode, boxes, 1), block("scores", each, boxes * classes, boxes),
         _sort(machine, boxes * runs, kept), _overlaps(machine, kept * runs),
         *_read(graph, layer.inputs[:3], ("input", "input2", "input3")), *_written(graph, layer),
-        assumed=True),)
+        assumed=True)
 
 
 def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -111,12 +98,11 @@ def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
     runs = math.prod(scores.shape[:-1])
     kept = max(1, graph.layer_outputs(layer)[0].shape[0] // runs)
     overlaps = _overlaps(machine, kept)
-    return (make_kernel(
-        "NonMaxSuppression", "data_movement", machine, site,
-        call_block(machine, _CALL), _sort(machine, scores.elements, kept * runs),
+    return machine.kernel(
+        "NonMaxSuppression", "data_movement", _CALL, _sort(machine, scores.elements, kept * runs),
         block("overlap", overlaps.code, overlaps.trips * runs, min(runs, overlaps.trips * runs)),
         *_read(graph, layer.inputs[:2], ("input", "input2")), *_written(graph, layer),
-        assumed=True),)
+        assumed=True)
 
 
 KERNELS: Kernels = {

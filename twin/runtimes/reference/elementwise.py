@@ -17,92 +17,67 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    arithmetic,
-    call_block,
-    choose_machine,
-    exponential,
-    load_text,
-    looped,
-    make_kernel,
-    requantise,
-    routine,
-    store_text,
-)
+from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
 
-_Counts = dict[str, Counts]
-
-_ADD: _Counts = {"thumb2": (8, 0, 16), "thumb1": (13, 0, 21), "rv32": (12, 0, 17),
+_ADD: Table = {"thumb2": (8, 0, 16), "thumb1": (13, 0, 21), "rv32": (12, 0, 17),
                  "thumb2 float": (2, 0, 10), "thumb2 soft": (2, 0, 10),
                  "thumb1 soft": (3, 0, 14), "rv32 soft": (2, 0, 10)}
-_MULTIPLY: _Counts = {"thumb2": (5, 0, 10), "thumb1": (7, 0, 15), "rv32": (7, 0, 11),
+_MULTIPLY: Table = {"thumb2": (5, 0, 10), "thumb1": (7, 0, 15), "rv32": (7, 0, 11),
                       "thumb2 float": (2, 0, 10), "thumb2 soft": (2, 0, 10),
                       "thumb1 soft": (3, 0, 14), "rv32 soft": (2, 0, 10)}
-_RELU: _Counts = {"thumb2": (4, 0, 9), "thumb1": (6, 0, 12), "rv32": (6, 0, 8),
+_RELU: Table = {"thumb2": (4, 0, 9), "thumb1": (6, 0, 12), "rv32": (6, 0, 8),
                   "thumb2 float": (0, 0, 2), "thumb2 soft": (0, 0, 5), "thumb1 soft": (0, 0, 8),
                   "rv32 soft": (0, 0, 6)}
-_INDEXED: _Counts = {"thumb2": (8, 3, 16), "thumb1": (11, 4, 24), "rv32": (8, 3, 18)}
+_INDEXED: Table = {"thumb2": (8, 3, 16), "thumb1": (11, 4, 24), "rv32": (8, 3, 18)}
 """Bookkeeping per element. Indexed: what a broadcast adds, three multidimensional indices."""
 
 _FIXED_POINT_MULTIPLY = {"thumb2": 12, "thumb1": 58, "rv32": 13}
 """One saturating doubling high multiply of gemmlowp's fixed-point functions."""
 
 _CALL: Counts = (8, 6, 14)
+_WIDTHS = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2}
+"""Bytes of what is written in another type; of others 4."""
 
 
 def _lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an addition or subtraction: int8 operands and result are rescaled."""
     machine = choose_machine(graph, layer, site)
-    code = join(*[requantise(machine)] * 3, arithmetic(machine, "add") if machine.is_float else "",
-                _soft_clamp(machine))
-    name = "reference_ops::Sub" if layer.op == "sub" else "reference_ops::Add"
-    return (_lower_pair(name, graph, layer, site, machine, code, _ADD),)
+    code = join(machine.requantise(3), machine.math("add"), _soft_clamp(machine))
+    return _lower_pair("reference_ops::Sub" if layer.op == "sub" else "reference_ops::Add",
+                       graph, layer, machine, code, _ADD)
 
 
 def _lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a multiplication: an int8 product is rescaled once."""
     machine = choose_machine(graph, layer, site)
-    code = join(requantise(machine), arithmetic(machine, "mul") if machine.is_float else "",
-                _soft_clamp(machine))
-    return (_lower_pair("reference_ops::Mul", graph, layer, site, machine, code, _MULTIPLY),)
+    code = join(machine.requantise(), machine.math("mul"), _soft_clamp(machine))
+    return _lower_pair("reference_ops::Mul", graph, layer, machine, code, _MULTIPLY)
 
 
 def _lower_maximum(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an element-wise maximum or minimum: indices computed as for a broadcast (assumed)."""
     machine = choose_machine(graph, layer, site)
-    code = join(arithmetic(machine, "compare") if machine.is_float else "",
-                looped(machine.dialect, machine.pick(_INDEXED)))
-    shapes = [graph.tensors[place].shape for place in (*layer.inputs[:2], layer.outputs[0])]
-    return (_lower_elements("MaximumMinimumBroadcastSlow", machine, site, code, _RELU, shapes[2], (
-        ("input", machine.element_bytes, shapes[0]),
-        ("input2", machine.element_bytes, shapes[1])), "elementwise", True),)
+    code = join(machine.math("compare"), machine.loop(_INDEXED))
+    return _lower_elements("MaximumMinimumBroadcastSlow", graph, layer, machine, code, _RELU,
+                           operands=("input", "input2"), family="elementwise", assumed=True)
 
 
 def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower relu, relu6 or leaky relu: int8 elements are rescaled, then clamped."""
     machine = choose_machine(graph, layer, site)
-    bounds = 2 if layer.op == "relu6" else 1
-    code = (join(*[arithmetic(machine, "compare")] * bounds,
-                 arithmetic(machine, "mul") if layer.op == "leaky_relu" else "")
-            if machine.is_float else requantise(machine))
+    code = join(machine.math(*["compare"] * (2 if layer.op == "relu6" else 1),
+                             *["mul"] * (layer.op == "leaky_relu")), machine.requantise())
     name = {"relu": "ReluQuantized", "relu6": "Relu6Quantized"}.get(layer.op, "QuantizeLeakyRelu")
-    return (_lower_single(name, graph, layer, site, machine, code, _RELU),)
+    return _lower_elements(name, graph, layer, machine, code, _RELU)
 
 
 def _lower_prelu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower prelu: broadcast indices per element, negative ones scaled by a slope (assumed)."""
     machine = choose_machine(graph, layer, site)
-    code = join(load_text(machine, machine.weight_bytes),
-                join(arithmetic(machine, "compare"), arithmetic(machine, "mul"))
-                if machine.is_float else requantise(machine),
-                looped(machine.dialect, machine.pick(_INDEXED)))
-    shape = graph.tensors[layer.outputs[0]].shape
-    slopes = graph.tensors[layer.inputs[1]].shape
-    return (_lower_elements("BroadcastPrelu4DSlow", machine, site, code, _RELU, shape,
-                            (("input", machine.element_bytes, shape),
-                             ("weights", machine.weight_bytes, slopes)), "activation", True),)
+    code = join(machine.load(machine.weight_bytes), machine.math("compare", "mul"),
+                machine.requantise(), machine.loop(_INDEXED))
+    return _lower_elements("BroadcastPrelu4DSlow", graph, layer, machine, code, _RELU,
+                           operands=("input", "weights"), assumed=True)
 
 
 def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -110,94 +85,80 @@ def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
 
     Fixed point: an exponential and a reciprocal take about 23 high multiplies; hard swish three.
     """
-    machine = choose_machine(graph, layer, site)
-    multiply = routine(machine.dialect, _FIXED_POINT_MULTIPLY[machine.dialect])
-    if layer.op == "hard_swish":
-        code = (join(*[arithmetic(machine, one) for one in ("add", "compare", "compare", "mul",
-                                                            "mul")])
-                if machine.is_float else join(requantise(machine), *[multiply] * 3))
-    elif machine.is_float:
-        code = join(exponential(machine), arithmetic(machine, "add"), arithmetic(machine, "div"))
+    machine, hard = choose_machine(graph, layer, site), layer.op == "hard_swish"
+    if not machine.is_float:
+        multiply = machine.routine(_FIXED_POINT_MULTIPLY[machine.dialect])
+        code = join(machine.requantise(), *[multiply] * (3 if hard else 23))
+    elif hard:
+        code = machine.math("add", "compare", "compare", "mul", "mul")
     else:
-        code = join(requantise(machine), *[multiply] * 23)
+        code = join(machine.exponential(), machine.math("add", "div"))
     name = {"logistic": "Logistic", "tanh": "Tanh"}.get(layer.op, "HardSwish")
-    return (_lower_single(f"reference_ops::{name}", graph, layer, site, machine, code, _RELU,
-                          assumed=True),)
+    return _lower_elements(f"reference_ops::{name}", graph, layer, machine, code, _RELU,
+                           assumed=True)
 
 
-def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower quantisation: floats divided, rounded and clamped; integers rescaled."""
-    machine = choose_machine(graph, layer, site)
-    width = _width(graph.tensors[layer.outputs[0]].dtype)
-    code = (join(arithmetic(machine, "div"), routine(machine.dialect, 14),
-                 arithmetic(machine, "convert")) if machine.is_float else requantise(machine))
-    return (_lower_single("reference_ops::AffineQuantize", graph, layer, site, machine, code,
-                          _QUANTIZE, width, "quantize"),)
-
-
-_QUANTIZE: _Counts = {"thumb2": (4, 0, 9), "thumb1": (5, 0, 12), "rv32": (4, 0, 10),
+_QUANTIZE: Table = {"thumb2": (4, 0, 9), "thumb1": (5, 0, 12), "rv32": (4, 0, 10),
                       "thumb2 float": (0, 0, 9), "thumb2 soft": (0, 0, 8),
                       "thumb1 soft": (1, 0, 12), "rv32 soft": (0, 0, 10)}
-_DEQUANTIZE: _Counts = {"thumb2": (0, 0, 5), "thumb1": (1, 0, 7), "rv32": (0, 0, 6)}
+_DEQUANTIZE: Table = {"thumb2": (0, 0, 5), "thumb1": (1, 0, 7), "rv32": (0, 0, 6)}
 _DOUBLES = {"thumb2": (30, 52, 20), "thumb1": (43, 297, 51), "rv32": (47, 201, 53)}
 """Integer to double, multiply, double to float: instructions, by dialect (in software even
 beside a single-precision FPU)."""
 
 
+def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower quantisation: floats divided, rounded and clamped; integers rescaled."""
+    machine = choose_machine(graph, layer, site)
+    code = (join(machine.math("div"), machine.routine(14), machine.math("convert"))
+            if machine.is_float else machine.requantise())
+    return _lower_elements("reference_ops::AffineQuantize", graph, layer, machine, code,
+                           _QUANTIZE, family="quantize")
+
+
 def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower dequantisation: the scale is a double, so each element takes three library calls."""
     machine = choose_machine(graph, layer, site)
-    code = join(*[routine(machine.dialect, size) for size in _DOUBLES[machine.dialect]])
-    return (_lower_single("reference_ops::Dequantize", graph, layer, site, machine, code,
-                          _DEQUANTIZE, _width(graph.tensors[layer.outputs[0]].dtype),
-                          "quantize"),)
-
-
-def _width(dtype: str) -> int:
-    return {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2}.get(dtype, 4)
+    code = join(*[machine.routine(size) for size in _DOUBLES[machine.dialect]])
+    return _lower_elements("reference_ops::Dequantize", graph, layer, machine, code,
+                           _DEQUANTIZE, family="quantize")
 
 
 def _soft_clamp(machine: Machine) -> str:
-    return join(*[arithmetic(machine, "compare")] * 2) if machine.number == "soft" else ""
+    return machine.math("compare", "compare") if machine.number == "soft" else ""
 
 
-def _lower_single(name: str, graph: Graph, layer: Layer, site: Site, machine: Machine, code: str,
-                  counts: _Counts, store_bytes: int = 0, family: str = "activation",
-                  assumed: bool = False) -> Kernel:
-    shape = graph.tensors[layer.outputs[0]].shape
-    return _lower_elements(name, machine, site, code, counts, shape,
-                           (("input", machine.element_bytes, shape),), family, assumed,
-                           store_bytes)
-
-
-def _lower_pair(name: str, graph: Graph, layer: Layer, site: Site, machine: Machine, code: str,
-                counts: _Counts) -> Kernel:
-    shape = graph.tensors[layer.outputs[0]].shape
+def _lower_pair(name: str, graph: Graph, layer: Layer, machine: Machine, code: str,
+                counts: Table) -> tuple[Kernel, ...]:
     shapes = [graph.tensors[place].shape for place in layer.inputs[:2]]
     if shapes[0] != shapes[1]:
-        code = join(code, looped(machine.dialect, machine.pick(_INDEXED)))
-    return _lower_elements(name, machine, site, code, counts, shape, (
-        ("input", machine.element_bytes, shapes[0]),
-        ("input2", machine.element_bytes, shapes[1])), "elementwise")
+        code = join(code, machine.loop(_INDEXED))
+    return _lower_elements(name, graph, layer, machine, code, counts,
+                           operands=("input", "input2"), family="elementwise")
 
 
-def _lower_elements(name: str, machine: Machine, site: Site, code: str, counts: _Counts,
-                    shape: tuple[int, ...], reads: tuple[tuple[str, int, tuple[int, ...]], ...],
-                    family: str, assumed: bool = False, store_bytes: int = 0) -> Kernel:
-    count = math.prod(shape)
-    write = store_bytes or machine.element_bytes
-    body = join(*[load_text(machine, width) for operand, width, _ in reads
-                  if operand != "weights"], code, store_text(machine, write),
-                looped(machine.dialect, machine.pick(counts)))
-    names = {operand.name for operand in site.operands}
-    reads = tuple((operand if operand in names else "weights" if operand == "input2" else operand,
-                   width, source) for operand, width, source in reads)
-    return make_kernel(name, family, machine, site, call_block(machine, _CALL),
-                       block("element", body, count, 1), *_drafts(shape, reads, write),
-                       assumed=assumed)
+def _lower_elements(name: str, graph: Graph, layer: Layer, machine: Machine, code: str,
+                    counts: Table, *, operands: tuple[str, ...] = ("input",),
+                    family: str = "activation", assumed: bool = False) -> tuple[Kernel, ...]:
+    """Return a loop over the elements; all but pairs read their input in the result's shape."""
+    assert machine.site is not None
+    output, size = graph.tensors[layer.outputs[0]], machine.element_bytes
+    write = _WIDTHS.get(output.dtype, 4) if family == "quantize" else size
+    known = {operand.name for operand in machine.site.operands}
+    reads = []
+    for place, operand in zip(layer.inputs, operands, strict=False):
+        shape = graph.tensors[place].shape if operand != "input" or (
+            family == "elementwise") else output.shape
+        width = machine.weight_bytes if operand == "weights" else size
+        stands_in = operand == "input2" and operand not in known
+        reads.append(("weights" if stands_in else operand, width, shape))
+    body = join(*[machine.load(size) for operand in operands if operand != "weights"], code,
+                machine.store(write), machine.loop(counts))
+    return machine.kernel(name, family, _CALL, block("element", body, output.elements, 1),
+                          *_drafts(output.shape, reads, write), assumed=assumed)
 
 
-def _drafts(shape: tuple[int, ...], reads: tuple[tuple[str, int, tuple[int, ...]], ...],
+def _drafts(shape: tuple[int, ...], reads: list[tuple[str, int, tuple[int, ...]]],
             write_bytes: int) -> tuple[Any, ...]:
     """Return reads (operand, width, shape) and the store of every output element.
 

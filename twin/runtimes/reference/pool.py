@@ -22,20 +22,9 @@ from twin.runtimes.lowering.geometry import (
     window_load,
 )
 from twin.runtimes.lowering.nests import closing, repeat, store
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    arithmetic,
-    call_block,
-    choose_machine,
-    load_text,
-    looped,
-    make_kernel,
-    routine,
-    store_text,
-)
+from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
 
-_Levels = dict[str, dict[str, Counts]]
+_Levels = dict[str, Table]
 
 _AVERAGE: _Levels = {
     "position": {"thumb2": (0, 0, 5), "thumb1": (0, 0, 6), "rv32": (0, 0, 4),
@@ -57,7 +46,7 @@ _MAXIMUM: _Levels = {
     "pixel": {"thumb2": (4, 3, 12), "thumb1": (7, 6, 18), "rv32": (5, 5, 13),
               "thumb2 float": (15, 4, 28), "thumb2 soft": (15, 9, 29)},
 }
-_ROW: dict[str, Counts] = {"thumb2": (5, 4, 11), "thumb1": (6, 5, 14), "rv32": (2, 2, 16)}
+_ROW: Table = {"thumb2": (5, 4, 11), "thumb1": (6, 5, 14), "rv32": (2, 2, 16)}
 _CALL: Counts = (16, 13, 25)
 _DIVISION = {"thumb2": "sdiv r1, r1, r3", "rv32": "div a1, a1, a3"}
 _LONG_DIVISION = 60  # shift-and-subtract of a small sum by a small count (assumed)
@@ -66,54 +55,40 @@ _LONG_DIVISION = 60  # shift-and-subtract of a small sum by a small count (assum
 def _lower_average(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower average pooling: sum and count over the window inside the input, then divide."""
     machine = choose_machine(graph, layer, site)
-    if machine.is_float:
-        inner = join(load_text(machine, 4), arithmetic(machine, "add"),
-                     arithmetic(machine, "add") if machine.number == "soft" else "")
-        divide = join(arithmetic(machine, "div"), *[arithmetic(machine, "compare")] * 3
-                      if machine.number == "soft" else [])
-    else:
-        inner = load_text(machine, machine.element_bytes)
-        divide = _DIVISION.get(machine.dialect, routine(machine.dialect, _LONG_DIVISION))
-    name = f"{_namespace(machine)}::AveragePool"
-    return _lower(name, machine, read_geometry(graph, layer), site, _AVERAGE, inner, divide)
+    soft = machine.number == "soft"
+    inner = join(machine.load(machine.element_bytes), machine.math(*["add"] * (2 if soft else 1)))
+    divide = machine.math("div", *["compare"] * (3 * soft)) if machine.is_float else (
+        _DIVISION.get(machine.dialect, machine.routine(_LONG_DIVISION)))
+    return _lower("AveragePool", machine, read_geometry(graph, layer), _AVERAGE, inner, divide)
 
 
 def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower maximum pooling."""
     machine = choose_machine(graph, layer, site)
-    inner = join(load_text(machine, machine.element_bytes),
-                 arithmetic(machine, "compare") if machine.is_float else "")
-    finish = join(*[arithmetic(machine, "compare")] * 2) if machine.number == "soft" else ""
-    name = f"{_namespace(machine)}::MaxPool"
-    return _lower(name, machine, read_geometry(graph, layer), site, _MAXIMUM, inner, finish)
+    inner = join(machine.load(machine.element_bytes), machine.math("compare"))
+    finish = machine.math("compare", "compare") if machine.number == "soft" else ""
+    return _lower("MaxPool", machine, read_geometry(graph, layer), _MAXIMUM, inner, finish)
 
 
-def _namespace(machine: Machine) -> str:
-    return "reference_ops" if machine.is_float else "reference_integer_ops"
-
-
-def _lower(name: str, machine: Machine, shape: Geometry, site: Site, levels: _Levels, inner: str,
+def _lower(name: str, machine: Machine, shape: Geometry, levels: _Levels, inner: str,
            finish: str) -> tuple[Kernel, ...]:
-    dialect = machine.dialect
-    counts = {level: machine.pick(table) for level, table in levels.items()}
     pixels, rows = shape.batches * shape.pixels, shape.batches * shape.output_rows
     channels, size = shape.input_channels, machine.element_bytes
     window_rows = shape.window_rows * shape.batches * channels
-    return (make_kernel(
-        name, "pool", machine, site,
-        call_block(machine, _CALL),
+    return machine.kernel(
+        f"{machine.namespace}::{name}", "pool", _CALL,
         *over_pixels(shape, repeat(
             "channel", channels,
-            block("window position", join(inner, looped(dialect, counts["position"])),
+            block("window position", join(inner, machine.loop(levels["position"])),
                   shape.taps_inside * shape.batches * channels, window_rows),
             over_window(shape, window_load(shape, window_bounds(shape), size, size, channel=size)),
-            block("window row", looped(dialect, counts["window_row"]), window_rows,
+            block("window row", machine.loop(levels["window_row"]), window_rows,
                   pixels * channels),
-            closing("output", join(finish, store_text(machine, size),
-                                   looped(dialect, counts["output"]))),
+            closing("output", join(finish, machine.store(size),
+                                   machine.loop(levels["output"]))),
             store("output", size, 0, channel=size, **output_steps(shape, size)))),
-        block("pixel", looped(dialect, counts["pixel"]), pixels, rows),
-        block("row", looped(dialect, machine.pick(_ROW)), rows, shape.batches)),)
+        block("pixel", machine.loop(levels["pixel"]), pixels, rows),
+        block("row", machine.loop(_ROW), rows, shape.batches))
 
 
 KERNELS: Kernels = {

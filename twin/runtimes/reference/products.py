@@ -16,13 +16,7 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
 from twin.runtimes.lowering.geometry import has_bias
 from twin.runtimes.lowering.nests import load, repeat
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    call_block,
-    choose_machine,
-    make_kernel,
-)
+from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
 from twin.runtimes.reference.windows import finish_output, multiply_loop, output_moves
 
 _OFFSETS = {
@@ -35,7 +29,7 @@ _OFFSETS = {
 }
 """The int8 inner loop: both sides have an offset."""
 
-_OUTPUT: dict[str, Counts] = {
+_OUTPUT: Table = {
     "thumb2": (4, 0, 15), "thumb1": (4, 0, 24), "rv32": (2, 0, 13), "thumb2 float": (1, 0, 15),
     "thumb2 soft": (6, 0, 16), "thumb1 soft": (4, 0, 33), "rv32 soft": (2, 0, 22)}
 _CALL: Counts = (15, 10, 22)
@@ -47,19 +41,16 @@ def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
     rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
     vectors = graph.tensors[layer.inputs[0]].elements // columns
     biased = has_bias(layer)
-    name = ("reference_ops::FullyConnected" if machine.is_float
-            else "reference_integer_ops::FullyConnected")
     size, wide = machine.element_bytes, machine.weight_bytes
-    return (make_kernel(
-        name, "fully_connected", machine, site,
-        call_block(machine, _CALL),
+    return machine.kernel(
+        f"{machine.namespace}::FullyConnected", "fully_connected", _CALL,
         repeat("vector", vectors, repeat(
             "out", rows,
             *product_blocks(machine, vectors, rows, columns, biased),
             repeat("depth", columns, load("input", size, 0, vector=columns * size, depth=size),
                    load("weights", wide, 0, out=columns * wide, depth=wide)),
             *_finish(machine, graph, layer, rows, biased))),
-        macs=vectors * rows * columns),)
+        macs=vectors * rows * columns)
 
 
 def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -85,8 +76,8 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
                                      "matrix": vectors // matrices * rows * size})
           for move in output_moves(machine, False, rows, {"vector": rows, "out": 1})
           if move.operand == "output"])))
-    return (make_kernel("reference_ops::BatchMatMul", "fully_connected", machine, site,
-                        call_block(machine, _CALL), nest, macs=vectors * rows * columns),)
+    return machine.kernel(
+        "reference_ops::BatchMatMul", "fully_connected", _CALL, nest, macs=vectors * rows * columns)
 
 
 def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, biased: bool
@@ -106,7 +97,7 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
     code = _OFFSETS[machine.dialect] if machine.number == "int8" else multiply_loop(machine)
     return (
         block("multiply-accumulate", code, outputs * columns, outputs),
-        block("output", finish_output(machine, machine.pick(_OUTPUT), biased), outputs, vectors),
+        block("output", finish_output(machine, _OUTPUT, biased), outputs, vectors),
     )
 
 

@@ -13,25 +13,12 @@ from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import closing, load, repeat, store
 from twin.runtimes.reference.products import product_blocks
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    arithmetic,
-    call_block,
-    choose_machine,
-    exponential,
-    load_text,
-    looped,
-    make_kernel,
-    requantise,
-    routine,
-    store_text,
-)
+from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
 
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _CALL: Counts = (15, 10, 22)
-_STEP: dict[str, Counts] = {"thumb2": (6, 2, 14), "thumb1": (9, 3, 20), "rv32": (6, 2, 15)}
-_SHIFT: dict[str, Counts] = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
+_STEP: Table = {"thumb2": (6, 2, 14), "thumb1": (9, 3, 20), "rv32": (6, 2, 15)}
+_SHIFT: Table = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
 
 
 def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -42,12 +29,10 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     outputs = graph.tensors[layer.outputs[0]].elements
     size = machine.element_bytes
     batches = max(1, graph.tensors[layer.inputs[0]].elements // inputs)
-    shift = join(load_text(machine, size), store_text(machine, size),
-                 looped(machine.dialect, machine.pick(_SHIFT)))
+    shift = join(machine.load(size), machine.store(size), machine.loop(_SHIFT))
     wide, time = machine.weight_bytes, _width_of(graph, layer, 2)
-    return (make_kernel(
-        "EvalIntegerSVDF", "recurrent", machine, site,
-        call_block(machine, _CALL),
+    return machine.kernel(
+        "EvalIntegerSVDF", "recurrent", _CALL,
         repeat("batch", batches,
                repeat("filter", filters,
                       *product_blocks(machine, batches, filters, inputs, False),
@@ -62,7 +47,7 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                block("sum by rank", _step(machine, 1), outputs, batches),
                repeat("out", outputs // batches,
                       store("output", size, 0, batch=outputs // batches * size, out=size))),
-        macs=batches * filters * (inputs + memory), assumed=True),)
+        macs=batches * filters * (inputs + memory), assumed=True)
 
 
 def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -74,9 +59,8 @@ def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     size, wide = machine.element_bytes, machine.weight_bytes
     outputs = graph.tensors[layer.outputs[0]].elements
     kept = min(steps, max(1, outputs // hidden))
-    return (make_kernel(
-        layer.op, "recurrent", machine, site,
-        call_block(machine, _CALL),
+    return machine.kernel(
+        layer.op, "recurrent", _CALL,
         repeat("step", steps,
                repeat("row", rows,
                       *product_blocks(machine, steps, rows, inputs, True),
@@ -92,7 +76,7 @@ def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                       closing("state", join(_activation(machine), _step(machine, 3))),
                       store("output", size, 0, step=hidden * size if kept == steps else 0,
                             out=size))),
-        macs=steps * rows * (inputs + hidden), assumed=True),)
+        macs=steps * rows * (inputs + hidden), assumed=True)
 
 
 def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
@@ -107,15 +91,14 @@ def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
 
 
 def _step(machine: Machine, products: int) -> str:
-    one = (join(arithmetic(machine, "mul"), arithmetic(machine, "add")) if machine.is_float
-           else requantise(machine))
-    return join(*[one] * products, looped(machine.dialect, machine.pick(_STEP)))
+    one = join(machine.math("mul", "add"), machine.requantise())
+    return join(*[one] * products, machine.loop(_STEP))
 
 
 def _activation(machine: Machine) -> str:
     if machine.is_float:
-        return join(exponential(machine), arithmetic(machine, "add"), arithmetic(machine, "div"))
-    return routine(machine.dialect, 40)  # a table of 512 values, interpolated
+        return join(machine.exponential(), machine.math("add", "div"))
+    return machine.routine(40)  # a table of 512 values, interpolated
 
 
 def _width_of(graph: Graph, layer: Layer, place: int) -> int:

@@ -16,23 +16,12 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, repeat, store, strides
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    arithmetic,
-    call_block,
-    choose_machine,
-    load_text,
-    looped,
-    make_kernel,
-    requantise,
-    store_text,
-)
+from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
 
 _CALL: Counts = (16, 13, 25)
-_SUM: dict[str, Counts] = {"thumb2": (0, 0, 5), "thumb1": (0, 0, 6), "rv32": (0, 0, 4)}
-_ELEMENT: dict[str, Counts] = {"thumb2": (8, 4, 18), "thumb1": (11, 5, 26), "rv32": (8, 4, 20)}
-_RESULT: dict[str, Counts] = {"thumb2": (8, 2, 18), "thumb1": (11, 3, 28), "rv32": (8, 2, 18)}
+_SUM: Table = {"thumb2": (0, 0, 5), "thumb1": (0, 0, 6), "rv32": (0, 0, 4)}
+_ELEMENT: Table = {"thumb2": (8, 4, 18), "thumb1": (11, 5, 26), "rv32": (8, 4, 20)}
+_RESULT: Table = {"thumb2": (8, 2, 18), "thumb1": (11, 3, 28), "rv32": (8, 2, 18)}
 """Per summed element of a spatial mean, per element of a general reduction (the output index is
 computed from the input's, assumed), per result."""
 
@@ -41,18 +30,16 @@ def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a mean: over both spatial axes by plain sums, otherwise by the general reduction."""
     machine = choose_machine(graph, layer, site)
     spatial = tuple(sorted(_axes(graph, layer))) == (1, 2)
-    add = arithmetic(machine, "add") if machine.is_float else ""
-    divide = arithmetic(machine, "div") if machine.is_float else requantise(machine)
-    return _reduce("reference_ops::Mean", graph, layer, machine, site,
-                   add, divide, _SUM if spatial else _ELEMENT, not spatial)
+    return _reduce("reference_ops::Mean", graph, layer, machine, machine.math("add"),
+                   join(machine.math("div"), machine.requantise()),
+                   _SUM if spatial else _ELEMENT, not spatial)
 
 
 def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a maximum over axes by the general reduction."""
     machine = choose_machine(graph, layer, site)
-    compare = arithmetic(machine, "compare") if machine.is_float else ""
-    return _reduce("reference_ops::ReduceGeneric", graph, layer, machine, site, compare, "",
-                   _ELEMENT, True)
+    return _reduce("reference_ops::ReduceGeneric", graph, layer, machine,
+                   machine.math("compare"), "", _ELEMENT, True)
 
 
 def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
@@ -61,16 +48,15 @@ def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
     return tuple(axis % rank for axis in ((axes,) if isinstance(axes, int) else axes))
 
 
-def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, site: Site, combine: str,
-            finish: str, per_element: dict[str, Counts], assumed: bool) -> tuple[Kernel, ...]:
+def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, combine: str, finish: str,
+            per_element: Table, assumed: bool) -> tuple[Kernel, ...]:
     """Every result in turn: all elements that fall into it read, then it is stored."""
     shape, axes = graph.tensors[layer.inputs[0]].shape, _axes(graph, layer)
     results, size = graph.tensors[layer.outputs[0]].elements, machine.element_bytes
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     steps = strides(tuple(shape[axis] for axis in kept))
-    element = join(load_text(machine, size), combine,
-                   looped(machine.dialect, machine.pick(per_element)))
-    result = join(finish, store_text(machine, size), looped(machine.dialect, machine.pick(_RESULT)))
+    element = join(machine.load(size), combine, machine.loop(per_element))
+    result = join(finish, machine.store(size), machine.loop(_RESULT))
     draft: Any = load("input", size, 0, **by_axis(strides(shape), size))
     for axis in reversed(axes):
         draft = repeat(f"axis{axis}", shape[axis], draft)
@@ -78,11 +64,10 @@ def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, site: Site,
         f"axis{axis}": step * size for axis, step in zip(kept, steps, strict=True)}))
     for axis in reversed(kept):
         body = (repeat(f"axis{axis}", shape[axis], *body),)
-    return (make_kernel(
-        name, "reduce", machine, site,
-        call_block(machine, _CALL),
+    return machine.kernel(
+        name, "reduce", _CALL,
         block("element", element, math.prod(shape), results),
-        block("result", result, results, 1), *body, assumed=assumed),)
+        block("result", result, results, 1), *body, assumed=assumed)
 
 
 KERNELS: Kernels = {

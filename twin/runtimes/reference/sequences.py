@@ -9,10 +9,9 @@ depend on the data).
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Site
@@ -32,83 +31,14 @@ from twin.runtimes.lowering.nests import count_blocks, resolve
 Counts = tuple[int, int, int]
 """Stack loads, stack stores and register instructions."""
 
+Table = dict[str, Counts]
+"""The same by dialect, or by dialect and number format where that differs."""
 
-class Machine(NamedTuple):
-    """What a layer's C is compiled to: dialect, and "int8", "int16", "float" or "soft".
-
-    `narrow` is whether a bias beside int16 activations has 32 bits, as ONNX keeps it.
-    """
-
-    dialect: str
-    number: str
-    narrow: bool = False
-
-    @property
-    def is_float(self) -> bool:
-        """Whether activations are float32."""
-        return self.number in ("float", "soft")
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of an activation."""
-        return {"int8": 1, "int16": 2}.get(self.number, 4)
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of a weight."""
-        return 4 if self.is_float else 1
-
-    @property
-    def bias_bytes(self) -> int:
-        """Bytes of a bias; 64-bit beside int16 activations, as TensorFlow Lite keeps it."""
-        return 8 if self.number == "int16" and not self.narrow else 4
-
-    def pick(self, table: dict[str, Counts]) -> Counts:
-        """Return the counts of this machine: its own, else those of its dialect."""
-        return table.get(f"{self.dialect} {self.number}", table.get(
-            f"thumb2 {self.number}" if self.number == "float" else self.dialect,
-            table[self.dialect]))
-
-
-def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
-    """Return dialect and number format of a layer at a site.
-
-    Raises
-    ------
-    RuntimeRefusedError
-        For an instruction set or activation type the kernels are not lowered for.
-    """
-    dtype = graph.tensors[layer.inputs[0]].dtype
-    dialect = plain(choose_dialect(site.isa, f"layer {layer.name}: "))
-    if dtype == "float32":
-        return Machine(dialect, "float" if site.fpu else "soft")
-    if dtype in ("int8", "uint8", "bool"):
-        return Machine(dialect, "int8")
-    if dtype in ("int16", "uint16", "float16", "bfloat16"):
-        third = layer.inputs[2] if len(layer.inputs) > 2 else -1
-        return Machine(dialect, "int16", third >= 0 and graph.tensors[third].dtype == "int32")
-    if dtype in ("int32", "uint32", "int64", "uint64", "float64"):  # moved, never multiplied
-        return Machine(dialect, "soft")
-    raise RuntimeRefusedError(f"layer {layer.name}: reference kernels do not run {dtype}; "
-                              "accepted: int8, int16, float32")
+CALL_COUNTS: Counts = (34, 30, 46)
+"""A call of a convolution."""
 
 
 _SKIP = {"thumb2": "ble 1f", "thumb1": "ble 1f", "rv32": "bge a2, a6, 1f"}
-
-
-@cache
-def looped(dialect: str, counts: Counts) -> str:
-    """Return bookkeeping whose last instruction is the loop's closing branch."""
-    loads, stores, arithmetic = counts
-    return join(spills(dialect, loads, stores, max(0, arithmetic - 1)), BRANCH[dialect])
-
-
-@cache
-def skipping(dialect: str, counts: Counts) -> str:
-    """Return bookkeeping whose last instruction is a conditional jump forward."""
-    loads, stores, arithmetic = counts
-    return join(spills(dialect, loads, stores, max(0, arithmetic - 1)), _SKIP[dialect])
-
 
 _SOFT = {
     "thumb2": {"add": 49, "mul": 32, "div": 147, "compare": 33, "convert": 15},
@@ -144,18 +74,6 @@ _REQUANTISE["thumb1"] = join(
     "cmp r5, r6; bgt 4f; movs r3, #0; asrs r0, r4; adds r0, r3, r0;"
     "pop {r3, r4, r5, r6, r7, pc}")
 
-
-def requantise(machine: Machine) -> str:
-    """Return one call of the doubling high multiply with rounding shift; nothing for floats."""
-    return "" if machine.is_float else _REQUANTISE[machine.dialect]
-
-
-@cache
-def routine(dialect: str, instructions: int) -> str:
-    """Return a call of a routine that long."""
-    return join(CALL[dialect], spills(dialect, 0, 0, instructions - 1), RETURN[dialect])
-
-
 _HARD = {
     "thumb2": {"add": "vadd.f32 s15, s15, s14", "mul": "vmul.f32 s15, s15, s14",
                "div": "vdiv.f32 s15, s15, s14", "compare": "vcmpe.f32 s15, s14;"
@@ -165,25 +83,6 @@ _HARD = {
              "div": "fdiv.s fa5, fa5, fa4", "compare": "flt.s a5, fa5, fa4; bnez a5, 1f",
              "convert": "fcvt.w.s a0, fa5"},
 }
-
-
-def arithmetic(machine: Machine, operation: str) -> str:
-    """Return one float operation: "add", "mul", "div", "compare" or "convert"."""
-    if machine.number == "float" and machine.dialect in _HARD:
-        return _HARD[machine.dialect][operation]
-    return routine(machine.dialect, _SOFT[machine.dialect][operation])
-
-
-def exponential(machine: Machine) -> str:
-    """Return one `expf`: 71 instructions with an FPU; else the integer part and the calls."""
-    if machine.number == "float":
-        return join(CALL[machine.dialect], spills(machine.dialect, 16, 2, 30),
-                    RETURN[machine.dialect], *[
-            arithmetic(machine, name) for name in ("mul", "add") for _ in range(10)],
-            arithmetic(machine, "div"))
-    return join(routine(machine.dialect, 100), *[arithmetic(machine, "mul")] * 10,
-                *[arithmetic(machine, "add")] * 12, arithmetic(machine, "div"))
-
 
 _LOADS = {
     "thumb2": {1: "ldrsb r4, [r1], #1", 2: "ldrsh r4, [r1], #2", 4: "ldr r4, [r1], #4"},
@@ -197,67 +96,149 @@ _STORES = {
 }
 
 
-def load_text(machine: Machine, width_bytes: int, count: int = 1) -> str:
-    """Return loads of elements; into FPU registers where there are any.
+class Machine(NamedTuple):
+    """What a layer's C is compiled to: dialect, and "int8", "int16", "float" or "soft".
 
-    Parameters
-    ----------
-    machine : Machine
-        What the C is compiled to.
-    width_bytes : int
-        Of an element: 1, 2 or 4.
-    count : int
-        Loads.
+    `narrow` is whether a bias beside int16 activations has 32 bits, as ONNX keeps it; `site` is
+    where the layer runs. Methods return instructions, but `kernel`.
     """
-    if machine.number == "float" and width_bytes == 4:
-        text = "flw fa4, 0(a1)" if machine.dialect == "rv32" else "vldmia r1!, {s14}"
-    else:
-        text = _LOADS[machine.dialect][width_bytes]
-    return join(*[text] * count)
+
+    dialect: str
+    number: str
+    narrow: bool = False
+    site: Site | None = None
+
+    @property
+    def is_float(self) -> bool:
+        """Whether activations are float32."""
+        return self.number in ("float", "soft")
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an activation."""
+        return {"int8": 1, "int16": 2}.get(self.number, 4)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of a weight."""
+        return 4 if self.is_float else 1
+
+    @property
+    def bias_bytes(self) -> int:
+        """Bytes of a bias; 64-bit beside int16 activations, as TensorFlow Lite keeps it."""
+        return 8 if self.number == "int16" and not self.narrow else 4
+
+    @property
+    def namespace(self) -> str:
+        """Where TensorFlow Lite keeps kernels of these numbers."""
+        return "reference_ops" if self.is_float else "reference_integer_ops"
+
+    def pick(self, counts: Counts | Table) -> Counts:
+        """Return the counts of this machine: its own of a table, else those of its dialect."""
+        if isinstance(counts, tuple):
+            return counts
+        return counts.get(f"{self.dialect} {self.number}", counts.get(
+            f"thumb2 {self.number}" if self.number == "float" else self.dialect,
+            counts[self.dialect]))
+
+    def spend(self, counts: Counts | Table) -> str:
+        """Return bookkeeping."""
+        return spills(self.dialect, *self.pick(counts))
+
+    def loop(self, counts: Counts | Table) -> str:
+        """Return bookkeeping whose last instruction is the loop's closing branch."""
+        return self._end(counts, BRANCH)
+
+    def skip(self, counts: Counts | Table) -> str:
+        """Return bookkeeping whose last instruction is a conditional jump forward."""
+        return self._end(counts, _SKIP)
+
+    def _end(self, counts: Counts | Table, last: dict[str, str]) -> str:
+        loads, stores, others = self.pick(counts)
+        return join(spills(self.dialect, loads, stores, max(0, others - 1)), last[self.dialect])
+
+    def requantise(self, times: int = 1) -> str:
+        """Return calls of the doubling high multiply with rounding shift; nothing for floats."""
+        return "" if self.is_float else join(*[_REQUANTISE[self.dialect]] * times)
+
+    def routine(self, instructions: int) -> str:
+        """Return a call of a routine that long."""
+        return join(CALL[self.dialect], spills(self.dialect, 0, 0, instructions - 1),
+                    RETURN[self.dialect])
+
+    def math(self, *operations: str) -> str:
+        """Return float operations (add, mul, div, compare, convert); nothing for integers."""
+        if not self.is_float:
+            return ""
+        hard = _HARD.get(self.dialect) if self.number == "float" else None
+        return join(*[self.routine(_SOFT[self.dialect][one]) if hard is None else hard[one]
+                      for one in operations])
+
+    def exponential(self) -> str:
+        """Return one `expf`: 71 instructions with an FPU; else the integer part and the calls."""
+        if self.number == "float":
+            return join(CALL[self.dialect], spills(self.dialect, 16, 2, 30), RETURN[self.dialect],
+                        self.math(*["mul"] * 10, *["add"] * 10, "div"))
+        return join(self.routine(100), self.math(*["mul"] * 10, *["add"] * 12, "div"))
+
+    def load(self, width_bytes: int, count: int = 1) -> str:
+        """Return loads of elements of 1, 2 or 4 bytes, into FPU registers where there are any."""
+        if self.number == "float" and width_bytes == 4:
+            text = "flw fa4, 0(a1)" if self.dialect == "rv32" else "vldmia r1!, {s14}"
+        else:
+            text = _LOADS[self.dialect][width_bytes]
+        return join(*[text] * count)
+
+    def store(self, width_bytes: int) -> str:
+        """Return a store of one element."""
+        if self.number == "float" and width_bytes == 4:
+            return "fsw fa5, 0(a6)" if self.dialect == "rv32" else "vstmia r6!, {s15}"
+        return _STORES[self.dialect][width_bytes]
+
+    def kernel(self, name: str, family: str, call: Counts, *drafts: Any, macs: int = 0,
+               assumed: bool = False) -> tuple[Kernel, ...]:
+        """Return the kernel of loops; blocks without instructions are left out.
+
+        Parameters
+        ----------
+        name, family : str
+            Function of the library, and operator family.
+        call : tuple of int
+            Prologue, reading of the arguments and epilogue.
+        drafts : Repeat, Move, Step or Block
+            In program order.
+        macs : int
+            Multiply-accumulates the result needs.
+        assumed : bool
+            No source and no data stands behind the structure; of soft floats and int16 never.
+        """
+        assert self.site is not None
+        entry = block("call", join(CALL[self.dialect], self.spend(call), RETURN[self.dialect]), 1,
+                      cause="kernel_call")
+        blocks = tuple(one for one in (entry, *count_blocks(*drafts)) if one.code)
+        return (build_kernel(name, family, self.site, blocks, resolve(*drafts), macs,
+                             assumed or self.number in ("soft", "int16")),)
 
 
-def store_text(machine: Machine, width_bytes: int) -> str:
-    """Return a store of one element."""
-    if machine.number == "float" and width_bytes == 4:
-        return "fsw fa5, 0(a6)" if machine.dialect == "rv32" else "vstmia r6!, {s15}"
-    return _STORES[machine.dialect][width_bytes]
+def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
+    """Return dialect and number format of a layer at a site.
 
-
-def call_block(machine: Machine, counts: Counts = (34, 30, 46), calls: int = 1) -> Block:
-    """Return prologue, reading of the arguments and epilogue of a kernel.
-
-    Parameters
-    ----------
-    machine : Machine
-        What the C is compiled to.
-    counts : tuple of int
-        Stack loads, stack stores and register instructions.
-    calls : int
-        How often it is called.
+    Raises
+    ------
+    RuntimeRefusedError
+        For an instruction set or activation type the kernels are not lowered for.
     """
-    return block("call", join(CALL[machine.dialect], spills(machine.dialect, *counts),
-                              RETURN[machine.dialect]), calls, cause="kernel_call")
-
-
-def make_kernel(name: str, family: str, machine: Machine, site: Site, *drafts: Any, macs: int = 0,
-                assumed: bool = False) -> Kernel:
-    """Return the kernel of loops; blocks without instructions are left out.
-
-    Parameters
-    ----------
-    name, family : str
-        Function of the library, and operator family.
-    machine : Machine
-        What the C is compiled to; software floating point and int16 are assumed.
-    site : Site
-        Where it runs, with the operands it may touch.
-    drafts : Repeat, Move, Step or Block
-        In program order.
-    macs : int
-        Multiply-accumulates the result needs.
-    assumed : bool
-        No source and no data stands behind the structure.
-    """
-    blocks = tuple(one for one in count_blocks(*drafts) if one.code)
-    return build_kernel(name, family, site, blocks, resolve(*drafts), macs,
-                        assumed or machine.number in ("soft", "int16"))
+    dtype = graph.tensors[layer.inputs[0]].dtype
+    dialect = plain(choose_dialect(site.isa, f"layer {layer.name}: "))
+    if dtype == "float32":
+        return Machine(dialect, "float" if site.fpu else "soft", site=site)
+    if dtype in ("int8", "uint8", "bool"):
+        return Machine(dialect, "int8", site=site)
+    if dtype in ("int16", "uint16", "float16", "bfloat16"):
+        third = layer.inputs[2] if len(layer.inputs) > 2 else -1
+        return Machine(dialect, "int16", third >= 0 and graph.tensors[third].dtype == "int32",
+                       site)
+    if dtype in ("int32", "uint32", "int64", "uint64", "float64"):  # moved, never multiplied
+        return Machine(dialect, "soft", site=site)
+    raise RuntimeRefusedError(f"layer {layer.name}: reference kernels do not run {dtype}; "
+                              "accepted: int8, int16, float32")

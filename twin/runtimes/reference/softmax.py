@@ -17,16 +17,7 @@ from twin.runtimes.cmsis_nn.softmax import lower_scalar
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import join, spills
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
-from twin.runtimes.reference.sequences import (
-    arithmetic,
-    call_block,
-    choose_machine,
-    exponential,
-    load_text,
-    looped,
-    make_kernel,
-    store_text,
-)
+from twin.runtimes.reference.sequences import choose_machine
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -41,25 +32,23 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     tensor = graph.tensors[layer.inputs[0]]
     width = tensor.shape[-1]
     rows, dialect = tensor.elements // width, machine.dialect
-    close = looped(dialect, (0, 0, 2))
+    close = machine.loop((0, 0, 2))
     steps = {"row": 4 * width, "element": 4}
     read, write = load("input", 4, 0, **steps), store("output", 4, 0, **steps)
-    one, add = load_text(machine, 4), arithmetic(machine, "add")
-    return (make_kernel(
-        "reference_ops::Softmax", "softmax", machine, site,
-        call_block(machine, (6, 5, 12)),
+    one, add = machine.load(4), machine.math("add")
+    return machine.kernel(
+        "reference_ops::Softmax", "softmax", (6, 5, 12),
         repeat("row", rows,
                step("row", spills(dialect, 3, 3, 12)),
                repeat("element", width,
-                      closing("maximum", join(one, arithmetic(machine, "compare"), close)), read),
+                      closing("maximum", join(one, machine.math("compare"), close)), read),
                repeat("element", width,
-                      closing("exponential", join(one, add, arithmetic(machine, "mul"),
-                                                  exponential(machine), add,
-                                                  store_text(machine, 4), close)), read, write),
+                      closing("exponential", join(
+                          one, add, machine.math("mul"), machine.exponential(), add,
+                          machine.store(4), close)), read, write),
                repeat("element", width,
-                      closing("divide", join(one, arithmetic(machine, "div"),
-                                             store_text(machine, 4), close)),
-                      load("output", 4, 0, **steps), write))),)
+                      closing("divide", join(one, machine.math("div"), machine.store(4), close)),
+                      load("output", 4, 0, **steps), write)))
 
 
 KERNELS: Kernels = {

@@ -11,59 +11,43 @@ from __future__ import annotations
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import block, join, spills
+from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import Geometry, read_geometry
 from twin.runtimes.lowering.nests import Repeat, bound, closing, load, repeat, store
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    call_block,
-    choose_machine,
-    load_text,
-    looped,
-    make_kernel,
-    requantise,
-    store_text,
-)
+from twin.runtimes.reference.sequences import CALL_COUNTS, Machine, Table, choose_machine
 from twin.runtimes.reference.windows import multiply_once
 
-_TAP: dict[str, Counts] = {"thumb2": (2, 0, 9), "thumb1": (3, 1, 14), "rv32": (0, 0, 10)}
-_LEVEL: dict[str, Counts] = {"thumb2": (5, 2, 9), "thumb1": (7, 3, 14), "rv32": (3, 1, 9)}
-_OUTPUT: dict[str, Counts] = {"thumb2": (3, 0, 11), "thumb1": (4, 1, 15), "rv32": (3, 0, 12)}
+_TAP: Table = {"thumb2": (2, 0, 9), "thumb1": (3, 1, 14), "rv32": (0, 0, 10)}
+_LEVEL: Table = {"thumb2": (5, 2, 9), "thumb1": (7, 3, 14), "rv32": (3, 1, 9)}
+_OUTPUT: Table = {"thumb2": (3, 0, 11), "thumb1": (4, 1, 15), "rv32": (3, 0, 12)}
 """Bookkeeping per inner product, per outer loop, per requantised output (as in a convolution)."""
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a transposed convolution (counts assumed)."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
-    dialect, target = machine.dialect, "output" if machine.is_float else "scratch"
+    target = "output" if machine.is_float else "scratch"
     reads = (shape.batches * shape.input_rows * shape.input_columns * shape.input_channels)
     taps = shape.kernel_rows * shape.kernel_columns
     products = reads * taps * shape.output_channels
     outputs = shape.batches * shape.pixels * shape.output_channels
-    inner = join(load_text(machine, machine.element_bytes),
-                 load_text(machine, machine.weight_bytes), load_text(machine, 4),
-                 multiply_once(machine), store_text(machine, 4),
-                 looped(dialect, machine.pick(_TAP)))
-    finish = join(load_text(machine, 4, 2 if shape.has_bias else 1), "" if machine.is_float
-                  else join(load_text(machine, 4, 2), requantise(machine)),
-                  store_text(machine, machine.element_bytes),
-                  looped(dialect, machine.pick(_OUTPUT)))
-    name = ("reference_ops::TransposeConv" if machine.is_float
-            else "reference_integer_ops::TransposeConv")
-    return (make_kernel(
-        name, "conv", machine, site,
-        call_block(machine),
+    inner = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
+                 machine.load(4), multiply_once(machine), machine.store(4), machine.loop(_TAP))
+    finish = join(machine.load(4, 1 + shape.has_bias), "" if machine.is_float
+                  else machine.load(4, 2), machine.requantise(),
+                  machine.store(machine.element_bytes), machine.loop(_OUTPUT))
+    return machine.kernel(
+        f"{machine.namespace}::TransposeConv", "conv", CALL_COUNTS,
         repeat("element", outputs,
-               closing("clear", join(store_text(machine, 4), looped(dialect, (0, 0, 2)))),
+               closing("clear", join(machine.store(4), machine.loop((0, 0, 2)))),
                store(target, 4, 0, element=4)),
         block("add product", inner, products, reads * taps),
-        block("window position", looped(dialect, machine.pick(_LEVEL)), reads * taps, reads),
-        block("input element", spills(dialect, *machine.pick(_LEVEL)), reads),
+        block("window position", machine.loop(_LEVEL), reads * taps, reads),
+        block("input element", machine.spend(_LEVEL), reads),
         _scatter(machine, shape, target),
         block("output", finish, outputs, 1),
         _finish(machine, shape, target),
-        macs=products, assumed=True),)
+        macs=products, assumed=True)
 
 
 def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:

@@ -12,18 +12,9 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import join
 from twin.runtimes.lowering.nests import closing, load, repeat, store
-from twin.runtimes.reference.sequences import (
-    Counts,
-    call_block,
-    choose_machine,
-    load_text,
-    looped,
-    make_kernel,
-    requantise,
-    store_text,
-)
+from twin.runtimes.reference.sequences import Table, choose_machine
 
-_ELEMENT: dict[str, Counts] = {"thumb2": (6, 2, 18), "thumb1": (8, 3, 24), "rv32": (6, 2, 19)}
+_ELEMENT: Table = {"thumb2": (6, 2, 18), "thumb1": (8, 3, 24), "rv32": (6, 2, 19)}
 """Stack loads, stack stores and register instructions per element: the call through the function
 object, offsets and clamp (assumed)."""
 
@@ -32,15 +23,14 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Integers have their offset taken off and are rescaled; floats lose their sign."""
     machine = choose_machine(graph, layer, site)
     size = machine.element_bytes
-    element = join(load_text(machine, size), requantise(machine), store_text(machine, size),
-                   looped(machine.dialect, machine.pick(_ELEMENT)))
-    return (make_kernel(
-        "AbsEval", "elementwise", machine, site,
-        call_block(machine, (8, 6, 14)),
+    element = join(machine.load(size), machine.requantise(), machine.store(size),
+                   machine.loop(_ELEMENT))
+    return machine.kernel(
+        "AbsEval", "elementwise", (8, 6, 14),
         repeat("element", graph.tensors[layer.outputs[0]].elements,
                closing("element", element),
                load("input", size, element=size), store("output", size, element=size)),
-        assumed=True),)
+        assumed=True)
 
 
 KERNELS: Kernels = {

@@ -13,7 +13,7 @@ from typing import Any
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, join, spills
+from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import (
     Geometry,
     output_steps,
@@ -24,20 +24,7 @@ from twin.runtimes.lowering.geometry import (
     window_load,
 )
 from twin.runtimes.lowering.nests import load, repeat, store
-from twin.runtimes.reference.sequences import (
-    Counts,
-    Machine,
-    arithmetic,
-    call_block,
-    choose_machine,
-    load_text,
-    looped,
-    make_kernel,
-    requantise,
-    routine,
-    skipping,
-    store_text,
-)
+from twin.runtimes.reference.sequences import CALL_COUNTS, Machine, Table, choose_machine
 
 _MULTIPLY = {
     "thumb2 int8": "ldrsb r8, [r1], #1; ldrsb r2, [r6], #1; cmp r3, r1; add r2, r11;"
@@ -59,7 +46,7 @@ _MULTIPLY = {
                   "fmadd.s fa5, fa3, fa4, fa5; bne a5, a3, 0b",
 }
 
-_CONV: dict[str, dict[str, Counts]] = {
+_CONV: dict[str, Table] = {
     "checked": {"thumb2": (0, 0, 7), "thumb1": (0, 0, 3), "rv32": (0, 0, 2),
                 "thumb2 float": (0, 0, 2), "thumb2 soft": (0, 0, 2)},
     "beyond": {"thumb2": (1, 0, 4), "thumb1": (2, 0, 4), "rv32": (0, 0, 2),
@@ -76,7 +63,7 @@ _CONV: dict[str, dict[str, Counts]] = {
               "thumb2 float": (10, 4, 11), "thumb2 soft": (9, 6, 13)},
     "row": {"thumb2": (9, 6, 17), "thumb1": (12, 9, 18), "rv32": (12, 7, 19)},
 }
-_DEPTHWISE: dict[str, dict[str, Counts]] = {
+_DEPTHWISE: dict[str, Table] = {
     "checked": {"thumb2": (1, 1, 8), "thumb1": (2, 2, 11), "rv32": (0, 0, 7),
                 "thumb2 float": (0, 0, 8), "thumb2 soft": (0, 0, 8)},
     "beyond": {"thumb2": (2, 0, 4), "thumb1": (1, 0, 4), "rv32": (0, 0, 2),
@@ -111,38 +98,34 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a convolution: for each output the window, input channels innermost."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     depth = shape.input_channels // layer.groups
-    name = "reference_ops::Conv" if machine.is_float else "reference_integer_ops::ConvPerChannel"
+    name = "Conv" if machine.is_float else "ConvPerChannel"
     inside = shape.taps_inside * shape.batches * shape.output_channels
     inner = block("multiply-accumulate", multiply_loop(machine), inside * depth, inside)
-    group = _DIVIDE_GROUP.get(machine.dialect, routine(machine.dialect, 13))
+    group = _DIVIDE_GROUP.get(machine.dialect, machine.routine(13))
     family = "pointwise" if shape.is_pointwise else "conv"
-    return (make_kernel(
-        name, family, machine, site,
-        *_window_blocks(machine, _CONV, shape, shape.output_channels, group, inner),
-        *conv_accesses(machine, shape, layer.groups), macs=inside * depth),)
+    return machine.kernel(
+        f"{machine.namespace}::{name}", family, CALL_COUNTS,
+        *_window_blocks(machine, _CONV, shape, group, inner),
+        *conv_accesses(machine, shape, layer.groups), macs=inside * depth)
 
 
 def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a depthwise convolution: channels outermost of the window loops."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
-    name = ("reference_ops::DepthwiseConv" if machine.is_float
-            else "reference_integer_ops::DepthwiseConvPerChannel")
+    name = "DepthwiseConv" if machine.is_float else "DepthwiseConvPerChannel"
     inside = shape.taps_inside * shape.batches * shape.output_channels
-    code = join(load_text(machine, machine.element_bytes), load_text(machine, machine.weight_bytes),
+    code = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
                 multiply_once(machine))
-    inner = block("multiply-accumulate", code, inside)
-    return (make_kernel(
-        name, "depthwise", machine, site,
-        *_window_blocks(machine, _DEPTHWISE, shape, shape.output_channels, "", inner),
-        *depthwise_accesses(machine, shape), macs=inside),)
+    return machine.kernel(
+        f"{machine.namespace}::{name}", "depthwise", CALL_COUNTS,
+        *_window_blocks(machine, _DEPTHWISE, shape, "", block("multiply-accumulate", code, inside)),
+        *depthwise_accesses(machine, shape), macs=inside)
 
 
 def multiply_loop(machine: Machine) -> str:
     """Return the innermost loop of a product: load twice, multiply, add."""
     if machine.number == "soft":
-        return join(load_text(machine, 4, 2), arithmetic(machine, "mul"),
-                    arithmetic(machine, "add"), spills(machine.dialect, 0, 0, 4),
-                    BRANCH[machine.dialect])
+        return join(machine.load(4, 2), machine.math("mul", "add"), machine.loop((0, 0, 5)))
     return _MULTIPLY[f"{machine.dialect} {machine.number}"]
 
 
@@ -152,47 +135,40 @@ def multiply_once(machine: Machine) -> str:
         return ("fmadd.s fa5, fa3, fa4, fa5" if machine.dialect == "rv32"
                 else "vfma.f32 s15, s10, s14")
     if machine.number == "soft":
-        return join(arithmetic(machine, "mul"), arithmetic(machine, "add"))
+        return machine.math("mul", "add")
     return (_WIDE_MULTIPLY if machine.number == "int16" else _ONE_MULTIPLY)[machine.dialect]
 
 
-def finish_output(machine: Machine, counts: Counts, has_bias: bool) -> str:
+def finish_output(machine: Machine, counts: Table, has_bias: bool) -> str:
     """Return bias, requantisation, clamp and store of one output, closing its loop."""
-    bias = load_text(machine, 4) if has_bias else ""
+    bias = machine.load(4, machine.bias_bytes // 4) if has_bias else ""
     if machine.is_float:
-        added = arithmetic(machine, "add") if has_bias else ""
-        middle = join(added, *[arithmetic(machine, "compare")] * 2
-                      if machine.number == "soft" else [])
+        middle = machine.math(*["add"] * has_bias, *["compare"] * (2 * (machine.number == "soft")))
     else:
-        bias = join(bias, bias) if machine.number == "int16" and not machine.narrow else bias
-        middle = join(*[load_text(machine, 4)] * 2, requantise(machine))
-    return join(bias, middle, store_text(machine, machine.element_bytes),
-                looped(machine.dialect, counts))
+        middle = join(machine.load(4, 2), machine.requantise())
+    return join(bias, middle, machine.store(machine.element_bytes), machine.loop(counts))
 
 
-def _window_blocks(machine: Machine, levels: dict[str, dict[str, Counts]], shape: Geometry,
-                   outputs: int, per_output: str, inner: Block) -> tuple[Block, ...]:
+def _window_blocks(machine: Machine, levels: dict[str, Table], shape: Geometry,
+                   per_output: str, inner: Block) -> tuple[Block, ...]:
     """Blocks of the loops around `inner`, which runs per window position inside the input."""
-    dialect = machine.dialect
-    counts = {name: machine.pick(table) for name, table in levels.items()}
-    pixels = shape.pixels * shape.batches
+    pixels, outputs = shape.pixels * shape.batches, shape.output_channels
     taps, inside = (shape.taps * shape.batches * outputs,
                     shape.taps_inside * shape.batches * outputs)
     near = _taps_not_before(shape) * shape.batches * outputs
     window_rows = pixels * shape.kernel_rows * outputs
     rows = shape.output_rows * shape.batches
     return (
-        call_block(machine),
-        block("window position", looped(dialect, counts["checked"]), taps, window_rows),
-        block("before the end?", skipping(dialect, counts["beyond"]), near, inside),
-        block("inside the input", spills(dialect, *counts["inside"]), inside),
+        block("window position", machine.loop(levels["checked"]), taps, window_rows),
+        block("before the end?", machine.skip(levels["beyond"]), near, inside),
+        block("inside the input", machine.spend(levels["inside"]), inside),
         inner,
-        block("outside the input", spills(dialect, *counts["outside"]), taps - inside),
-        block("window row", looped(dialect, counts["window_row"]), window_rows, pixels * outputs),
-        block("output", join(per_output, finish_output(machine, counts["output"],
-                                                       shape.has_bias)), pixels * outputs, pixels),
-        block("pixel", looped(dialect, counts["pixel"]), pixels, rows),
-        block("row", looped(dialect, counts["row"]), rows, shape.batches),
+        block("outside the input", machine.spend(levels["outside"]), taps - inside),
+        block("window row", machine.loop(levels["window_row"]), window_rows, pixels * outputs),
+        block("output", join(per_output, finish_output(machine, levels["output"], shape.has_bias)),
+              pixels * outputs, pixels),
+        block("pixel", machine.loop(levels["pixel"]), pixels, rows),
+        block("row", machine.loop(levels["row"]), rows, shape.batches),
     )
 
 

@@ -9,14 +9,7 @@ from twin.network.readers.tflite_nodes import data_first
 from twin.runtimes.lowering import Kernels, Lowering
 from twin.runtimes.lowering.blocks import join
 from twin.runtimes.lowering.nests import closing, load, repeat, store
-from twin.runtimes.reference.sequences import (
-    call_block,
-    choose_machine,
-    load_text,
-    looped,
-    make_kernel,
-    store_text,
-)
+from twin.runtimes.reference.sequences import choose_machine
 
 OPERATOR = Operator(name="acme_gate", macs=lambda graph, layer: 0, assumed=True)
 
@@ -27,13 +20,12 @@ def _lower(graph, layer, site):
     """Load, compare, select, store: each element once."""
     machine = choose_machine(graph, layer, site)
     size = machine.element_bytes
-    element = join(load_text(machine, size), store_text(machine, size),
-                   looped(machine.dialect, (0, 0, 3)))
-    return (make_kernel(
-        "AcmeGateEval", "elementwise", machine, site, call_block(machine, (4, 3, 10)),
+    element = join(machine.load(size), machine.store(size), machine.loop((0, 0, 3)))
+    return machine.kernel(
+        "AcmeGateEval", "elementwise", (4, 3, 10),
         repeat("element", graph.tensors[layer.outputs[0]].elements, closing("element", element),
                load("input", size, element=size), store("output", size, element=size)),
-        assumed=True),)
+        assumed=True)
 
 
 KERNELS: Kernels = {
