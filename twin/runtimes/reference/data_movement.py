@@ -139,7 +139,8 @@ def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kerne
     pixels = graph.tensors[layer.outputs[0]].elements // graph.tensors[layer.outputs[0]].shape[-1]
     return machine.kernel(
         "reference_ops::ResizeNearestNeighbor", "data_movement", _CALL,
-        block("pixel", machine.loop(_PIXEL), pixels, 1, _COPY), *copy_blocks(machine.dialect, run, pixels),
+        block("pixel", machine.loop(_PIXEL), pixels, 1, _COPY),
+        *copy_blocks(machine.dialect, run, pixels),
         *_resize_drafts(graph, layer, lambda read, write: list(
             copy_moves(machine.dialect, run, read, write)), machine.element_bytes),
         assumed=True)
