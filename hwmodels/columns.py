@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.counts import EXACT, Bill, BillLine, CountLine, Counts, Prices, order_of
+from hwmodels.counts import EXACT, Bill, BillLine, CountLine, Counts, order_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -248,42 +248,6 @@ def sum_exactly(values: Floats, first: Ints) -> list[float]:
         return list(sums.tolist())
     listed, bounds = values.tolist(), first.tolist()
     return [math.fsum(listed[begin:end]) for begin, end in itertools.pairwise(bounds)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """What each key costs: cycles of a clock, and energy, NaN where it is not known."""
-
-    cycles: Floats
-    energy_pj: Floats
-    clock: Ints
-
-
-def read_rates(keys: Keys, used: Iterable[int], prices: Prices,
-               clocks: Sequence[str]) -> tuple[Rates, tuple[str, ...]]:
-    """Return what keys cost, by number, and all clocks.
-
-    Parameters
-    ----------
-    keys : Keys
-        All of them.
-    used : iterable of int
-        Numbers of those that are priced; the others cost nothing.
-    prices : Prices
-        Of a board.
-    clocks : sequence of str
-        Numbered first.
-    """
-    count, named = len(keys.known), list(clocks)
-    rates = Rates(cycles=np.zeros(count), energy_pj=np.zeros(count), clock=np.zeros(count, int))
-    for number in used:
-        event, place, _ = keys.known[number]
-        price = prices.price(event, place)
-        if price.clock not in named:
-            named.append(price.clock)
-        rates.cycles[number], rates.clock[number] = price.cycles, named.index(price.clock)
-        rates.energy_pj[number] = np.nan if price.pj is None else price.pj
-    return rates, tuple(named)
 
 
 _Stack = tuple[list[float], list[float], list[float], list[float | None]]

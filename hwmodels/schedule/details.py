@@ -8,7 +8,6 @@ from functools import cached_property
 
 from hwmodels.board.npu import Npu
 from hwmodels.columns import ColumnCounts, CountColumns
-from hwmodels.counts import Counts
 from hwmodels.schedule.bill import Asked, show_exposed
 from hwmodels.schedule.task import Exposed, PoolRun, Task
 from hwmodels.schedule.traffic import TransferRun, show_transfers
@@ -100,7 +99,7 @@ class TaskRun:
         return show_exposed(self._table.counts, self._place)
 
     @cached_property
-    def counts(self) -> Counts:
+    def counts(self) -> ColumnCounts:
         """Events of the task, accelerator and host, to be priced by a board."""
         return ColumnCounts(self._table.counts, self._place)
 

@@ -26,8 +26,8 @@ KEPT_TASKS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ManyColumns:
-    """Events of tasks on many machines.
+class TaskCounts:
+    """Events of tasks, on one machine or on many.
 
     Parameters
     ----------
@@ -109,6 +109,18 @@ def _describe(task: Task) -> tuple[object, ...]:
             task.host_after_cycles)
 
 
+def gather_counts(runs: Sequence[TaskRun]) -> TaskCounts:
+    """Return the events of tasks that ran on one machine."""
+    slices = [run.counts.slices() for run in runs]
+    assert all(one[0] is slices[0][0] for one in slices), "one machine has one list of keys"
+    key, occurred, exposed = (np.concatenate([one[column] for one in slices])
+                              for column in (1, 2, 3))
+    return TaskCounts(
+        keys=slices[0][0], key=key, occurred=occurred[None], shown=exposed != 0,
+        task=np.repeat(np.arange(len(slices)), [len(one[1]) for one in slices]),
+        machines=np.zeros(1, np.int64))
+
+
 def forget_tasks() -> None:
     """Drop what is kept of tasks that ran."""
     read_machine.cache_clear()
@@ -139,7 +151,7 @@ def _ask(tasks: Sequence[Task], machine: Machine) -> tuple[Asked, Ints]:
                  host=np.stack(host), core=start - -ticks // TICKS), blame
 
 
-def count_many(tasks: Iterable[Task], npu: Npu) -> ManyColumns:
+def count_many(tasks: Iterable[Task], npu: Npu) -> TaskCounts:
     """Count the events of tasks on many machines that differ in clocks.
 
     Parameters
@@ -151,7 +163,7 @@ def count_many(tasks: Iterable[Task], npu: Npu) -> ManyColumns:
 
     Returns
     -------
-    ManyColumns
+    TaskCounts
         On each machine what `run_tasks` counts there. Machines whose memories are as fast in NPU
         cycles run once.
     """
@@ -172,7 +184,7 @@ def count_many(tasks: Iterable[Task], npu: Npu) -> ManyColumns:
 
 
 def _repeat(parts: tuple[EventColumns, EventColumns], which: Sequence[int], machine: Machine,
-            machines: Ints) -> ManyColumns:
+            machines: Ints) -> TaskCounts:
     """Return the events of all tasks, from those that ran."""
     task, key, amounts = (np.concatenate([getattr(part, name) for part in parts], axis=-1)
                           for name in ("task", "key", "amounts"))
@@ -181,7 +193,7 @@ def _repeat(parts: tuple[EventColumns, EventColumns], which: Sequence[int], mach
     some = amounts.any(axis=0)
     lines = [np.flatnonzero(some & (task == one)) for one in which]
     line = np.concatenate(lines)
-    return ManyColumns(
+    return TaskCounts(
         keys=machine.keys, key=key[line], shown=shown[line], machines=machines,
         task=np.repeat(np.arange(len(lines)), [len(own) for own in lines]),
         occurred=np.take(amounts, line, axis=1).astype(np.float64))

@@ -13,7 +13,7 @@ leaks, the accelerator idles. Intervals are those of `twin.pricing.accelerator.c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -21,20 +21,26 @@ import numpy as np
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import spread_clocks, spread_supply
-from hwmodels.counts import CAUSES, EVENTS, EXACT, Prices
+from hwmodels.columns import Keys
+from hwmodels.counts import CAUSES, EVENTS, Prices
 from hwmodels.paths.timing import Floats, read_timing, stack_columns
-from hwmodels.schedule import Npu
 from hwmodels.schedule.run import count_many
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import PARTS, knows_host, name_part, was_profiled
-from twin.pricing.accelerator.columns import POWERED
+from twin.pricing.accelerator.columns import (
+    POWERED,
+    Hosted,
+    TaskLines,
+    add_lines,
+    divide,
+    price_tasks,
+)
 from twin.pricing.accelerator.energy import path_of, read_deviations
 from twin.pricing.accelerator.offload import (
-    list_cache_lines,
+    list_extra,
     list_host_groups,
-    list_moved,
     pick_layers,
     task_of,
 )
@@ -44,7 +50,7 @@ from twin.pricing.calibration import (
     time_price,
     waits_on_memory,
 )
-from twin.pricing.lines import price_lines, runtime_prices, spend
+from twin.pricing.lines import price_lines, runtime_prices
 from twin.pricing.structure import Structure, find_structure
 from twin.runtimes.compiler import Offload, Step
 
@@ -110,17 +116,6 @@ class Lines:
     powered_unsure: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """A line before it is priced: whose, and what."""
-
-    event: str
-    place: str
-    family: str
-    epoch: int
-    layer: int
-
-
 class Offloaded:
     """A deployment on an accelerator: what none of its clocks and voltages changes.
 
@@ -137,20 +132,21 @@ class Offloaded:
         self.deployment, self.layers = deployment, len(deployment.executed.layers)
         self.clock = npu.clock
         self.steps: list[Step] = [step for step in whole if step.kind != "alias"]
-        self.epochs = [task_of(step) for step in self.steps]
-        self.seen = [was_profiled(epoch, npu, offload.spread) for epoch in self.epochs]
+        self.shares = [step.shares for step in self.steps]
+        self.tasks = np.repeat(np.arange(len(self.steps)), [len(own) for own in self.shares])
+        self.of_layer = np.array([layer for step in self.steps for layer in step.layers], np.int64)
+        self.seen = [was_profiled(task_of(step), npu, offload.spread) for step in self.steps]
         self.known = [knows_host(step, deployment.executed, offload.spread)
                       for step in self.steps]
         self.offload: Offload = offload
         self.deviations = read_deviations(deployment.board)
+        first = np.cumsum([0, *map(len, self.shares)])
         lower, own = cache(partial(lower_network, deployment)), {
-            step.layers[0]: number for number, step in enumerate(self.steps)
+            step.layers[0]: part for part, step in zip(first.tolist(), self.steps, strict=False)
             if step.kind == "host"}
-        self.groups: list[tuple[Structure, Ints, Ints]] = []
-        for group in list_host_groups(whole):
-            structure = find_structure(deployment, partial(pick_layers, lower, group), cold=True,
-                                       part=tuple(group))
-            self.groups.append((structure, np.array(group), np.array([own[i] for i in group])))
+        self.groups = [(find_structure(deployment, partial(pick_layers, lower, group), cold=True,
+                                       part=tuple(group)), np.array([own[i] for i in group]))
+                       for group in list_host_groups(whole)]
 
     def make_lines(self, hertz: Mapping[str, Floats], volts: Floats | None) -> Lines:
         """Return what an inference costs on boards that differ in clocks and supply voltage.
@@ -168,116 +164,55 @@ class Offloaded:
         boards = max([1, *map(len, hertz.values()), 0 if volts is None else len(volts)])
         prices = runtime_prices(self.deployment.repriced(board=board,
                                                          runtime=self.deployment.runtime))
-        npu = board.npu
-        assert npu is not None
-        lines: list[_Line] = []
-        costs = [self._price_epochs(lines, npu, prices), *self._price_host(lines, board, prices)]
-        clocks = [prices.price(line.event, line.place).clock for line in lines]
-        named = tuple(dict.fromkeys((npu.clock, board.core.clock, *clocks)))
-        rates = stack_columns([board.clock(name).frequency_hz for name in named])
-        traits = self._describe(lines, [named.index(clock) for clock in clocks], named)
-        cycles, energy_pj = (np.concatenate([np.broadcast_to(cost[part], (
-            boards, np.shape(cost[part])[-1])) for cost in costs], axis=1) for part in range(2))
-        hz = np.broadcast_to(rates, (boards, len(named)))
-        cycles *= (1e6 / hz)[:, traits.clock]
-        powered = stack_columns([_known(prices.price(event, "").pj) for event in POWERED])
+        assert board.npu is not None
+        counts = add_lines(count_many([task_of(step) for step in self.steps], board.npu),
+                           list_extra(self.deployment, self.steps))
+        lines = price_tasks(divide(counts, self.shares), [
+            self._price_host(structure, parts, counts.keys, board, prices)
+            for structure, parts in self.groups], prices, board)
+        hz = np.broadcast_to(stack_columns([
+            board.clock(name).frequency_hz for name in lines.clocks]), (boards, len(lines.clocks)))
         return Lines(
-            traits=traits, clocks=named, hertz=hz, energy_pj=energy_pj,
-            time_us=cycles,
-            powered_pj=np.broadcast_to(powered, (boards, len(POWERED))),
+            traits=self._describe(lines), clocks=lines.clocks, hertz=hz,
+            time_us=lines.cycles * (1e6 / hz)[:, lines.clock],
+            energy_pj=np.broadcast_to(lines.energy_pj, (boards, len(lines.key))),
+            powered_pj=np.broadcast_to(lines.powered_pj, (boards, len(POWERED))),
             powered_unsure=np.array([self._unsure(event, "") for event in POWERED]))
 
-    def _price_epochs(self, lines: list[_Line], npu: Npu, prices: Prices,
-                      ) -> tuple[Floats, Floats]:
-        """Price what the accelerator does and the hand-over, by layer."""
-        many = count_many(self.epochs, npu)
-        extra = [(number, line) for number, (step, cleaned) in enumerate(zip(
-                     self.steps, list_cache_lines(self.deployment, self.steps), strict=True))
-                 for line in (*list_moved(self.deployment, step), *cleaned)]
-        occurred = np.concatenate([many.occurred, np.broadcast_to(
-            [float(line.occurred) for _, line in extra], (len(many.occurred), len(extra)))], axis=1)
-        shown = np.append(many.shown, np.ones(len(extra), np.bool_))
-        whose = [*many.task.tolist(), *(number for number, _ in extra)]
-        events = [*(many.keys.known[key][:2] for key in many.key.tolist()),
-                  *((line.event, line.place) for _, line in extra)]
-        at, share, heir, layers = self._share(whose)
-        occurred = _divide(occurred, at, share, heir)[many.machines]
-        lines += [_Line(event=events[line][0], place=events[line][1], family="",
-                        epoch=whose[line], layer=layer)
-                  for line, layer in zip(at.tolist(), layers, strict=True)]
-        cycles, pj = _rate(lines, prices)
-        return occurred * np.where(shown[at], cycles, 0.0), spend(occurred, pj)
-
-    def _share(self, whose: Sequence[int]) -> tuple[Ints, Floats, np.ndarray, list[int]]:
-        """Line, share, whether it takes what rounding leaves, and layer, of each part of lines."""
-        at, share, heir, layers = [], [], [], []
-        for line, epoch in enumerate(whose):
-            shares = self.steps[epoch].shares
-            largest = shares.index(max(shares))
-            for place, (own, layer) in enumerate(zip(shares, self.steps[epoch].layers,
-                                                     strict=True)):
-                at.append(line)
-                share.append(own)
-                heir.append(place == largest)
-                layers.append(layer)
-        return np.array(at, int), np.array(share), np.array(heir, np.bool_), layers
-
-    def _price_host(self, lines: list[_Line], board: Board,
-                    prices: Prices) -> Iterator[tuple[Floats, Floats]]:
+    def _price_host(self, structure: Structure, parts: Ints, keys: Keys, board: Board,
+                    prices: Prices) -> Hosted:
         """Price the host's kernels, and calling them."""
-        for structure, layers, epochs in self.groups:
-            priced = price_lines(structure, self.deployment.runtime, prices, np.atleast_2d(
-                read_timing(board, structure.sheet.places)))
-            listed = priced.lines
-            for number, layer in zip(listed.number.tolist(), listed.layers.tolist(), strict=True):
-                event, place, family = listed.keys[number]
-                lines.append(_Line(event=event, place=place, family=family,
-                                   epoch=int(epochs[layer]), layer=int(layers[layer])))
-            yield priced.cycles, priced.energy_pj
+        priced = price_lines(structure, self.deployment.runtime, prices, np.atleast_2d(
+            read_timing(board, structure.sheet.places)))
+        listed = priced.lines
+        numbers = _ints(keys.number(event, place) for event, place, _ in listed.keys)
+        return Hosted(
+            part=parts[listed.layers], key=numbers[listed.number],
+            families=tuple([listed.keys[number][2] for number in listed.number.tolist()]),
+            occurred=priced.occurred, exposed=priced.exposed, cycles=priced.cycles,
+            energy_pj=priced.energy_pj)
 
-    def _describe(self, lines: Sequence[_Line], clocks: Sequence[int],
-                  named: Sequence[str]) -> Traits:
+    def _describe(self, lines: TaskLines) -> Traits:
         """Return what lines are added up by."""
         npu = self.deployment.board.npu
         assert npu is not None
-        part = [PARTS.index(name_part(line.event, line.place, named[clock], npu,
-                                      seen=self.seen[line.epoch], known=self.known[line.epoch]))
-                for line, clock in zip(lines, clocks, strict=True)]
-        unsure = {key: self._unsure(*key) for key in {(one.event, one.place) for one in lines}}
+        task = self.tasks[lines.part]
+        named = [lines.keys.known[key][:2] for key in lines.key.tolist()]
+        part = [PARTS.index(name_part(event, place, lines.clocks[clock], npu, seen=self.seen[own],
+                                      known=self.known[own]))
+                for (event, place), clock, own in zip(named, lines.clock.tolist(), task.tolist(),
+                                                      strict=True)]
+        unsure = {key: self._unsure(*key) for key in set(named)}
         return Traits(
-            layer=_ints(line.layer for line in lines), epoch=_ints(line.epoch for line in lines),
-            clock=_ints(clocks), cause=_ints(_CAUSE[line.event] for line in lines),
-            part=_ints(part), price=_ints(time_price(line.event, line.family) for line in lines),
-            power=_ints(ENERGY_PRICES.index(power_of(line.event)) for line in lines),
-            unsure=np.array([unsure[line.event, line.place] for line in lines]))
+            layer=self.of_layer[lines.part], epoch=task, clock=lines.clock,
+            cause=_ints(_CAUSE[event] for event, _ in named), part=_ints(part),
+            price=_ints(time_price(event, family)
+                        for (event, _), family in zip(named, lines.families, strict=True)),
+            power=_ints(ENERGY_PRICES.index(power_of(event)) for event, _ in named),
+            unsure=np.array([unsure[key] for key in named]))
 
     def _unsure(self, event: str, place: str) -> float:
         return self.deviations.get(path_of(event, place, self.deployment.board), 0.0)
-
-
-def _rate(lines: Sequence[_Line], prices: Prices) -> tuple[Floats, Floats]:
-    """Cycles and picojoules of one of each line, (lines,) or (boards, lines)."""
-    keys = {key: number for number, key in enumerate(dict.fromkeys(
-        (line.event, line.place) for line in lines))}
-    number = _ints(keys[line.event, line.place] for line in lines)
-    found = [prices.price(*key) for key in keys]
-    return (stack_columns([price.cycles for price in found])[..., number],
-            stack_columns([_known(price.pj) for price in found])[..., number])
-
-
-def _divide(amounts: Floats, at: Ints, share: Floats, heir: np.ndarray) -> Floats:
-    """Part amounts by shares in 64ths; the largest share takes what rounding leaves."""
-    whole = np.take(amounts, at, axis=1)
-    if heir.all():
-        return whole
-    parts = np.where(heir, 0.0, np.floor(whole * share * EXACT) / EXACT)
-    given = np.add.reduceat(parts, np.flatnonzero(np.diff(at, prepend=-1)), axis=1)
-    divided: Floats = np.where(heir, whole - given[:, at], parts)
-    return divided
-
-
-def _known(pj: float | None) -> float:
-    return np.nan if pj is None else pj
 
 
 def _ints(values: object) -> Ints:

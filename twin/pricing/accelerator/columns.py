@@ -1,14 +1,15 @@
-"""Parts of tasks priced as columns: what layers cost on an accelerator, all at once.
+"""Lines of tasks priced as columns: what layers cost on an accelerator, on any number of boards.
 
 A part is what one layer is charged of one task. Its bill is counts times prices, and what being
-powered costs while its time passes; lines are made of those that are looked at.
+powered costs while its time passes. `predict` is the case of one board, whose lines are made into
+nouns when they are looked at; many boards have a row each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from hwmodels.columns import (
     CountColumns,
     Floats,
     Ints,
-    read_rates,
+    Keys,
     sum_exactly,
 )
-from hwmodels.counts import EXACT, Bill, BillLine, CountLine, Counts, Prices
-from hwmodels.schedule import Npu, TaskRun
+from hwmodels.counts import EXACT, Bill, CountLine, Counts, Prices
+from hwmodels.paths.timing import stack_columns
+from hwmodels.schedule.run import TaskCounts
+from twin.pricing.lines import spend
 
 POWERED = ("sleep", "clock_tree", "leakage", "npu_idle")
 """What is paid for time that passes, in the order of lines."""
@@ -38,132 +41,182 @@ class Part:
     counts: Counts
 
 
-def price_parts(runs: Sequence[TaskRun], shares: Sequence[tuple[float, ...]],
-                extra: Sequence[Sequence[CountLine]], hosted: Sequence[Sequence[BillLine]],
-                prices: Prices, board: Board, npu: Npu) -> list[list[Part]]:
-    """Price tasks, and what the host does for and between them.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hosted:
+    """Lines of kernels on the host, priced.
 
     Parameters
     ----------
-    runs : sequence of TaskRun
-        What the accelerator did.
+    part, key : ndarray of int, (lines,)
+        Whose, and which event at which place.
+    families : tuple of str
+        Of the kernel of each line.
+    occurred, exposed, cycles, energy_pj : ndarray of float, (boards, lines)
+        As of a `BillLine`; an energy that is not known is NaN.
+    """
+
+    part: Ints
+    key: Ints
+    families: tuple[str, ...]
+    occurred: Floats
+    exposed: Floats
+    cycles: Floats
+    energy_pj: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TaskLines:
+    """What tasks cost, line by line: those of tasks, then those of kernels on the host.
+
+    Parameters
+    ----------
+    keys : Keys
+        What `key` numbers.
+    clocks : tuple of str
+        What `clock` numbers: the accelerator's, the host's, then any others.
+    counted : int
+        How many lines are of tasks.
+    part, key, clock : ndarray of int, (lines,)
+        Of each.
+    families : tuple of str
+        Of the kernel of each line, "" for lines of tasks.
+    occurred, exposed, cycles, energy_pj : ndarray of float, (boards, lines)
+        As of a `BillLine`; an energy that is not known is NaN.
+    powered_pj : ndarray of float, (powered,) or (boards, powered)
+        Price of one of what is paid while time passes.
+    """
+
+    keys: Keys
+    clocks: tuple[str, ...]
+    counted: int
+    part: Ints
+    key: Ints
+    clock: Ints
+    families: tuple[str, ...]
+    occurred: Floats
+    exposed: Floats
+    cycles: Floats
+    energy_pj: Floats
+    powered_pj: Floats
+
+
+def add_lines(counts: TaskCounts, extra: Sequence[Sequence[CountLine]]) -> TaskCounts:
+    """Return counts with what the host does besides launching each task."""
+    listed = [(task, line) for task, own in enumerate(extra) for line in own]
+    amounts = np.array([line.occurred for _, line in listed], np.float64)
+    return replace(
+        counts, shown=np.append(counts.shown, np.ones(len(listed), np.bool_)),
+        task=np.append(counts.task, np.array([task for task, _ in listed], np.int64)),
+        key=np.append(counts.key, np.array([counts.keys.number(
+            line.event, line.place, line.operand) for _, line in listed], np.int64)),
+        occurred=np.concatenate([counts.occurred, np.broadcast_to(
+            amounts, (len(counts.occurred), len(listed)))], axis=1))
+
+
+def divide(counts: TaskCounts, shares: Sequence[tuple[float, ...]]) -> TaskCounts:
+    """Return counts of parts instead of tasks, in the order of parts.
+
+    Parameters
+    ----------
+    counts : TaskCounts
+        Of tasks.
     shares : sequence of tuple of float
         What each layer of a task is charged of it; the amounts are whole 64ths, and the largest
-        share takes what rounding leaves.
-    extra : sequence of sequence of CountLine
-        Of each task: what the host does besides setting it up and taking it down.
-    hosted : sequence of sequence of BillLine
-        Of each task: its kernels on the host, priced; of one with a single layer.
-    prices : Prices
-        From `twin.pricing.lines.runtime_prices`.
-    board, npu : Board, Npu
-        Whose clocks pass.
-
-    Returns
-    -------
-    list of list of Part
-        By task and layer; the counts are without those of kernels on the host.
+        share takes what rounding leaves. Lines of which nothing falls on a part are left out.
     """
-    counts = _split(gather_counts(runs, extra), shares)
-    whose = np.repeat(np.arange(len(shares)), [len(own) for own in shares])
-    bills = _price(counts, [hosted[task] for task in whose.tolist()], prices, board, npu)
-    energies = sum_exactly(bills.energy_pj, bills.first)
-    parts = iter([Part(bill=ColumnBill(bills, place, None if energy != energy else energy),
-                       counts=ColumnCounts(counts, place))
-                  for place, energy in enumerate(energies)])
-    return [[next(parts) for _ in own] for own in shares]
-
-
-def gather_counts(runs: Sequence[TaskRun],
-                  extra: Sequence[Sequence[CountLine]]) -> CountColumns:
-    """Return the events of tasks of one machine and of the host, one task behind the other."""
-    pieces = []
-    for run, lines in zip(runs, extra, strict=True):
-        counts = run.counts
-        assert isinstance(counts, ColumnCounts), "an accelerator's tasks are counted as columns"
-        piece = keys, key, occurred, exposed = counts.slices()
-        if lines:
-            piece = (keys, np.append(key, np.array([keys.number(
-                line.event, line.place, line.operand) for line in lines], np.int64)),
-                np.append(occurred, [float(line.occurred) for line in lines]),
-                np.append(exposed, [float(line.exposed) for line in lines]))
-        pieces.append(piece)
-    keys = pieces[0][0]
-    assert all(piece[0] is keys for piece in pieces), "one machine has one list of keys"
-    key, occurred, exposed = (np.concatenate([piece[column] for piece in pieces])
-                              for column in (1, 2, 3))
-    first = np.concatenate([[0], np.cumsum([len(piece[1]) for piece in pieces])])
-    return CountColumns(keys=keys, first=first, key=key, occurred=occurred, exposed=exposed)
-
-
-def _split(counts: CountColumns, shares: Sequence[tuple[float, ...]]) -> CountColumns:
-    """Part counts by shares; lines of which nothing falls on a part are left out."""
     each = np.array([len(own) for own in shares])
-    if (each == 1).all():
-        return counts
-    task = np.repeat(np.arange(len(each)), each)
+    first = np.cumsum(each) - each
     share = np.array([one for own in shares for one in own])
-    heir = np.array([place == own.index(max(own)) for own in shares for place in range(len(own))])
-    length = np.diff(counts.first)[task]
-    part = np.repeat(np.arange(len(task)), length)
-    line = (np.arange(len(part)) - (np.cumsum(length) - length)[part]
-            + counts.first[task[part]])
-    alone = each[task[part]] == 1
-    occurred, exposed = (_divide(amounts, line, share[part], heir[part])
-                         for amounts in (counts.occurred, counts.exposed))
-    kept = alone | (occurred != 0) | (exposed != 0)
-    first = np.searchsorted(part[kept], np.arange(len(task) + 1))
-    return CountColumns(keys=counts.keys, first=first, key=counts.key[line[kept]],
-                        occurred=occurred[kept], exposed=exposed[kept])
+    heirs = np.array([place == own.index(max(own)) for own in shares for place in range(len(own))])
+    times = each[counts.task]
+    line = np.repeat(np.arange(len(counts.task)), times)
+    starts = np.cumsum(times) - times
+    part = first[counts.task][line] + np.arange(len(line)) - starts[line]
+    whole, heir = np.take(counts.occurred, line, axis=1), heirs[part]
+    if not heir.all():
+        parts = np.where(heir, 0.0, np.floor(whole * share[part] * EXACT) / EXACT)
+        whole = np.where(heir, whole - np.add.reduceat(parts, starts, axis=1)[:, line], parts)
+    some = np.flatnonzero((times[line] == 1) | whole.any(axis=0))
+    kept = some[np.argsort(part[some], kind="stable")]
+    return replace(counts, task=part[kept], key=counts.key[line[kept]],
+                   shown=counts.shown[line[kept]], occurred=whole[:, kept])
 
 
-def _divide(amounts: Floats, line: Ints, share: Floats, heir: np.ndarray) -> Floats:
-    """Parts of the amounts of lines, in 64ths."""
-    whole = amounts[line]
-    parts = np.where(heir, 0.0, np.floor(whole * share * EXACT) / EXACT)
-    given = np.bincount(line, weights=parts, minlength=len(amounts))
-    return np.where(heir, whole - given[line], parts)
+def price_tasks(counts: TaskCounts, hosted: Sequence[Hosted], prices: Prices,
+                board: Board) -> TaskLines:
+    """Return what parts of tasks cost.
+
+    Parameters
+    ----------
+    counts : TaskCounts
+        Of parts, from `divide`.
+    hosted : sequence of Hosted
+        Kernels on the host.
+    prices : Prices
+        From `twin.pricing.lines.runtime_prices`; of many boards each may be an array.
+    board : Board
+        Whose clocks are named.
+    """
+    keys, npu = counts.keys, board.npu
+    assert npu is not None, "a deployment that offloads has an accelerator"
+    powered = [prices.price(event, "") for event in POWERED]
+    key = np.concatenate([counts.key, *(one.key for one in hosted)])
+    used, number = np.unique(key, return_inverse=True)
+    found = [prices.price(*keys.known[one][:2]) for one in used.tolist()]
+    clocks = tuple(dict.fromkeys((npu.clock, board.core.clock, *(one.clock for one in found))))
+    rates, pj = (stack_columns(column)[..., number[:len(counts.key)]] for column in (
+        [one.cycles for one in found], [_known(one.pj) for one in found]))
+    occurred = counts.occurred[counts.machines]
+    exposed = np.where(counts.shown, occurred, 0.0)
+    columns = [(occurred, exposed, exposed * rates, spend(occurred, pj)), *(
+        (one.occurred, one.exposed, one.cycles, one.energy_pj) for one in hosted)]
+    boards = max(len(column) for own in columns for column in own)
+    occurred, exposed, cycles, energy_pj = (np.concatenate([np.broadcast_to(
+        own[place], (boards, own[place].shape[-1])) for own in columns], axis=1)
+        for place in range(4))
+    return TaskLines(
+        keys=keys, clocks=clocks, counted=len(counts.key), key=key,
+        part=np.concatenate([counts.task, *(one.part for one in hosted)]),
+        clock=np.array([clocks.index(one.clock) for one in found], np.int64)[number],
+        families=("",) * len(counts.key) + tuple(name for one in hosted for name in one.families),
+        occurred=occurred, exposed=exposed, cycles=cycles, energy_pj=energy_pj,
+        powered_pj=stack_columns([_known(one.pj) for one in powered]))
 
 
-def _price(counts: CountColumns, hosted: Sequence[Sequence[BillLine]], prices: Prices,
-           board: Board, npu: Npu) -> BillColumns:
-    """Return counts times prices, the host's kernels, and what being powered costs meanwhile."""
-    keys, parts = counts.keys, len(counts.first) - 1
-    powered = [keys.number(event) for event in POWERED]
-    lines = [(place, line) for place, own in enumerate(hosted) for line in own]
-    own_keys = [keys.number(line.event, line.place, line.operand) for _, line in lines]
-    rates, clocks = read_rates(
-        keys, {*np.unique(counts.key).tolist(), *powered}, prices,
-        tuple(dict.fromkeys((npu.clock, board.core.clock, *(line.clock for _, line in lines)))))
-    owner, key, clock = (np.append(column, np.array(more, np.int64)) for column, more in (
-        (counts.owners(), [place for place, _ in lines]), (counts.key, own_keys),
-        (rates.clock[counts.key], [clocks.index(line.clock) for _, line in lines])))
-    occurred, exposed, cycles, energy_pj = (
-        np.append(column, np.array([getattr(line, name) for _, line in lines], np.float64))
-        for name, column in (
-            ("occurred", counts.occurred), ("exposed", counts.exposed),
-            ("cycles", counts.exposed * rates.cycles[counts.key]),
-            ("energy_pj", counts.occurred * rates.energy_pj[counts.key])))
-    order = np.argsort(owner, kind="stable")
-    owner, key, clock = (column[order] for column in (owner, key, clock))
-    occurred, exposed, cycles, energy_pj = (
-        column[order] for column in (occurred, exposed, cycles, energy_pj))
+def _known(pj: float | None) -> float:
+    return np.nan if pj is None else pj
+
+
+def bill_parts(lines: TaskLines, parts: int, board: Board) -> list[Part]:
+    """Return the parts of the one board of lines, with what being powered costs meanwhile."""
+    keys = lines.keys
+    counts = CountColumns(
+        keys=keys, first=np.searchsorted(lines.part[:lines.counted], np.arange(parts + 1)),
+        key=lines.key[:lines.counted], occurred=lines.occurred[0, :lines.counted],
+        exposed=lines.exposed[0, :lines.counted])
+    order = np.argsort(lines.part, kind="stable")
+    owner, key, clock = (column[order] for column in (lines.part, lines.key, lines.clock))
+    occurred, exposed, cycles, energy_pj = (column[0, order] for column in (
+        lines.occurred, lines.exposed, lines.cycles, lines.energy_pj))
     passed = np.stack([np.array(_sum_clock(cycles, owner, parts, clock == number))
-                       for number in range(len(clocks))], axis=1)
-    amounts = pass_time(passed, clocks, board)
+                       for number in range(len(lines.clocks))], axis=1)
+    amounts = pass_time(passed, lines.clocks, board)
     place, which = np.nonzero(amounts)
-    more, own = amounts[place, which], np.array(powered)[which]
+    more, own = amounts[place, which], np.array([keys.number(event) for event in POWERED])[which]
     nothing, whole = np.zeros(len(own)), np.concatenate([owner, place])
     order = np.argsort(whole, kind="stable")
-    return BillColumns(
-        keys=keys, clocks=clocks, key=np.append(key, own)[order],
+    bills = BillColumns(
+        keys=keys, clocks=lines.clocks, key=np.append(key, own)[order],
         clock=np.append(clock, np.where(which == POWERED.index("npu_idle"), 0, 1))[order],
-        passed=tuple([{name: count for name, count in zip(clocks, row, strict=True) if count}
+        passed=tuple([{name: count for name, count in zip(lines.clocks, row, strict=True) if count}
                       for row in passed.tolist()]),
         first=np.searchsorted(whole[order], np.arange(parts + 1)),
         occurred=np.append(occurred, more)[order], exposed=np.append(exposed, nothing)[order],
         cycles=np.append(cycles, nothing)[order],
-        energy_pj=np.append(energy_pj, more * rates.energy_pj[own])[order])
+        energy_pj=np.append(energy_pj, more * lines.powered_pj[which])[order])
+    return [Part(bill=ColumnBill(bills, place, None if energy != energy else energy),
+                 counts=ColumnCounts(counts, place))
+            for place, energy in enumerate(sum_exactly(bills.energy_pj, bills.first))]
 
 
 def _sum_clock(cycles: Floats, owner: Ints, parts: int, own: np.ndarray) -> list[float]:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+import numpy as np
+
 from hwmodels.columns import merge_columns
 from hwmodels.counts import (
     Bill,
@@ -24,7 +26,7 @@ from hwmodels.counts import (
 )
 from hwmodels.kernel import Kernel
 from hwmodels.schedule import Npu, Task, TaskRun
-from hwmodels.schedule.run import run_tasks
+from hwmodels.schedule.run import gather_counts, run_tasks
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
 from twin.deployment.costs import (
@@ -34,7 +36,14 @@ from twin.deployment.costs import (
 )
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.network.operators import is_alias
-from twin.pricing.accelerator.columns import price_parts
+from twin.pricing.accelerator.columns import (
+    Hosted,
+    Part,
+    add_lines,
+    bill_parts,
+    divide,
+    price_tasks,
+)
 from twin.runtimes.compiler import Step
 
 
@@ -68,17 +77,13 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     runs = run_tasks([task_of(step) for step in steps], _npu(deployment))
     software = iter(_price_host(deployment, plan_of(deployment).steps, prices, price_on_core))
     hosted = [next(software) if step.kind == "host" else None for step in steps]
-    extra = [(*list_moved(deployment, step), *cleaned) for step, cleaned in zip(
-        steps, list_cache_lines(deployment, steps), strict=True)]
-    priced = price_parts(runs, [step.shares for step in steps], extra, [
-        () if cost is None else cost.bill.lines for cost in hosted], prices, deployment.board,
-        _npu(deployment)) if steps else []
+    priced = iter(_price_parts(deployment, steps, runs, hosted, prices) if steps else [])
     costs: dict[int, list[LayerCost]] = {}
     tasks: list[TaskPrediction] = []
     board, start_us = deployment.board, 0.0
     host, hertz = board.core.clock, board.hertz
-    for step, run, cost, parts in zip(steps, runs, hosted, priced, strict=True):
-        task = run.task
+    for step, run, cost in zip(steps, runs, hosted, strict=True):
+        task, parts = run.task, [next(priced) for _ in step.layers]
         kernels = tuple([f"{task.kind}.{name}" for name, _ in task.operations])
         for position, part in zip(step.layers, parts, strict=True):
             costs.setdefault(position, []).append(
@@ -91,6 +96,26 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
         start_us += tasks[-1].time_us
     return tuple(_merge(costs.get(position, []))
                  for position in range(len(deployment.executed.layers))), tuple(tasks)
+
+
+def _price_parts(deployment: Deployment, steps: Sequence[Step], runs: Sequence[TaskRun],
+                 hosted: Sequence[LayerCost | None], prices: Prices) -> list[Part]:
+    """Return what each layer is charged of each task; counts are without those of kernels."""
+    shares, counts = [step.shares for step in steps], gather_counts(runs)
+    first = np.cumsum([0, *map(len, shares)])
+    lines = [(part, line) for part, cost in zip(first.tolist(), hosted, strict=False)
+             if cost is not None for line in cost.bill.lines]
+    amounts = np.array([(line.occurred, line.exposed, line.cycles, np.nan if line.energy_pj is None
+                         else line.energy_pj) for _, line in lines], np.float64).reshape(-1, 4).T
+    occurred, exposed, cycles, energy_pj = amounts[:, None]
+    kernels = Hosted(
+        part=np.array([part for part, _ in lines], np.int64), families=("",) * len(lines),
+        key=np.array([counts.keys.number(line.event, line.place, line.operand)
+                      for _, line in lines], np.int64),
+        occurred=occurred, exposed=exposed, cycles=cycles, energy_pj=energy_pj)
+    return bill_parts(price_tasks(
+        divide(add_lines(counts, list_extra(deployment, steps)), shares), [kernels], prices,
+        deployment.board), int(first[-1]), deployment.board)
 
 
 def task_of(step: Step) -> Task:
@@ -133,17 +158,17 @@ def pick_layers(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
     return [kernels[position] for position in group]
 
 
-def list_moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
-    """Host cycles of stepping an operator whose data channels move."""
+def list_extra(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
+    """Return what the host does besides launching each task: stepping it, cleaning its cache."""
     offload = deployment.runtime.offload
     assert offload is not None
-    if not step.stepped:
-        return ()
-    return (CountLine(event="epoch_host_cycle", place="stepping", occurred=offload.move_cycles,
-                      exposed=offload.move_cycles),)
+    stepping = CountLine(event="epoch_host_cycle", place="stepping", occurred=offload.move_cycles,
+                         exposed=offload.move_cycles)
+    return [(*((stepping,) if step.stepped else ()), *cleaned) for step, cleaned in zip(
+        steps, _list_cache_lines(deployment, steps), strict=True)]
 
 
-def list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
+def _list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
     """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read.
 
     Of an operator it steps, whose data channels move, those of all it reads and writes.
