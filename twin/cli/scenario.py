@@ -8,19 +8,16 @@ import typer
 
 import twin
 from twin.api.requests import AUTO, Calibration, Option
+from twin.api.requests.scenarios import RunScenario
 from twin.cli.options import AsJson, Json, Pictured, command
 from twin.cli.output import show_view
 from twin.cli.progress import Steps
-from twin.errors import UsageError
 
 app = typer.Typer(help="Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
                   rich_markup_mode=None, no_args_is_help=True)
 
-ScenarioFile = Annotated[str, Option(
-    "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.")]
-Keys = Annotated[list[str] | None, Option(
-    "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
-    "loads.0.busy=5ms, a what-if path below set.; may be given several times.")]
+ScenarioFile = Annotated[str, RunScenario.option("scenario")]
+Keys = Annotated[dict[str, object] | None, RunScenario.option("overrides")]
 BoardChoice = Annotated[str | None, Option("--board -b", "BOARD", "In place of the file's board.")]
 
 
@@ -43,26 +40,7 @@ class Timeline(Pictured):
 def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None, *,
         plot: Timeline, json: Json, calibration: Calibration = AUTO) -> object:
     """Run a scenario: mean power, missed deadlines, heat, battery life."""
-    overrides = _parse(settings) | ({} if board is None else {"board": board})
+    overrides = (settings or {}) | ({} if board is None else {"board": board})
     with Steps("run") as steps:
         steps.tell(0, 1, scenario)
         return twin.run_scenario(scenario, overrides, calibration=calibration)
-
-
-def _parse(settings: list[str] | None) -> dict[str, object]:
-    overrides: dict[str, object] = {}
-    for setting in settings or []:
-        key, equals, value = setting.partition("=")
-        if not (key.strip() and equals and value.strip()):
-            raise UsageError(f"--set {setting!r}: KEY=VALUE is expected, such as sensor.hop=20ms")
-        if key.strip() in overrides:
-            raise UsageError(f"--set {key.strip()}: is set twice")
-        overrides[key.strip()] = _value(value.strip())
-    return overrides
-
-
-def _value(text: str) -> object:
-    """Return a list of clocks as a list; other values are text a reader of the file understands."""
-    if text.startswith("[") and text.endswith("]"):
-        return [part.strip() for part in text[1:-1].split(",") if part.strip()]
-    return text

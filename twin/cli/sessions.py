@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.api.requests import Option
+from twin.api.requests.keeping import Bundle, CleanSessions, CompareSessions, Reproduce
 from twin.cli.options import AsJson, Json, check_outputs, command
 from twin.cli.output import note_files, open_console, show, show_json, show_view
 from twin.errors import UsageError
@@ -15,19 +15,7 @@ from twin.errors import UsageError
 app = typer.Typer(help="List, compare and clean the runs that --keep kept in a folder.",
                   rich_markup_mode=None, no_args_is_help=True)
 
-Root = Annotated[str, Option("", "DIR", "What was given to --keep.")]
-Before = Annotated[str, Option("", "BEFORE", "Folder of a run.")]
-After = Annotated[str, Option("", "AFTER", "Folder of another.")]
-Newest = Annotated[int, Option("--keep", "N", "How many of the newest stay.")]
-Really = Annotated[bool, Option("--yes", None, "Delete them; without it they are only named.")]
-Folders = Annotated[list[str], Option(
-    "", "FOLDER...", "Of kept runs, what was given to --keep, or of finished studies.")]
-ZipFile = Annotated[str, Option("-o --output", "FILE", "The .zip file to write.")]
-BundleFile = Annotated[str, Option("", "FILE", "A .zip file of `twin bundle`.")]
-NewFolder = Annotated[str | None, Option(
-    "--in", "DIR", "Unpack into this new folder, and leave it there.")]
-MayBuild = Annotated[bool, Option(
-    "--build", None, "Let runs of a compiled runtime call the compiler.")]
+Root = Annotated[str, CleanSessions.option("root")]
 TABLES = "twin.api.sessions.tables"
 
 
@@ -46,18 +34,19 @@ def list_all(root: Root, as_json: AsJson = False) -> None:
 
 @app.command("compare")
 @command(view=f"{TABLES}:comparison_report")
-def compare(before: Before, after: After, json: Json) -> object:
+def compare(asked: CompareSessions, json: Json) -> object:
     """Say what two runs were asked, by which versions, and where their results differ."""
-    return twin.compare_sessions(before, after)
+    return twin.compare_sessions(**asked.arguments)
 
 
 @app.command("clean")
 @command
-def clean(root: Root, newest: Newest = 0, really: Really = False, as_json: AsJson = False) -> None:
+def clean(asked: CleanSessions, as_json: AsJson = False) -> None:
     """Delete kept runs but the newest; nothing else in the folder is touched."""
+    newest, really = asked.keep_newest, asked.really
     if newest < 0:
         raise UsageError(f"--keep {newest}: accepted: 0 and more")
-    gone = twin.clean_sessions(root, keep_newest=newest, really=really)
+    gone = twin.clean_sessions(**asked.arguments)
     if as_json:
         from twin.reports.outcomes import Removed
 
@@ -66,21 +55,20 @@ def clean(root: Root, newest: Newest = 0, really: Really = False, as_json: AsJso
     for folder in gone:
         show(open_console(), f"{'removed' if really else 'would remove'} {folder}")
     if not gone:
-        show(open_console(), f"no more than {newest} kept runs in {root}: nothing to remove")
+        show(open_console(), f"no more than {newest} kept runs in {asked.root}: nothing to remove")
 
 
 @command
-def bundle(folders: Folders, output: ZipFile, as_json: AsJson = False) -> None:
+def bundle(asked: Bundle, as_json: AsJson = False) -> None:
     """Pack kept runs and studies with all they rest on into one file that travels."""
-    if not output.lower().endswith(".zip"):
-        raise UsageError(f"-o {output}: accepted: a name ending in .zip")
-    check_outputs(output)
-    note_files([twin.bundle(folders, output)], as_json)
+    if not str(asked.path).lower().endswith(".zip"):
+        raise UsageError(f"-o {asked.path}: accepted: a name ending in .zip")
+    check_outputs(asked.path)
+    note_files([twin.bundle(**asked.arguments)], as_json)
 
 
 @command(view=f"{TABLES}:agreement_report",
          ends=lambda found: not all(one.is_same for one in found))
-def reproduce(file: BundleFile, folder: NewFolder = None, build: MayBuild = False, *,
-              json: Json) -> object:
+def reproduce(asked: Reproduce, json: Json) -> object:
     """Ask everything in a bundle again; exit 1 where a report is not the same to nine digits."""
-    return twin.reproduce(file, keep_in=folder, build=build)
+    return twin.reproduce(**asked.arguments)

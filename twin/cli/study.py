@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import twin
-from twin.api.requests import Option, split_words
-from twin.api.requests.studies import RunStudy, Sensitivity
+from twin.api.requests.studies import DiffStudies, Front, RunStudy, Sensitivity
 from twin.cli.options import (
     AsJson,
     Json,
@@ -27,13 +26,7 @@ from twin.cli.studying import Pareto, RowCount, Rows, refuse_failed
 app = typer.Typer(help="Run a file of many configurations in a folder: grids, samples, searches.",
                   rich_markup_mode=None, no_args_is_help=True)
 
-Folder = Annotated[str, Option("", "FOLDER", "Of a study that was run.")]
-Over = Annotated[str | None, Option(
-    "--over", "NAMES", "What the front is over, in place of the file's: time, energy, ram, flash, "
-    "price.")]
-Before = Annotated[str, Option("", "BEFORE", "Folder of a study.")]
-After = Annotated[str, Option(
-    "", "AFTER", "Folder of the same study, such as of another version.")]
+Folder = Annotated[str, Front.option("folder")]
 
 
 @app.command("list")
@@ -88,17 +81,16 @@ class FrontPicture(Pareto):
 
 @app.command("pareto")
 @command(view="studies:sweep_report", ends=refuse_failed)
-def pareto(folder: Folder, over: Over = None, *, rows: Rows, plot: FrontPicture,
-           json: Json) -> object:
+def pareto(asked: Front, rows: Rows, plot: FrontPicture, json: Json) -> object:
     """Show the rows of a study nothing else beats, over objectives of your choice."""
-    return twin.study_front(folder, split_words(over or ""))
+    return twin.study_front(**asked.arguments)
 
 
 @app.command("diff")
 @command(view="study:study_diff_report")
-def diff(before: Before, after: After, json: Json) -> object:
+def diff(asked: DiffStudies, json: Json) -> object:
     """Show which configurations moved between two runs of a study."""
-    return twin.diff_studies(before, after, on_remark=lambda remark: warn([remark]))
+    return twin.diff_studies(**asked.arguments, on_remark=lambda remark: warn([remark]))
 
 
 class Tornado(Pictured):

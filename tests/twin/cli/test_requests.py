@@ -19,6 +19,7 @@ from twin.api.requests import (
     Priced,
     attribution,
     firmware,
+    keeping,
     parse_clock,
     prediction,
 )
@@ -26,8 +27,16 @@ from twin.api.requests.advice import Advise
 from twin.api.requests.measurement import Energy, Import
 from twin.api.requests.programs import DeployElf, LearnRuntime
 from twin.api.requests.reporting import Report
+from twin.api.requests.scenarios import RunScenario
 from twin.api.requests.serving import Serve
-from twin.api.requests.studies import RunStudy, Select, Sensitivity, Sweep
+from twin.api.requests.studies import (
+    DiffStudies,
+    Front,
+    RunStudy,
+    Select,
+    Sensitivity,
+    Sweep,
+)
 from twin.api.requests.tuning import Tune
 from twin.api.sessions.request import FORMS, make_request
 from twin.cli import app
@@ -36,11 +45,15 @@ from twin.errors import SessionError, UsageError
 
 FUNCTIONS = {
     "accuracy": prediction.Accuracy, "advise": Advise, "attribute": attribution.Attribute,
-    "build_firmware": firmware.Build, "cache": prediction.Cache,
+    "build_firmware": firmware.Build, "bundle": keeping.Bundle, "cache": prediction.Cache,
     "calibrate": attribution.Calibrate, "calibrate_published": attribution.CalibratePublished,
-    "check": prediction.Check, "compare": attribution.Compare,
+    "check": prediction.Check, "clean_sessions": keeping.CleanSessions,
+    "compare": attribution.Compare,
     "compare_firmware": firmware.Compare, "compare_published": attribution.Published,
+    "compare_sessions": keeping.CompareSessions,
     "deploy_elf": DeployElf, "diagnose": attribution.Diagnose, "diff": attribution.Diff,
+    "diff_studies": DiffStudies, "reproduce": keeping.Reproduce, "run_scenario": RunScenario,
+    "study_front": Front,
     "energy": Energy, "export_firmware": firmware.Export, "flash_firmware": firmware.Flash,
     "import_log": Import, "learn_runtime": LearnRuntime, "plan": prediction.Plan,
     "port": prediction.Port, "report": Report, "run_firmware": firmware.Run,
@@ -60,7 +73,8 @@ def test_a_function_has_the_fields_of_its_request(name: str) -> None:
         assert f"{field} : " in function.__doc__ and (option.help or "") in function.__doc__
 
 
-@pytest.mark.parametrize("request_of", [*FUNCTIONS.values(), Predict])
+@pytest.mark.parametrize("request_of", [
+    one for one in (*FUNCTIONS.values(), Predict) if one is not keeping.CleanSessions])
 def test_what_is_not_typed_is_the_default_of_the_field(request_of: type) -> None:
     options = request_of.list_options()
     defaults = {each.name: each.default for each in fields(request_of)}

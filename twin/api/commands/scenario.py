@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from os import PathLike, fspath
+from os import fspath
 
+from twin.api.requests import takes
+from twin.api.requests.scenarios import RunScenario
 from twin.studies.scenario import outcome
 from twin.studies.scenario import scenario as scenarios
 from twin.studies.scenario.outcome import Outcome
 from twin.studies.scenario.scenario import Scenario
 
-__all__ = ["list_scenarios", "run_scenario"]
 
-
-def run_scenario(scenario: str | PathLike[str], overrides: Mapping[str, object] | None = None, *,
-                 calibration: str | PathLike[str] = "auto") -> Outcome:
+@takes(RunScenario)
+def run_scenario(asked: RunScenario) -> Outcome:
     """Run a device over time: what it draws, what it misses, how long its battery lasts.
 
-    Parameters
-    ----------
-    scenario : str or path
-        One of `list_scenarios`, or a .yaml file.
-    overrides : mapping of str to object, optional
-        Dotted keys in place of the file's: {"board": "nucleo_u575zi_q", "sensor.hop": "20ms"}.
-    calibration : str or path
-        As for `predict`.
-
-    Returns
-    -------
-    Outcome
-        At the prediction, and at both ends of its intervals.
+    At the prediction, and at both ends of its intervals. `overrides` are dotted keys in place of
+    the file's: {"board": "nucleo_u575zi_q", "sensor.hop": "20ms"}.
 
     Raises
     ------
     TwinError
         Naming file and key, or a fact of the board that is not known.
     """
-    return outcome.run_scenario(fspath(scenario), overrides, calibration=fspath(calibration))
+    return outcome.run_scenario(fspath(asked.scenario), asked.overrides,
+                                calibration=fspath(asked.calibration))
 
 
 def list_scenarios() -> dict[str, Scenario]:

@@ -14,7 +14,8 @@ from typing import Any
 from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError, tell_in_one_line
 from twin.api.commands.predict import deploy_request, predict
-from twin.api.requests import Predict
+from twin.api.requests import Predict, takes
+from twin.api.requests.keeping import Bundle, CleanSessions, CompareSessions, Reproduce
 from twin.api.sessions.agreement import (
     Agreement,
     Comparison,
@@ -99,11 +100,12 @@ def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:
     return tuple(open_session(folder) for folder in find_sessions(fspath(root)))
 
 
-def compare_sessions(before: str | PathLike[str], after: str | PathLike[str]) -> Comparison:
+@takes(CompareSessions)
+def compare_sessions(asked: CompareSessions) -> Comparison:
     """Say what two kept runs were asked, by which versions, and where their results differ."""
     from twin.api.sessions.session import RESULT
 
-    first, second = open_session(fspath(before)), open_session(fspath(after))
+    first, second = (open_session(fspath(one)) for one in (asked.before, asked.after))
     for one in (first, second):
         if not one.is_finished:
             raise SessionError(f"{one.folder}: has no result")
@@ -118,36 +120,25 @@ def compare_sessions(before: str | PathLike[str], after: str | PathLike[str]) ->
                       difference=difference)
 
 
-def clean_sessions(root: str | PathLike[str], *, keep_newest: int,
-                   really: bool = False) -> tuple[Path, ...]:
-    """Delete kept runs but the newest.
+@takes(CleanSessions)
+def clean_sessions(asked: CleanSessions) -> tuple[Path, ...]:
+    """Delete kept runs but the newest; nothing else in the folder is touched.
 
-    Parameters
-    ----------
-    root : str or path
-        Folder of sessions; nothing else in it is touched.
-    keep_newest : int
-        How many stay.
-    really : bool
-        False: only say which would go.
-
-    Returns
-    -------
-    tuple of Path
-        Folders that went, or would go.
+    Folders that went, or, unless `really`, would go.
 
     Raises
     ------
     SessionError
         Before anything is removed, where one of them holds what no run leaves there.
     """
+    keep_newest = asked.keep_newest
     if keep_newest < 0:
         raise UsageError(f"keep_newest {keep_newest}: accepted: 0 and more")
-    found = [*find_sessions(fspath(root))]
+    found = [*find_sessions(fspath(asked.root))]
     old = found[:max(len(found) - keep_newest, 0)]
     for folder in old:  # All of them before any goes.
         check_removal(folder)
-    for folder in old if really else ():
+    for folder in old if asked.really else ():
         try:
             remove_session(folder)
         except OSError as error:
@@ -155,22 +146,17 @@ def clean_sessions(root: str | PathLike[str], *, keep_newest: int,
     return tuple(old)
 
 
-def bundle(folders: Sequence[str | PathLike[str]], path: str | PathLike[str]) -> Path:
-    """Pack kept runs and studies into one zip file that travels.
-
-    Parameters
-    ----------
-    folders : sequence of str or path
-        Of kept runs, of finished studies, or folders of kept runs.
-    path : str or path
-        Ends in ".zip".
+@takes(Bundle)
+def bundle(asked: Bundle) -> Path:
+    """Pack kept runs and studies into one .zip file that travels; returns it.
 
     Raises
     ------
     SessionError
-        For a folder that is neither, a run without a result, one changed since.
+        For a folder that is neither a kept run, a finished study nor a folder of kept runs, a run
+        without a result, one changed since.
     """
-    target = Path(fspath(path))
+    target, folders = Path(fspath(asked.path)), asked.folders
     if target.suffix.lower() != ".zip":
         raise UsageError(f"{target}: accepted: a name ending in .zip")
     if not folders:
@@ -182,31 +168,21 @@ def bundle(folders: Sequence[str | PathLike[str]], path: str | PathLike[str]) ->
         return write_bundle(found, target)
 
 
-def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None = None,
-              build: bool = False) -> tuple[Agreement, ...]:
+@takes(Reproduce)
+def reproduce(asked: Reproduce) -> tuple[Agreement, ...]:
     """Ask everything in a bundle again and set the results beside those it brought.
 
-    Parameters
-    ----------
-    path : str or path
-        Of the bundle.
-    keep_in : str or path, optional
-        A new folder it is unpacked into and stays in, where nothing is refused.
-    build : bool
-        Whether a run of a compiled runtime may call the compiler, on C made from the bundle's
-        network.
-
-    Returns
-    -------
-    tuple of Agreement
-        One a run, whose `is_same` says whether the report is the same to nine digits.
+    One a run, whose `is_same` says whether the report is the same to nine digits. In a folder it is
+    to stay in nothing is refused; a compiler runs only with `build`, on C made from the bundle's
+    network.
 
     Raises
     ------
     SessionError
         For a bundle that is damaged or unsafe.
     """
-    with nullcontext() if build else building_refused(NO_BUILD):
+    path, keep_in = asked.path, asked.keep_in
+    with nullcontext() if asked.build else building_refused(NO_BUILD):
         if keep_in is None:
             with tempfile.TemporaryDirectory() as scratch:
                 return _reproduce(path, Path(scratch))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,11 +77,12 @@ def open_study(folder: str | PathLike[str]) -> Session:
     return session.open_session(fspath(folder))
 
 
-def study_front(folder: str | PathLike[str], objectives: Sequence[str] = ()) -> Table:
+@takes(requests.Front)
+def study_front(asked: requests.Front) -> Table:
     """Return the rows of a finished study that are on its front, over these objectives."""
     import dataclasses
 
-    done = open_study(folder)
+    done, objectives = open_study(asked.folder), asked.objectives
     table, study = done.load_results(), done.study
     if objectives:
         study = dataclasses.replace(study, objectives=read_objectives(objectives))
@@ -89,23 +90,18 @@ def study_front(folder: str | PathLike[str], objectives: Sequence[str] = ()) -> 
     return dataclasses.replace(table, rows=tuple(row for row in table.rows if row.front))
 
 
-def diff_studies(before: str | PathLike[str], after: str | PathLike[str], *,
-                 on_remark: Callable[[str], None] = lambda remark: None) -> Sequence[RowPair]:
+@takes(requests.DiffStudies)
+def diff_studies(asked: requests.DiffStudies) -> Sequence[RowPair]:
     """Return the rows of two runs of one study by what was asked; None where one has none.
 
-    Parameters
-    ----------
-    before, after : str or path
-        Folders of finished runs.
-    on_remark : callable
-        Told of models and boards that are other files in the two, under the same name.
+    `on_remark` is called with models and boards that are other files in the two, under one name.
 
     Raises
     ------
     StudyError
         For folders of different studies: other names and other configurations, or none in common.
     """
-    first, second = open_study(before), open_study(after)
+    first, second = open_study(asked.before), open_study(asked.after)
     pairs = diff_tables(first.load_results(), second.load_results())
     both = sum(None not in pair for pair in pairs)
     names = first.study.name, second.study.name
@@ -117,7 +113,7 @@ def diff_studies(before: str | PathLike[str], after: str | PathLike[str], *,
     theirs = second.head["inputs"]
     for name, digest in first.head["inputs"].items():
         if theirs.get(name, digest) != digest:
-            on_remark(f"{name}: is another file in {second.folder}")
+            asked.on_remark(f"{name}: is another file in {second.folder}")
     return pairs
 
 

@@ -217,6 +217,20 @@ def parse_supply(supply: str) -> float:
     return read[0]
 
 
+def read_pairs(settings: Iterable[str], form: str, example: str) -> dict[str, str]:
+    """Read the words of --set; raises `UsageError` for one of another form, and one set twice."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        name, value = name.strip(), value.strip()
+        if not (name and equals and value):
+            raise UsageError(f"--set {setting!r}: {form} is expected, such as {example}")
+        if name in found:
+            raise UsageError(f"--set {name}: is set twice")
+        found[name] = value
+    return found
+
+
 def parse_settings(settings: list[str]) -> dict[str, object]:
     """Read PATH=VALUE words into a mapping.
 
@@ -225,16 +239,8 @@ def parse_settings(settings: list[str]) -> dict[str, object]:
     UsageError
         When there is none, one has no path or value, or a path is set twice.
     """
-    changes: dict[str, object] = {}
-    for setting in settings:
-        path, equals, value = setting.partition("=")
-        path, value = path.strip(), value.strip()
-        if not (path and equals and value):
-            raise UsageError(f"--set {setting!r}: PATH=VALUE is expected, such as "
-                             "clocks.cpu.frequency_hz=80MHz")
-        if path in changes:
-            raise UsageError(f"--set {path}: is set twice")
-        changes[path] = value
+    changes: dict[str, object] = {**read_pairs(settings, "PATH=VALUE",
+                                               "clocks.cpu.frequency_hz=80MHz")}
     if not changes:
         raise UsageError("nothing to change: give --set PATH=VALUE, such as "
                          "--set clocks.cpu.frequency_hz=80MHz or --set placement.arena=tcm")

@@ -16,6 +16,7 @@ from twin.api.requests import (
     Request,
     Words,
     parse_settings,
+    split_words,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +73,29 @@ class Sensitivity(Shared):
     method: Annotated[str, Option("--method", "NAME", "morris or sobol.")] = "morris"
     count: Annotated[int, Option(
         "-n --count", "N", "Trajectories of Morris, base samples of Sobol.")] = 8
+
+
+@dataclass(frozen=True)
+class Front(Request):
+    """A study that was run, and what its front is over."""
+
+    folder: Annotated[str | PathLike[str], Option(
+        "", "FOLDER", "Of a study that was run.", text=str)]
+    objectives: Annotated[Sequence[str], Option(
+        "--over", "NAMES", "What the front is over, in place of the file's: time, energy, ram, "
+        "flash, price.", text=str, parse=split_words)] = ()
+
+
+@dataclass(frozen=True)
+class DiffStudies(Request):
+    """Two runs of one study."""
+
+    before: Annotated[str | PathLike[str], Option(
+        "", "BEFORE", "Folder of a study.", text=str)]
+    after: Annotated[str | PathLike[str], Option(
+        "", "AFTER", "Folder of the same study, such as of another version.", text=str)]
+    _: KW_ONLY
+    on_remark: Callable[[str], None] = lambda remark: None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,52 @@
+"""Requests for kept runs: compared, cleaned, bundled, reproduced."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import Annotated
+
+from twin.api.requests import Option, Request
+
+File = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class CompareSessions(Request):
+    """Two kept runs."""
+
+    before: Annotated[File, Option("", "BEFORE", "Folder of a run.", text=str)]
+    after: Annotated[File, Option("", "AFTER", "Folder of another.", text=str)]
+
+
+@dataclass(frozen=True)
+class CleanSessions(Request):
+    """A folder of kept runs, and how many stay."""
+
+    root: Annotated[File, Option("", "DIR", "What was given to --keep.", text=str)]
+    _: KW_ONLY
+    keep_newest: Annotated[int, Option(
+        "--keep", "N", "How many of the newest stay.", default=0)]
+    really: Annotated[bool, Option(
+        "--yes", None, "Delete them; without it they are only named.")] = False
+
+
+@dataclass(frozen=True)
+class Bundle(Request):
+    """What is packed, and the file it is packed into."""
+
+    folders: Annotated[Sequence[File], Option(
+        "", "FOLDER...", "Of kept runs, what was given to --keep, or of finished studies.",
+        text=list[str])]
+    path: Annotated[File, Option("-o --output", "FILE", "The .zip file to write.", text=str)]
+
+
+@dataclass(frozen=True)
+class Reproduce(Request):
+    """A bundle, and what may be done with it."""
+
+    path: Annotated[File, Option("", "FILE", "A .zip file of `twin bundle`.", text=str)]
+    _: KW_ONLY
+    keep_in: Annotated[File | None, Option(
+        "--in", "DIR", "Unpack into this new folder, and leave it there.", text=str)] = None
+    build: Annotated[bool, Option(
+        "--build", None, "Let runs of a compiled runtime call the compiler.")] = False

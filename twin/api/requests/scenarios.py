@@ -1,0 +1,29 @@
+"""The request for a device over time."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import Annotated
+
+from twin.api.requests import AUTO, Calibration, Option, Request, read_pairs
+
+
+def parse_keys(settings: list[str]) -> dict[str, object]:
+    """Read KEY=VALUE words; a list of clocks is a list; raises `UsageError`."""
+    return {key: [part.strip() for part in text[1:-1].split(",") if part.strip()]
+            if text.startswith("[") and text.endswith("]") else text
+            for key, text in read_pairs(settings, "KEY=VALUE", "sensor.hop=20ms").items()}
+
+
+@dataclass(frozen=True)
+class RunScenario(Request):
+    """A scenario, and what stands in place of its file's keys."""
+
+    scenario: Annotated[str | PathLike[str], Option(
+        "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.", text=str)]
+    overrides: Annotated[Mapping[str, object] | None, Option(
+        "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
+        "loads.0.busy=5ms, a what-if path below set.; may be given several times.",
+        text=list[str], parse=parse_keys)] = None
+    _: KW_ONLY
+    calibration: Calibration = AUTO
