@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hwmodels.kernel import Kernel
 from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
 from twin.program.elf import Elf, read_elf
-from twin.program.image.compile.ports import Port
+from twin.program.image.compile.source import Source
 from twin.program.image.compile.store import keep_image, port_of
 from twin.program.image.read.kernels import read_kernels
 
@@ -59,7 +60,7 @@ def read_built_image(path: str | Path) -> Elf:
 
 def identify_image(deployment: Deployment) -> str:
     """Return the hash an image is kept under; parameters and errors as of `read_network`."""
-    return _key_of(deployment).kept.path.parent.name
+    return _key_of(deployment).path.parent.name
 
 
 def _key_of(deployment: Deployment) -> _Key:
@@ -70,31 +71,26 @@ def _key_of(deployment: Deployment) -> _Key:
             f"runtime firmware: the machine code of a {port.core or port.arch} is not read; "
             "accepted: Cortex-M3 and later; of any other the program itself: `twin firmware "
             "build`, then `twin predict --elf firmware.elf --call infer_once`")
-    return _Key(deployment, port)
+    kept = keep_image(deployment, port=port)
+    return _Key(kept.path, tuple((one.name, one.address, one.size_bytes)
+                                 for one in deployment.board.memories), deployment, kept.source)
 
 
+@dataclass(frozen=True, slots=True)
 class _Key:
-    """A deployment and port, equal to another when the image and the memories are the same."""
+    """What is read, equal to another when the image and the memories are the same."""
 
-    def __init__(self, deployment: Deployment, port: Port) -> None:
-        self.deployment, self.kept = deployment, keep_image(deployment, port=port)
-        self._content = str(self.kept.path), tuple(
-            (memory.name, memory.address, memory.size_bytes)
-            for memory in deployment.board.memories)
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._content == other._content
+    path: Path
+    memories: tuple[tuple[str, int, int], ...]
+    deployment: Deployment = field(compare=False)
+    source: Source = field(compare=False)
 
 
 @lru_cache(maxsize=8)
 def _read(key: _Key) -> Network:
-    source, board = key.kept.source, key.deployment.board
-    return read_kernels(read_built_image(key.kept.path), key.deployment.executed,
-                        source.placement, source.image,
-                        lambda address: _memory_at(board, address))
+    return read_kernels(read_built_image(key.path), key.deployment.executed,
+                        key.source.placement, key.source.image,
+                        lambda address: _memory_at(key.deployment.board, address))
 
 
 def _memory_at(board: Board, address: int) -> str:
