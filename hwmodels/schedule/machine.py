@@ -33,12 +33,12 @@ class Machine:
         What ran on it, by all of a task that tells but its name; none yet: [].
     pools, interfaces, units : mapping of str to int
         Numbers of its parts by name; what computes nothing is the last of the units.
-    ratio, bytes_per_cycle, read_latency, write_latency, frequency_ratio : ndarray of float
+    ratio, bytes_per_cycle, read_latency, write_latency : ndarray of float
         Of each pool; of many machines that differ in clocks, shape (n, pools).
     external, shared, serialises, cached : ndarray of bool
         Of each pool; cached: by an NPU cache that is there and on.
-    longest, byte_width : ndarray of int
-        Of each pool: beats of a burst, bytes of the compiler's beat.
+    longest : ndarray of int
+        Of each pool: beats of a burst.
     width, gap : ndarray
         Of each port.
     fill : ndarray of int
@@ -55,13 +55,11 @@ class Machine:
     bytes_per_cycle: Floats
     read_latency: Floats
     write_latency: Floats
-    frequency_ratio: Floats
     external: Flags
     shared: Flags
     serialises: Flags
     cached: Flags
     longest: Ints
-    byte_width: Ints
     width: Ints
     gap: Floats
     fill: Ints
@@ -72,7 +70,7 @@ class Machine:
         return self.pools[self.npu.pool(name).name] if found is None else found
 
     def port(self, name: str) -> int:
-        """Return the number of an port."""
+        """Return the number of a port."""
         found = self.interfaces.get(name)
         return self.interfaces[self.npu.interface(name).name] if found is None else found
 
@@ -102,13 +100,11 @@ def lay_out(npu: Npu) -> Machine:
         bytes_per_cycle=_floats(pool.bytes_per_cycle for pool in pools),
         read_latency=_floats(pool.read_latency_cycles for pool in pools),
         write_latency=_floats(pool.write_latency_cycles for pool in pools),
-        frequency_ratio=_floats(pool.frequency_ratio for pool in pools),
         external=_flags(pool.external for pool in pools),
         shared=_flags(pool.shared for pool in pools),
         serialises=_flags(pool.serialises for pool in pools),
         cached=_flags(pool.cacheable and on for pool in pools),
         longest=_ints(pool.burst_max_beats for pool in pools),
-        byte_width=_ints(pool.byte_width_bytes for pool in pools),
         width=_ints(port.width_bytes for port in ports),
         gap=_floats(port.write_gap_cycles for port in ports),
         fill=_ints([*(unit.fill_cycles for unit in units), 0]))

@@ -13,7 +13,7 @@ import numpy as np
 from hwmodels.errors import KernelError
 from hwmodels.schedule.machine import Flags, Floats, Ints, Machine
 from hwmodels.schedule.task import PATTERNS, Link, Task
-from hwmodels.schedule.units import estimate_unit_cycles, multiplies
+from hwmodels.schedule.units import estimate_unit_cycles, multiplies, name_bits
 
 _NUMBERS = attrgetter("bytes", "run_bytes", "stride_bytes", "window_bytes", "repeats",
                       "unpacked_bytes")
@@ -139,7 +139,7 @@ def read_units(tasks: Sequence[Task], machine: Machine) -> UnitColumns:
     macs = np.array([work.macs for work in works], np.int64)
     counts = np.array([work.count for work in works], np.int64)
     rates = np.array([dict(npu.unit(work.kind).macs_per_cycle).get(
-        f"{work.mac_bits[0]}x{work.mac_bits[1]}", 0.0) if one else 0.0
+        name_bits(work.mac_bits), 0.0) if one else 0.0
         for work, one in zip(works, able.tolist(), strict=True)], np.float64)
     peak = rates * counts * cycles
     known = (macs != 0) & (peak != 0)

@@ -1,6 +1,6 @@
-"""The stream-transfer model: a task as nodes that pass pieces of their work on to each other.
+"""The transfer model: a task as nodes that pass pieces of their work on to each other.
 
-A node is a stream transfer or the units of one piece of work. Nodes joined by the dataflow cut
+A node is a transfer or the units of one piece of work. Nodes joined by the dataflow cut
 their work into the same number of steps n; step k of a node takes its share of the node's time
 
     own        transfers: max(fetch, hand); units: cycles of the unit with ideal memory

@@ -40,7 +40,7 @@ def estimate_unit_cycles(work: UnitWork, npu: Npu) -> int:
     unit = npu.unit(work.kind)
     if not work.macs:
         return math.ceil(work.ops / (unit.ops_per_cycle * work.count))
-    width = name_width(work)
+    width = name_bits(work.mac_bits)
     rate = dict(unit.macs_per_cycle).get(width)
     if rate is None:
         raise KernelError(f"unit {work.kind} has no rate for {width} bits; accepted: "
@@ -52,11 +52,6 @@ def multiplies(work: UnitWork, npu: Npu) -> bool:
     """Whether work is multiply-accumulates: its units can, and no other operations are stated."""
     return bool(work.macs or not work.ops) and any(
         role in MULTIPLYING for role in npu.roles(work.kind))
-
-
-def name_width(work: UnitWork) -> str:
-    """Return the operand widths as rates and energies name them: "8x8"."""
-    return name_bits(work.mac_bits)
 
 
 def name_bits(bits: tuple[int, int]) -> str:

@@ -162,7 +162,7 @@ def test_a_replayed_prediction_compares_with_itself(tmp_path):
         flags = 16 if "core_npu_cycles" in counts else 32
         bursts = [round(counts.get(f"busif{busif}_{way}_bursts_{beats}", 0)) for busif in (0, 1)
                   for way in ("write", "read") for beats in (1, 2, 4, 8)]
-        masks = [sum(1 << engine.index for engine in epoch.run.task.transfers
+        masks = [sum(1 << engine.channel for engine in epoch.run.task.transfers
                      if engine.direction == way) for way in ("in", "out")]
         epochs.append(((flags, number, *masks), (*(
             round(counts[f"{phase}_cycles"]) for phase in ("pre", "core", "post")),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwmodels.board.npu import Npu
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph
 
 if TYPE_CHECKING:
     from hwmodels.schedule import Task, TaskBuffer, TaskRun, UnitWork
@@ -305,10 +305,6 @@ class Compiler:
             Of `group`.
         """
         raise NotImplementedError
-
-    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
-        """Return why a layer of a type and an operator of the NPU stays on the host, or ""."""
-        return ""
 
     def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
         """Return what a document says of each run besides its units, memories and waits."""

@@ -50,7 +50,7 @@ def _say_outside(deployment: Deployment) -> Iterator[str]:
             one.pool == pool.name and one.operand == "weights"
             for one in task.transfers) > 1]
         if turns:
-            yield (f"assumed: in {len(turns)} of {len(tasks)} tasks several channels read weights "
+            yield (f"assumed: in {len(turns)} of {len(tasks)} tasks several engines read weights "
                    f"from {pool.name} in turns, and each access pays its latency again, which a "
                    "flash is not charged: it may come out slower than a flash of a lower rate")
     if npu.cache is None or npu.cache.enabled:
