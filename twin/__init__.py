@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hwmodels.errors import TwinError
     from twin.api.commands.accuracy import accuracy
-    from twin.api.commands.advise import advise
     from twin.api.commands.boards import list_boards, list_virtual_boards, new_board, show_board
     from twin.api.commands.cache import cache
     from twin.api.commands.calibrate import calibrate, calibrate_published
@@ -47,16 +46,14 @@ if TYPE_CHECKING:
     from twin.api.commands.measure import measure
     from twin.api.commands.measuring import Watcher
     from twin.api.commands.microbench import measure_plan
-    from twin.api.commands.models import export_model, list_models
-    from twin.api.commands.plan import plan
-    from twin.api.commands.port import port
+    from twin.api.commands.models import export_model, list_models, list_transformations, transform
+    from twin.api.commands.port import plan, port
     from twin.api.commands.predict import predict
     from twin.api.commands.predict_many import predict_many
     from twin.api.commands.program import deploy_elf
     from twin.api.commands.report import report, write_report
     from twin.api.commands.runtimes import learn_runtime, list_runtimes, show_runtime
     from twin.api.commands.scenario import list_scenarios, run_scenario
-    from twin.api.commands.select import select
     from twin.api.commands.sessions import (
         bundle,
         clean_sessions,
@@ -73,8 +70,7 @@ if TYPE_CHECKING:
         study_front,
         study_sensitivity,
     )
-    from twin.api.commands.sweep import sweep
-    from twin.api.commands.transform import list_transformations, transform
+    from twin.api.commands.sweep import advise, select, sweep
     from twin.api.commands.tune import tune
     from twin.api.commands.whatif import what_if
     from twin.api.live.serve import serve

@@ -220,7 +220,6 @@ def command(function: Callable[..., Any] | None = None, **shown: Any) -> Callabl
 
 
 def present(found: Any, outputs: Sequence[Output], *, view: str,
-            document: Callable[[Any], Any] = lambda found: found,
             remarks: Callable[[Any], Iterable[str]] = lambda found: getattr(found, "remarks", ()),
             written: Callable[[Any], Iterable[Path]] = lambda found: (),
             ends: Callable[[Any], object] = lambda found: False) -> None:
@@ -234,15 +233,13 @@ def present(found: Any, outputs: Sequence[Output], *, view: str,
         Where it goes.
     view : str
         "module:function" of `twin.reports.tables`, for `show_view`.
-    document : callable
-        Returns what --json writes.
     remarks, written : callable
         Return what to warn of, and which files the function wrote.
     ends : callable
         Whether the exit code is 1.
     """
     options = {name: value for output in outputs for name, value in output.arguments.items()}
-    show_view(found if not options.get("as_json") else document(found), view, **options)
+    show_view(found, view, **options)
     warn(remarks(found))
     for path in (*written(found), *(file for output in outputs for file in output.write(found))):
         note_written(path)

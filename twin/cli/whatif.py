@@ -72,7 +72,7 @@ class Planned(Output):
         """Write the plan."""
         if self.output is None:
             return []
-        from twin.api.commands.plan import write_best
+        from twin.api.commands.port import write_best
 
         ranking = getattr(found, "ranking", found)
         if ranking is None:
@@ -179,7 +179,7 @@ def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Ca
 def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calibration = AUTO,
          output: Planned, json: Json) -> object:
     """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
-    from twin.api.commands.plan import host_library
+    from twin.api.commands.port import host_library
 
     deployment = deploy(model, board, placed, calibration)
     if placed.runtime is None and deployment.target.offloads:

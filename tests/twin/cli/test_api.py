@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Annotated
 
 import click
 import pytest
@@ -13,7 +17,9 @@ import typer
 from typer.testing import CliRunner
 
 import twin
+from twin.api.requests import Option, Priced
 from twin.cli import VERBS, app, load_verb
+from twin.cli.options import Output, command
 from twin.documents import dump_document
 
 CLI = Path(__file__).parents[3] / "twin" / "cli"
@@ -90,6 +96,35 @@ def test_a_function_gives_what_the_command_writes(words, call) -> None:
     assert ended.exit_code == 0, ended.stderr
     found = call(twin.deploy("kws", "nucleo_l4r5zi"))
     assert json.loads(dump_document(twin.to_document(found))) == json.loads(ended.stdout)
+
+
+NAMED = [(path.name, place) for path in sorted(CLI.glob("*.py")) if path.name != "__init__.py"
+         for place in re.findall(r'"((?:\w+\.)*\w+:[a-z]\w+)"', path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize(("file", "place"), NAMED, ids=lambda part: part)
+def test_what_a_command_shows_results_with_is_there(file, place) -> None:
+    module, _, name = place.partition(":")
+    for home in ("twin.reports.tables.", "twin.reports.figures.", "twin.reports.", ""):
+        with suppress(ModuleNotFoundError):
+            assert callable(getattr(import_module(home + module), name)), file
+            return
+    pytest.fail(f"{file}: {place}: no such module")
+
+
+def test_an_output_may_be_called_as_its_option() -> None:
+    class Noted(Output):
+        note: Annotated[str | None, Option("--note")] = None
+
+        def write(self, found):
+            yield self.note, found
+
+    @command
+    def answer(note: Noted, asked: Priced) -> object:
+        return [*note.write(asked.temperature)]
+
+    assert answer(note="n", temperature=None, calibration=None) == [("n", "warm")]
+    assert [*inspect.signature(answer).parameters] == ["note", "temperature", "calibration"]
 
 
 def modules_imported(tree: ast.Module) -> list[str]:

@@ -1,13 +1,19 @@
-"""`twin models`: the networks of the zoo, and writing one to a file."""
+"""`twin models` and `transform`: networks of the zoo, and networks changed."""
 
 from __future__ import annotations
 
-from os import PathLike
+from collections.abc import Mapping
+from os import PathLike, fspath
 from pathlib import Path
 
+from twin.deployment import transformations
+from twin.deployment.deployment import Deployment
+from twin.deployment.transformations import Transformation
 from twin.errors import UsageError
 from twin.network import zoo
 from twin.network.graph import Graph
+from twin.network.readers import read_model
+from twin.network.rewrites.rewrite import rewrite_network
 
 
 def list_models() -> dict[str, Graph]:
@@ -42,3 +48,49 @@ def export_model(name: str | Graph, file: str | PathLike[str]) -> Path:
         raise UsageError(f"{file}: a model file ends in .tflite or .onnx")
     write_model(name if isinstance(name, Graph) else zoo.build(name), target)
     return target
+
+
+def transform(model: str | PathLike[str] | Graph, changes: Mapping[str, object]) -> Graph:
+    """Change a network: its width, resolution, numbers, layers.
+
+    Parameters
+    ----------
+    model : str, path or Graph
+        A .tflite or .onnx file, a network of the zoo, or a graph.
+    changes : mapping of str to object
+        Path to value: {"network.width": 0.5, "network.weights": "int4"}.
+
+    Returns
+    -------
+    Graph
+        To be deployed, or written with `export_model`.
+
+    Raises
+    ------
+    NotApplicableError
+        When a change does not apply to the network, with the reason.
+    UsageError
+        For a path that is not of the network, or a value that cannot be.
+    """
+    for path in changes:
+        if not path.startswith("network."):
+            raise UsageError(f"{path}: is not of the network; accepted here: paths that begin with "
+                             "network.; Deployment.replace takes the others")
+    graph = model if isinstance(model, Graph) else read_model(fspath(model))
+    return rewrite_network(graph, changes)
+
+
+def list_transformations(deployment: Deployment) -> tuple[Transformation, ...]:
+    """List what could be changed of a deployment, and why the rest does not apply.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`.
+
+    Returns
+    -------
+    tuple of Transformation
+        Each with the values worth trying, its effort and its cost.
+    """
+    return transformations.list_transformations(deployment)

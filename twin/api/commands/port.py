@@ -1,14 +1,20 @@
-"""`twin port`: a prediction for hardware nobody measured, from boards somebody did."""
+"""`twin port` and `plan`: hardware nobody measured, and what to measure of it."""
 
 from __future__ import annotations
 
-from os import fspath
+from os import PathLike, fspath
 from pathlib import Path
 
 from twin.api.requests import takes
-from twin.api.requests.prediction import Port
+from twin.api.requests.prediction import Plan, Port
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.learning.portability.plan import Ranking, rank_benchmarks
 from twin.learning.portability.port import Ported, gather, predict_unmeasured
+from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.prediction import predict
+from twin.runtimes.choice import portable_runtime
 
 
 @takes(Port)
@@ -24,3 +30,47 @@ def port(asked: Port) -> Ported:
     alone = networks or any(Path(name).is_dir() for name in names)
     return predict_unmeasured(deployment, observations,
                               None if alone else choose_calibration(deployment))
+
+
+@takes(Plan)
+def plan(asked: Plan) -> Ranking:
+    """Rank micro-benchmarks by how much they would narrow a prediction; name the best two.
+
+    Best first; `write_best` makes a plan of it for `measure`.
+
+    Raises
+    ------
+    UsageError
+        Without learnt prices, and for a runtime that offloads: micro-benchmarks run on the core.
+    """
+    deployment = asked.deployment
+    if deployment.target.offloads:
+        library = host_library(deployment)
+        raise UsageError(f"{deployment.runtime.identity} runs on the accelerator, and "
+                         "micro-benchmarks measure the host core; accepted: a library of the host, "
+                         f"such as --runtime {library}")
+    chosen = choose_calibration(deployment, fspath(asked.calibration))
+    if chosen is None:
+        raise UsageError(f"no learnt prices for {deployment.runtime.identity} on "
+                         f"{deployment.board.name}, so no interval to narrow; accepted: "
+                         "--calibration FILE, or a runtime that was measured somewhere")
+    return rank_benchmarks(predict(apply_calibration(deployment, chosen)), chosen,
+                           deployment.board)
+
+
+def host_library(deployment: Deployment) -> str:
+    """Return the library whose prices micro-benchmarks of an accelerator's host tell of."""
+    return portable_runtime(deployment.board).identity
+
+
+def write_best(ranking: Ranking, path: str | PathLike[str]) -> Path:
+    """Write the best two micro-benchmarks as a plan file; returns where."""
+    from twin.learning.portability.probes import PlanFile, write_plan
+    from twin.reports.tables.portability import interval_text
+
+    deployment, best = ranking.prediction.deployment, ranking.best
+    return write_plan(Path(path), PlanFile(
+        board=deployment.board.name, benchmarks=best.names, runtime=deployment.runtime.identity,
+        model=deployment.graph.name,
+        expected=f"from {interval_text(ranking.certainty.time_us)} to "
+                 f"{interval_text(best.time_us)}"))

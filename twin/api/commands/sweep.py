@@ -1,4 +1,4 @@
-"""`twin sweep`: every combination of models, boards, runtimes, clocks and what-if paths."""
+"""`twin sweep`, `select` and `advise`: many configurations of networks and boards, and the best."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from os import PathLike, fspath
 from typing import Any
 
 from hwmodels.board.facts import Board
+from hwmodels.board.file import list_boards
 from twin.api.requests import split_words, takes
-from twin.api.requests.studies import Compared, Sweep
+from twin.api.requests.advice import Advise, check_efforts
+from twin.api.requests.studies import Compared, Select, Sweep
 from twin.network.graph import Graph
+from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
 from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, import_arrow, read_objectives
+from twin.studies.selection import Selection, select_hardware
 from twin.studies.sweep import sweep_space
 
 
@@ -77,3 +81,43 @@ def check_output(path: str) -> None:
     """Refuse a file no table is written as, and one that needs what is not installed."""
     if check_file(path) != ".csv":
         import_arrow()
+
+
+HOST = "host"
+"""The board that is this machine: no microcontroller to choose."""
+
+
+@takes(Select)
+def select(asked: Select) -> Selection:
+    """Rank boards, libraries and accelerators for networks, with a score and what would help.
+
+    A choice for every network and board, best first; the whole table beside it.
+    """
+    limits = limits_of(asked)
+    over = read_objectives(split_words(asked.objectives))
+    boards = list_values([name for name in list_boards() if name != HOST]
+                         if asked.boards is None else asked.boards)
+    space = make_space(list_values(asked.models), boards, runtimes=split_words(asked.runtimes),
+                       clocks=split_words(asked.clocks), settings=asked.settings)
+    deployer = make_deployer(asked)
+    check_named(space, boards, split_words(asked.clocks), deployer)
+    return select_hardware(space, limits, deployer, objectives=over, advise=asked.advise,
+                           on_progress=asked.on_progress)
+
+
+@takes(Advise)
+def advise(asked: Advise) -> Advice:
+    """Find the cheapest change of a deployment, then pair of changes, that meets limits.
+
+    Changes, best first, each predicted, with gain, probability, effort and cost.
+
+    Raises
+    ------
+    UsageError
+        Without a limit, or for an effort that is none.
+    """
+    limits = read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
+                         max_flash=asked.max_flash)
+    deployer = Deployer(temperature=asked.temperature, calibration=fspath(asked.calibration))
+    return give_advice(asked.deployment, limits, deployer, efforts=check_efforts(asked.efforts),
+                       pairs=asked.pairs, thorough=asked.thorough, on_progress=asked.on_progress)

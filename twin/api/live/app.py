@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.counts import CAUSE_GROUPS
@@ -15,7 +15,15 @@ from hwmodels.errors import BoardError, TwinError, need_extra, tell_in_one_line
 from twin.api.live.export import Variant, command_line, write_studies
 from twin.api.live.guard import LOOPBACK, Guard
 from twin.api.live.pool import Pool
-from twin.api.live.state import GONE, MOST_CHANGES, State, check_names, is_upload, tell_invalid
+from twin.api.live.state import (
+    GONE,
+    MOST_CHANGES,
+    State,
+    Wire,
+    check_names,
+    is_upload,
+    tell_invalid,
+)
 from twin.api.live.uploads import LARGEST_BYTES, SUFFIXES, Uploads
 from twin.errors import UsageError
 from twin.network import zoo
@@ -39,38 +47,30 @@ STATUS = {"WorkerError": 503}
 """Of refusals by their class; others are 422."""
 
 
-class Asked(BaseModel):
+class Asked(Wire):
     """A state to predict; `controls`: with what can be turned."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     state: State
     controls: bool = False
 
 
-class Slid(BaseModel):
+class Slid(Wire):
     """A state to price again at another clock; `begin`: what it takes may be simulated."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     state: State
     path: str = Field(max_length=120)
     begin: bool = False
 
 
-class Named(BaseModel):
+class Named(Wire):
     """A variant: a state and what it is called."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     label: str = Field(min_length=1, max_length=80)
     state: State
 
 
-class Exported(BaseModel):
+class Exported(Wire):
     """Variants to write down, the first as a command line, too."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     variants: list[Named] = Field(min_length=1, max_length=MOST_VARIANTS)
 

@@ -39,7 +39,13 @@ Path = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][\w.]*$", max_length=
 Value = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 
 
-class State(BaseModel):
+class Wire(BaseModel):
+    """What comes over the wire: of its type, and nothing beside."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class State(Wire):
     """The request `Predict` as it comes over the wire: what of it a stranger may say.
 
     Parameters
@@ -55,8 +61,6 @@ class State(BaseModel):
     set : dict of str to str
         What-if path to value, as `--set` takes them.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     model: Name
     board: Name
