@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,12 @@ def compare_kept(path: Path, text: str) -> None:
     assert path.read_text(encoding="utf-8").splitlines() == text.splitlines()
 
 
-def outline(value: Any) -> str:
-    """Write every field of a noun, and of those in it, a line for each that fits in one."""
-    return "\n".join(_lines(value)) + "\n"
+def outline(value: Any, most: int = 12) -> str:
+    """Write every field of a noun, and of those in it, a line for each that fits in one.
+
+    Of a sequence `most` are written, and how many there are.
+    """
+    return "\n".join(_lines(value, most)) + "\n"
 
 
 def outline_figure(figure: Any) -> str:
@@ -75,16 +79,16 @@ def outline_text(part: Any, width: int) -> str:
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
 
 
-def _lines(value: Any) -> Iterator[str]:
-    for name, one in _pairs(value):
+def _lines(value: Any, most: int) -> Iterator[str]:
+    for name, one in _pairs(value, most):
         if not callable(one):
-            whole = _whole(one)
-            yield name if whole is None else f"{name} {whole}".lstrip()
+            whole = _whole(one, most)
+            yield str(name) if whole is None else f"{name} {whole}".lstrip()
             if whole is None:
-                yield from (f"  {line}" for line in _lines(one))
+                yield from (f"  {line}" for line in _lines(one, most))
 
 
-def _pairs(value: Any) -> list[tuple[str, Any]]:
+def _pairs(value: Any, most: int) -> list[tuple[str, Any]]:
     """Return name and value of what is in a value: fields that are not as usual, a dozen items."""
     if is_dataclass(value):
         pairs = [(one.name, getattr(value, one.name)) for one in fields(value)
@@ -95,17 +99,21 @@ def _pairs(value: Any) -> list[tuple[str, Any]]:
             and one == usual[name]))]
     if isinstance(value, Mapping):
         return [*value.items()]
-    shown = [("", one) for one in value[:12]]
-    return [*shown, ("more", len(value) - 12)] if len(value) > 12 else shown
+    items = sorted(value) if isinstance(value, set | frozenset) else list(value)
+    shown = [("", one) for one in items[:most]]
+    return [*shown, ("more", len(items) - most)] if len(items) > most else shown
 
 
-def _whole(value: Any) -> str | None:
+def _whole(value: Any, most: int) -> str | None:
     """Write a value in one line; None where it is too long for that."""
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, str | bool | np.bool_):
         return repr(value)
     if isinstance(value, int | float | np.number):
         return _short(value)
-    parts = [(name, _whole(one)) for name, one in _pairs(value) if not callable(one)]
+    if isinstance(value, bytes | Path | Enum):
+        return str(value)
+    parts = [(str(name), _whole(one, most)) for name, one in _pairs(value, most)
+             if not callable(one)]
     if any(part is None for _, part in parts) or sum(len(part or "") for _, part in parts) > 120:
         return None
     return f"({', '.join(f'{name}={part}'.lstrip('=') for name, part in parts)})"
@@ -114,4 +122,4 @@ def _whole(value: Any) -> str | None:
 def _short(value: Any) -> str:
     if np.ndim(value):
         return "(" + " ".join(_short(one) for one in value) + ")"
-    return f"{float(value) + 0.0:.6g}"
+    return str(value) if isinstance(value, int | np.integer) else f"{float(value) + 0.0:.6g}"

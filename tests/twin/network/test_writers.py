@@ -115,6 +115,20 @@ def test_every_operator_comes_back(case, dtype, suffix, tmp_path):
     assert_same_graph(graph, read_back(graph, tmp_path, suffix))
 
 
+@pytest.mark.parametrize("op, shape, made_shape, options", [
+    ("softmax", IMAGE, IMAGE, {"axis": 1, "beta": 1.0}),
+    ("softmax", (1, 3, 6), (1, 3, 6), {"axis": 1, "beta": 1.0}),
+    ("pad", IMAGE, (1, 9, 8, 4), {"paddings": ((0, 0), (1, 0), (0, 2), (0, 0)),
+                                  "mode": "constant", "value": 1.5})])
+def test_onnx_options_come_back(op, shape, made_shape, options, tmp_path):
+    """An axis other than the last, a value other than zero; names of tensors, too."""
+    graph = one_layer(op, [tensor(shape, "float32", name="x")],
+                      [tensor(made_shape, "float32", name="y")], options=options)
+    back = read_back(graph, tmp_path, "onnx")
+    assert_same_graph(graph, back)
+    assert [one.name for one in back.tensors] == ["x", "y"]
+
+
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_type_conversions_come_back(suffix, tmp_path):
     into = one_layer("quantize", [tensor(IMAGE, "float32")], [tensor(IMAGE)])

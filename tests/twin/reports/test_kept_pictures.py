@@ -1,4 +1,4 @@
-"""Pictures whole: texts, ticks, bars, lines and marks are as kept, see test_kept.py."""
+"""Pictures whole: texts, ticks, bars, lines and marks are as kept, see test_kept_reports.py."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 from made_outlines import compare_kept, outline_figure
 from made_predictions import make_prediction
 from made_studies import make_row, make_table
-from test_kept import LIMITS, accelerated, changed, grown, small
+from test_kept_reports import LIMITS, accelerated, changed, grown, small
 
 from twin.attribution.views import View
 from twin.reports.figures.beside import draw_attribution, draw_beside

@@ -1,0 +1,27 @@
+"""What every importer makes of its logs, whole: samples with units, header, remarks."""
+
+from pathlib import Path
+
+import pytest
+from made_logs import LOGS
+from made_outlines import compare_kept, outline
+
+from calibration.importers import import_log
+
+KEPT = Path(__file__).parent / "kept"
+
+
+@pytest.mark.parametrize("form", LOGS)
+def test_every_sample_of_a_log(form, tmp_path) -> None:
+    found = []
+    for text in LOGS[form]:
+        path = tmp_path / "log.txt"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        taken = import_log(form, path, board="esp32", model="kws",
+                           clock_hz=25e6 if form == "neuralspot" else None)
+        header = {name: getattr(taken.measurement.header, name) for name in (
+            "board", "model", "runtime", "temperature", "clocks_hz", "environment", "kind")}
+        samples = taken.measurement.samples
+        found.append({"header": header, "remarks": taken.remarks, "samples": [
+            (one.run, one.layer, one.counter, one.unit, one.value) for one in samples]})
+    compare_kept(KEPT / f"{form}.txt", outline(found, 200).replace(str(tmp_path), ""))

@@ -1,0 +1,51 @@
+"""Kernels of every library whole: instructions, accesses by operand, useful MACs."""
+
+import math
+import zlib
+from collections import Counter
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+from made_outlines import compare_kept, outline
+
+from hwmodels.kernel import walk_accesses
+from twin.deployment.core import lower_network
+from twin.deployment.deployment import deploy
+from twin.runtimes.file import load_runtime
+
+KEPT = Path(__file__).parent / "kept"
+CASES = [(runtime, model, board) for board, runtimes in {
+    "nucleo_l4r5zi": ("cmsis-nn", "tflm-cmsis-nn", "tflm-reference", "x-cube-ai"),
+    "apollo510_evb": ("cmsis-nn",), "rpi_pico": ("cmsis-nn",),
+    "esp32s3_devkitc": ("tflm-esp-nn",), "esp32c3_devkitm": ("esp-nn-ansi",),
+    "nucleo_h7a3zi_q": ("x-cube-ai",), "stm32n6570_dk": ("neural-art",)}.items()
+    for runtime in runtimes
+    for model in (("kws", "ic", "sww") if runtime == "cmsis-nn" else ("kws",))]
+
+
+def describe(kernel):
+    """Write a kernel: sums by block and operand, and a checksum of all code and addresses."""
+    accesses = [(extents, one.operand, one.write, one.width_bytes, one.offset_bytes,
+                 one.steps_bytes, [astuple(guard) for guard in one.guards])
+                for extents, one in walk_accesses(kernel.nests)]
+    moved = Counter()
+    for extents, operand, write, width_bytes, *_ in accesses:
+        moved[operand + (" written" if write else "")] += math.prod(extents) * width_bytes
+    code = [(block.name, block.code, block.trips, block.entries, block.cause)
+            for block in kernel.blocks]
+    return (kernel.name, kernel.family, kernel.useful_macs, kernel.code_bytes, kernel.assumed,
+            [(name, trips) for name, _, trips, *_ in code], dict(moved),
+            f"{zlib.crc32(repr((code, accesses)).encode()):08x}")
+
+
+@pytest.mark.parametrize("runtime, model, board", CASES)
+def test_kernels(runtime, model, board) -> None:
+    found = [[describe(kernel) for kernel in layer]
+             for layer in lower_network(deploy(model, board, runtime=runtime))]
+    compare_kept(KEPT / f"{runtime}-{model}-{board}.txt", outline(found, 14))
+
+
+@pytest.mark.parametrize("name", ["cmsis-nn", "neural-art", "tflm-esp-nn"])
+def test_runtimes(name) -> None:
+    compare_kept(KEPT / f"{name}.txt", outline(load_runtime(name), 40))
