@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
 import sys
 from pathlib import Path
 
@@ -17,7 +16,6 @@ def main(children: int, sample: int, seed: int) -> None:
     from mutmut import __main__ as mutmut
     from mutmut.mutation.trampoline import set_mutant_under_test
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
     set_mutant_under_test("mutant_generation")
     Path("mutants").mkdir(exist_ok=True)
     mutmut.copy_src_dir()
