@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,19 +14,6 @@ from twin.network.graph import Layer, Tensor, Window
 from twin.network.readers.refusal import UnsupportedError
 
 ACTIVATIONS = {0: None, 1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
-
-PLAIN: Mapping[str, str | None] = {
-    **dict.fromkeys((
-        "relu", "relu6", "tanh", "logistic", "prelu", "abs", "neg", "exp", "log", "sqrt", "rsqrt",
-        "square", "sin", "cos", "floor", "ceil", "round", "elu", "gelu", "logical_not",
-        "floor_div", "floor_mod", "squared_difference", "equal", "not_equal", "greater",
-        "greater_equal", "less", "less_equal", "logical_and", "logical_or", "pow", "sign",
-        "log_softmax", "cast")),
-    **dict.fromkeys(("minimum", "maximum"), "MaximumMinimumOptions"),
-    "hard_swish": "HardSwishOptions", "quantize": "QuantizeOptions",
-    "dequantize": "DequantizeOptions",
-}
-"""Operators a file has under the same name in capitals, and the empty options it has of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

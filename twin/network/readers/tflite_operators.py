@@ -12,13 +12,14 @@ from typing import Any
 
 from twin.errors import ModelError
 from twin.network.graph import Layer, Window, same_padding
-from twin.network.operators import OPERATORS, Form, list_form
+from twin.network.operators import OPERATORS
 from twin.network.readers.refusal import UnsupportedError
-from twin.network.readers.tflite_nodes import PLAIN, Converter, Node, plain
+from twin.network.readers.tflite_nodes import Converter, Node, plain
 from twin.network.readers.tflite_nodes import data_all as _all
 from twin.network.readers.tflite_nodes import data_first as _one
 from twin.network.readers.tflite_rare import RARE
 from twin.network.readers.tflite_recurrent import RECURRENT
+from twin.network.readers.tflite_rows import list_converters
 
 
 def _window(node: Node, kernel: tuple[int, int], options: Any,
@@ -74,19 +75,6 @@ def _transpose_conv(node: Node) -> Layer:
                       activation=node.activation(options.FusedActivationFunction()))
 
 
-def _fully_connected(node: Node) -> Layer:
-    options = node.options("FullyConnectedOptions")
-    if options.WeightsFormat() != 0:
-        raise UnsupportedError("shuffled weights")
-    return node.layer("fully_connected",
-                      activation=node.activation(options.FusedActivationFunction()))
-
-
-def _batch_matmul(node: Node) -> Layer:
-    options = node.options("BatchMatMulOptions")
-    return node.layer("batch_matmul", adj_x=bool(options.AdjX()), adj_y=bool(options.AdjY()))
-
-
 def _pool(op: str) -> Callable[[Node], Layer]:
     def convert(node: Node) -> Layer:
         options = node.options("Pool2DOptions")
@@ -98,29 +86,6 @@ def _pool(op: str) -> Callable[[Node], Layer]:
                           activation=node.activation(options.FusedActivationFunction()))
 
     return convert
-
-
-def _reduction(op: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        axes = node.axes(1, len(node.shape(0)))
-        return node.layer(op, node.inputs[:1], axes=tuple(sorted(set(axes))),
-                          keep_dims=bool(node.options("ReducerOptions").KeepDims()))
-
-    return convert
-
-
-def _sum(op: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        options = node.options(f"{op.capitalize()}Options")
-        return node.layer(op, activation=node.activation(options.FusedActivationFunction()))
-
-    return convert
-
-
-def _concatenation(node: Node) -> Layer:
-    options = node.options("ConcatenationOptions")
-    return node.layer("concatenation", axis=node.axis(options.Axis(), len(node.shape(0))),
-                      activation=node.activation(options.FusedActivationFunction()))
 
 
 def _split(node: Node) -> Layer:
@@ -167,61 +132,12 @@ def _pad(mode: str) -> Callable[[Node], Layer]:
 
 
 def _reshape(node: Node) -> Layer:
-    if node.builtin == "RESHAPE":
-        return node.layer("reshape", node.inputs[:1])
     return node.layer("reshape", node.inputs[:1], of=node.builtin.lower())
-
-
-def _transpose(node: Node) -> Layer:
-    return node.layer("transpose", node.inputs[:1], perm=node.axes(1, len(node.shape(0))))
 
 
 def _softmax(node: Node) -> Layer:
     beta = round(node.options("SoftmaxOptions").Beta(), 9)
     return node.layer("softmax", axis=len(node.shape(0)) - 1, beta=beta)
-
-
-def _leaky_relu(node: Node) -> Layer:
-    return node.layer("leaky_relu", alpha=node.options("LeakyReluOptions").Alpha())
-
-
-def _resize(op: str, table: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        options = node.options(table)
-        return node.layer(op, node.inputs[:1], align_corners=bool(options.AlignCorners()),
-                          half_pixel_centers=bool(options.HalfPixelCenters()))
-
-    return convert
-
-
-def _svdf(node: Node) -> Layer:
-    options = node.options("SVDFOptions")
-    return node.layer("svdf", rank=options.Rank(),
-                      activation=node.activation(options.FusedActivationFunction()))
-
-
-def _axis_of(op: str, table: str | None) -> Callable[[Node], Layer]:
-    """Read an operator along one axis: of its options, or of a constant second input."""
-    def convert(node: Node) -> Layer:
-        rank = len(node.shape(0))
-        if table is None:
-            return node.layer(op, node.inputs[:1], axis=node.axes(1, rank)[0])
-        axis = node.options(table).Axis()
-        # What is packed gains a dimension; the others have that of their input.
-        return node.layer(op, axis=node.axis(axis, rank + (op == "pack")))
-
-    return convert
-
-
-def _gather(node: Node) -> Layer:
-    options = node.options("GatherOptions")
-    if options.BatchDims():
-        raise UnsupportedError("batch dimensions")
-    return node.layer("gather", axis=node.axis(options.Axis(), len(node.shape(0))))
-
-
-def _blocks(op: str, table: str) -> Callable[[Node], Layer]:
-    return lambda node: node.layer(op, block=node.options(table).BlockSize())
 
 
 def _batches(op: str, amounts: str) -> Callable[[Node], Layer]:
@@ -234,41 +150,19 @@ def _batches(op: str, amounts: str) -> Callable[[Node], Layer]:
     return convert
 
 
-def _repeated(op: str) -> Callable[[Node], Layer]:
-    return lambda node: node.layer(op, node.inputs[:1])
-
-
 CONVERTERS: Mapping[str, Converter] = {
+    **list_converters(),
     "CONV_2D": _all(_conv("conv_2d", "Conv2DOptions")),
     "DEPTHWISE_CONV_2D": _all(_conv("depthwise_conv_2d", "DepthwiseConv2DOptions")),
     "TRANSPOSE_CONV": Converter(convert=_transpose_conv, data=(1, 2, 3)),
-    "FULLY_CONNECTED": _all(_fully_connected), "BATCH_MATMUL": _all(_batch_matmul),
     "AVERAGE_POOL_2D": _one(_pool("average_pool_2d")), "MAX_POOL_2D": _one(_pool("max_pool_2d")),
-    **{op.upper(): _one(_reduction(op)) for op in list_form(Form.REDUCE)},
-    **{op.upper(): (_all if OPERATORS[op].form is Form.BROADCAST else _one)(plain(op))
-       for op in PLAIN},
-    **{op.upper(): _all(_sum(op)) for op in ("add", "sub", "mul")},
-    "CONCATENATION": _all(_concatenation),
     "SPLIT": Converter(convert=_split, data=(1,)), "SPLIT_V": _one(_split_v),
     "SLICE": _one(_slice), "STRIDED_SLICE": _one(_strided_slice),
     "PAD": _one(_pad("constant")), "PADV2": _one(_pad("constant")),
-    "MIRROR_PAD": _one(_pad("mirror")),
-    "RESHAPE": _one(_reshape), "SQUEEZE": _one(_reshape), "EXPAND_DIMS": _one(_reshape),
-    "TRANSPOSE": _one(_transpose), "SOFTMAX": _one(_softmax),
-    "LEAKY_RELU": _one(_leaky_relu),
-    "RESIZE_NEAREST_NEIGHBOR": _one(_resize("resize_nearest", "ResizeNearestNeighborOptions")),
-    "RESIZE_BILINEAR": _one(_resize("resize_bilinear", "ResizeBilinearOptions")),
-    "L2_NORMALIZATION": _one(plain("l2_normalization")), "DIV": _all(plain("div")),
-    "SELECT": _all(plain("select")), "SELECT_V2": _all(plain("select")),
-    "ARG_MAX": _one(_axis_of("arg_max", None)), "ARG_MIN": _one(_axis_of("arg_min", None)),
-    "PACK": _all(_axis_of("pack", "PackOptions")),
-    "UNPACK": _one(_axis_of("unpack", "UnpackOptions")),
-    "GATHER": Converter(convert=_gather, data=(0, 1)),
-    "SPACE_TO_DEPTH": _one(_blocks("space_to_depth", "SpaceToDepthOptions")),
-    "DEPTH_TO_SPACE": _one(_blocks("depth_to_space", "DepthToSpaceOptions")),
+    "MIRROR_PAD": _one(_pad("mirror")), "SQUEEZE": _one(_reshape), "EXPAND_DIMS": _one(_reshape),
+    "SOFTMAX": _one(_softmax), "L2_NORMALIZATION": _one(plain("l2_normalization")),
+    "SELECT": _all(plain("select")),
     "SPACE_TO_BATCH_ND": _one(_batches("space_to_batch_nd", "paddings")),
-    "BATCH_TO_SPACE_ND": _one(_batches("batch_to_space_nd", "crops")),
-    "TILE": _one(_repeated("tile")), "BROADCAST_TO": _one(_repeated("broadcast_to")),
-    "SVDF": _all(_svdf), **RECURRENT, **RARE,
+    "BATCH_TO_SPACE_ND": _one(_batches("batch_to_space_nd", "crops")), **RECURRENT, **RARE,
 }
 """Builtin operators this reads."""

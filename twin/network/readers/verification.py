@@ -20,6 +20,13 @@ from twin.network.readers.budget import check_operators
 MAX_ELEMENTS = 2**40
 """More elements than any machine this project describes could hold."""
 
+Shape = tuple[int, ...]
+Shapes = list[Shape]
+Check = Callable[[Layer, Shapes, Shape], None]
+
+_PIECES = ("split", "pack", "unpack")
+"""Operators that write as many elements as they read, into any number of tensors."""
+
 
 class _Mismatch(Exception):
     """What does not fit, before it is known where."""
@@ -55,9 +62,14 @@ def verify_graph(graph: Graph) -> Graph:
     _verify_connections(graph)
     for layer in graph.layers:
         try:
+            inputs = [graph.tensors[i].shape if i >= 0 else () for i in layer.inputs]
+            outputs = [graph.tensors[i].shape for i in layer.outputs]
             check = CHECKS.get(layer.op) or _FORMS.get(traits(layer).form)
-            if check is not None:
-                check(graph, layer)
+            if layer.op in _PIECES:
+                _expect("output elements", sum(map(math.prod, outputs)),
+                        sum(map(math.prod, inputs)))
+            elif check is not None:
+                check(layer, inputs, outputs[0])
         except (_Mismatch, IndexError) as mismatch:
             raise ModelError(f"{graph.source}: operator {layer.index} {layer.op} "
                              f"{layer.name!r}: {_reason(mismatch)}") from None
@@ -126,17 +138,11 @@ def _verify_connections(graph: Graph) -> None:
             raise ModelError(f"{graph.source}: input or output tensor {i} is filled by nobody")
 
 
-def _shapes(graph: Graph, layer: Layer) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
-    inputs = [graph.tensors[i].shape if i >= 0 else () for i in layer.inputs]
-    return inputs, graph.tensors[layer.outputs[0]].shape
-
-
 def _expect(what: str, given: object, expected: object) -> None:
     _need(given == expected, f"{what} is {given}, expected {expected}")
 
 
-def _check_window(graph: Graph, layer: Layer, data: tuple[int, ...],
-                  output: tuple[int, ...]) -> None:
+def _check_window(layer: Layer, data: Shape, output: Shape) -> None:
     window = layer.window
     if window is None:
         raise _Mismatch("no window")
@@ -153,18 +159,21 @@ def _check_window(graph: Graph, layer: Layer, data: tuple[int, ...],
     _expect("batch of output", output[0], data[0])
 
 
-def _check_bias(inputs: list[tuple[int, ...]], layer: Layer, channels: int) -> None:
+def _check_bias(inputs: Shapes, layer: Layer, channels: int) -> None:
     if len(layer.inputs) > 2 and layer.inputs[2] >= 0:
         _expect("bias elements", math.prod(inputs[2]), channels)
 
 
-def _check_conv(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
-    data, weights = inputs[0], inputs[1]
-    _check_window(graph, layer, data, output)
-    _expect("rank of weights", len(weights), 4)
+def _check_filters(layer: Layer, inputs: Shapes, output: Shape) -> None:
+    _check_window(layer, inputs[0], output)
+    _expect("rank of weights", len(inputs[1]), 4)
     assert layer.window is not None
-    _expect("kernel", layer.window.kernel, weights[1:3])
+    _expect("kernel", layer.window.kernel, inputs[1][1:3])
+
+
+def _check_conv(layer: Layer, inputs: Shapes, output: Shape) -> None:
+    _check_filters(layer, inputs, output)
+    data, weights = inputs[:2]
     _need(layer.groups >= 1 and weights[0] % layer.groups == 0,
           f"{layer.groups} groups of {weights[0]} output channels")
     _expect("input channels", data[3], weights[3] * layer.groups)
@@ -172,13 +181,9 @@ def _check_conv(graph: Graph, layer: Layer) -> None:
     _check_bias(inputs, layer, weights[0])
 
 
-def _check_depthwise(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
-    data, weights = inputs[0], inputs[1]
-    _check_window(graph, layer, data, output)
-    _expect("rank of weights", len(weights), 4)
-    assert layer.window is not None
-    _expect("kernel", layer.window.kernel, weights[1:3])
+def _check_depthwise(layer: Layer, inputs: Shapes, output: Shape) -> None:
+    _check_filters(layer, inputs, output)
+    data, weights = inputs[:2]
     _expect("leading dimension of weights", weights[0], 1)
     _expect("groups", layer.groups, data[3])
     _need(weights[3] % data[3] == 0, f"{weights[3]} filters for {data[3]} channels")
@@ -186,8 +191,7 @@ def _check_depthwise(graph: Graph, layer: Layer) -> None:
     _check_bias(inputs, layer, weights[3])
 
 
-def _check_transpose_conv(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_transpose_conv(layer: Layer, inputs: Shapes, output: Shape) -> None:
     data, weights = inputs[0], inputs[1]
     for what, shape in (("data", data), ("weights", weights), ("output", output)):
         _expect(f"rank of {what}", len(shape), 4)
@@ -198,8 +202,7 @@ def _check_transpose_conv(graph: Graph, layer: Layer) -> None:
     _check_bias(inputs, layer, weights[0])
 
 
-def _check_fully_connected(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_fully_connected(layer: Layer, inputs: Shapes, output: Shape) -> None:
     weights = inputs[1]
     _expect("rank of weights", len(weights), 2)
     elements = math.prod(inputs[0])
@@ -209,8 +212,7 @@ def _check_fully_connected(graph: Graph, layer: Layer) -> None:
     _check_bias(inputs, layer, weights[0])
 
 
-def _check_batch_matmul(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_batch_matmul(layer: Layer, inputs: Shapes, output: Shape) -> None:
     left, right = inputs[0], inputs[1]
     _need(min(len(left), len(right), len(output)) >= 2, "matrices need two dimensions")
     rows, depth = left[-2:] if not layer.option("adj_x", False) else left[:-3:-1]
@@ -224,14 +226,12 @@ def _check_batch_matmul(graph: Graph, layer: Layer) -> None:
     _expect("batches of output", math.prod(output[:-2]), math.prod(batches))
 
 
-def _check_pool(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
-    _check_window(graph, layer, inputs[0], output)
+def _check_pool(layer: Layer, inputs: Shapes, output: Shape) -> None:
+    _check_window(layer, inputs[0], output)
     _expect("output channels", output[3], inputs[0][3])
 
 
-def _check_broadcast(graph: Graph, layer: Layer, *, count: int = 2) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_broadcast(layer: Layer, inputs: Shapes, output: Shape, *, count: int = 2) -> None:
     _expect("number of inputs", len(inputs), count)
     try:
         shape = np.broadcast_shapes(*inputs)
@@ -240,26 +240,22 @@ def _check_broadcast(graph: Graph, layer: Layer, *, count: int = 2) -> None:
     _expect("output shape", output, shape)
 
 
-def _check_same_elements(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_same_elements(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _expect("output elements", math.prod(output), math.prod(inputs[0]))
 
 
-def _check_same_shape(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_same_shape(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _expect("output shape", output, inputs[0])
 
 
-def _check_reduction(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_reduction(layer: Layer, inputs: Shapes, output: Shape) -> None:
     axes = layer.option("axes", ())
     _need(all(0 <= axis < len(inputs[0]) for axis in axes), f"axes {axes} of {inputs[0]}")
     kept = [size for axis, size in enumerate(inputs[0]) if axis not in axes]
     _expect("output elements", math.prod(output), math.prod(kept))
 
 
-def _check_concatenation(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_concatenation(layer: Layer, inputs: Shapes, output: Shape) -> None:
     axis = layer.option("axis", 0)
     _need(0 <= axis < len(output), f"axis {axis} of {output}")
     for shape in inputs:
@@ -269,20 +265,13 @@ def _check_concatenation(graph: Graph, layer: Layer) -> None:
     _expect("output length", output[axis], sum(shape[axis] for shape in inputs))
 
 
-def _check_split(graph: Graph, layer: Layer) -> None:
-    source = graph.tensors[layer.inputs[0]].elements
-    _expect("output elements", sum(graph.tensors[i].elements for i in layer.outputs), source)
-
-
-def _check_slice(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_slice(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _need(math.prod(output) <= math.prod(inputs[0]), "output larger than input")
     _expect("length of begin", len(layer.option("begin", ())), len(inputs[0]))
     _expect("length of strides", len(layer.option("strides", ())), len(inputs[0]))
 
 
-def _check_pad(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_pad(layer: Layer, inputs: Shapes, output: Shape) -> None:
     paddings = layer.option("paddings", ())
     _expect("length of paddings", len(paddings), len(inputs[0]))
     _need(all(min(pair) >= 0 for pair in paddings), f"paddings {paddings}; accepted: 0 or more")
@@ -290,22 +279,19 @@ def _check_pad(graph: Graph, layer: Layer) -> None:
         size + before + after for size, (before, after) in zip(inputs[0], paddings, strict=True)))
 
 
-def _check_transpose(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_transpose(layer: Layer, inputs: Shapes, output: Shape) -> None:
     perm = layer.option("perm", ())
     _expect("sorted perm", sorted(perm), list(range(len(inputs[0]))))
     _expect("output shape", output, tuple(inputs[0][axis] for axis in perm))
 
 
-def _check_resize(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_resize(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _expect("rank of data", len(inputs[0]), 4)
     _expect("rank of output", len(output), 4)
     _expect("output channels", output[3], inputs[0][3])
 
 
-def _check_svdf(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_svdf(layer: Layer, inputs: Shapes, output: Shape) -> None:
     rank = layer.option("rank", 1)
     _expect("number of inputs", len(inputs), 5)
     _need(rank >= 1 and len(inputs[1]) == len(inputs[2]) == 2, f"rank {rank}")
@@ -314,8 +300,7 @@ def _check_svdf(graph: Graph, layer: Layer) -> None:
     _expect("units x rank", math.prod(output) * rank, inputs[1][0])
 
 
-def _check_recurrent(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_recurrent(layer: Layer, inputs: Shapes, output: Shape) -> None:
     gates = {"lstm": 4, "gru": 3, "rnn": 1}[layer.op]
     weights, recurrent = inputs[1], inputs[2]
     _expect("rank of weights", len(weights), 2)
@@ -328,20 +313,13 @@ def _check_recurrent(graph: Graph, layer: Layer) -> None:
     _need(math.prod(output) in (hidden, steps * hidden), f"output {output}")
 
 
-def _check_choice(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_choice(layer: Layer, inputs: Shapes, output: Shape) -> None:
     axis = layer.option("axis", 0)
     _need(0 <= axis < len(inputs[0]), f"axis {axis} of {inputs[0]}")
     _expect("output elements", math.prod(output), math.prod(inputs[0]) // inputs[0][axis])
 
 
-def _check_pieces(graph: Graph, layer: Layer) -> None:
-    sources = sum(graph.tensors[i].elements for i in layer.inputs)
-    _expect("output elements", sum(graph.tensors[i].elements for i in layer.outputs), sources)
-
-
-def _check_gather(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_gather(layer: Layer, inputs: Shapes, output: Shape) -> None:
     axis = layer.option("axis", 0)
     _expect("number of inputs", len(inputs), 2)
     _need(0 <= axis < len(inputs[0]), f"axis {axis} of {inputs[0]}")
@@ -349,28 +327,24 @@ def _check_gather(graph: Graph, layer: Layer) -> None:
             math.prod(inputs[0]) // inputs[0][axis] * math.prod(inputs[1]))
 
 
-def _check_repetition(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_repetition(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _need(math.prod(output) % math.prod(inputs[0]) == 0,
           f"{output} holds no whole number of {inputs[0]}")
 
 
-def _check_top(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_top(layer: Layer, inputs: Shapes, output: Shape) -> None:
     axis = layer.option("axis", 0)
     _need(0 <= axis < len(inputs[0]) == len(output), f"axis {axis} of {inputs[0]}")
     _need(output[axis] <= inputs[0][axis], f"{output[axis]} of {inputs[0][axis]} values")
 
 
-def _check_suppression(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
+def _check_suppression(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _need(len(inputs) >= 2 and len(inputs[0]) == len(inputs[1]) == 3, f"shapes {inputs}")
     _expect("boxes", inputs[0][1:], (inputs[1][2], 4))
     _expect("rank of output", len(output), 2)
 
 
-def _check_detection(graph: Graph, layer: Layer) -> None:
-    inputs, _ = _shapes(graph, layer)
+def _check_detection(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _expect("number of inputs", len(inputs), 3)
     _need(all(len(shape) >= 2 for shape in inputs), f"shapes {inputs}")
     boxes = inputs[0][-2]
@@ -378,7 +352,7 @@ def _check_detection(graph: Graph, layer: Layer) -> None:
     _expect("anchors", inputs[2], (boxes, 4))
 
 
-CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
+CHECKS: Mapping[str, Check] = {
     "conv_2d": _check_conv, "depthwise_conv_2d": _check_depthwise,
     "transpose_conv_2d": _check_transpose_conv, "batch_matmul": _check_batch_matmul,
     **dict.fromkeys(("space_to_depth", "depth_to_space", "read_variable", "assign_variable"),
@@ -386,14 +360,13 @@ CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
     "cumsum": _check_same_shape,
     "select": partial(_check_broadcast, count=3), "gather": _check_gather,
     "arg_max": _check_choice, "arg_min": _check_choice,
-    "pack": _check_pieces, "unpack": _check_pieces,
     "tile": _check_repetition, "broadcast_to": _check_repetition,
-    "split": _check_split, "slice": _check_slice, "svdf": _check_svdf, "top_k": _check_top,
+    "slice": _check_slice, "svdf": _check_svdf, "top_k": _check_top,
     "non_max_suppression": _check_suppression, "detection_postprocess": _check_detection,
 }
 """What an operator's shapes must satisfy, where its form does not say it all."""
 
-_FORMS: Mapping[Form, Callable[[Graph, Layer], None]] = {
+_FORMS: Mapping[Form, Check] = {
     Form.WINDOW: _check_pool, Form.PRODUCT: _check_fully_connected,
     Form.ELEMENTWISE: _check_same_elements, Form.ROWS: _check_same_shape,
     Form.RESHAPE: _check_same_elements, Form.BROADCAST: _check_broadcast,

@@ -13,6 +13,9 @@ from twin.network.graph import Graph, Layer, Window, same_padding
 from twin.network.operators import Form, traits
 
 Shape = tuple[int, ...]
+Shapes = list[Shape]
+Rule = Callable[[Layer, Shapes, Shapes, Shapes], Shapes]
+"""(layer, shapes it read, shapes it reads, shapes it wrote) -> shapes it writes."""
 
 
 def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
@@ -47,15 +50,17 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
         if old == new:
             layers.append(layer)
             continue
+        made, form = [graph.tensors[i].shape for i in layer.outputs], traits(layer).form
         try:
-            changed, written = _RULES.get(traits(layer).form, _refuse)(
-                graph, layer, old, new)
+            if form is Form.WINDOW:
+                layer = replace(layer, window=_reframe(layer, old[0], new[0]))
+            written = _RULES.get(form, _refuse)(layer, old, new, made)
             if any(size < 1 for shape in written for size in shape):
                 raise _NoRoomError("its window is larger than what is left of the image")
         except _NoRoomError as reason:
             raise NotApplicableError(f"{said}: layer {layer.index} {layer.op} {layer.name!r} of "
                                      f"{graph.name}: {reason}") from None
-        layers.append(changed)
+        layers.append(layer)
         shapes.update(zip(layer.outputs, written, strict=True))
     return replace(graph, layers=tuple(layers), tensors=tuple(
         tensor if tensor.shape == shapes[i] else replace(tensor, shape=shapes[i])
@@ -66,44 +71,33 @@ class _NoRoomError(Exception):
     """Why a layer does not follow."""
 
 
-Rule = Callable[[Graph, Layer, list[Shape], list[Shape]], tuple[Layer, list[Shape]]]
-
-
-def _outputs(graph: Graph, layer: Layer) -> list[Shape]:
-    return [graph.tensors[i].shape for i in layer.outputs]
-
-
-def _refuse(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-            ) -> tuple[Layer, list[Shape]]:
+def _refuse(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     raise _NoRoomError(f"its shape at another input is not known (it reads {list(new[0])} in "
                        f"place of {list(old[0])})")
 
 
-def _slide(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-           ) -> tuple[Layer, list[Shape]]:
+def _reframe(layer: Layer, old: Shape, new: Shape) -> Window:
+    """Return a window that is padded anew, or covers its input again."""
     assert layer.window is not None
     window, pools = layer.window, traits(layer).is_pool
-    kernel, padding = list(window.kernel), list(window.padding)
-    for place in (0, 1):
-        was, now = old[0][place + 1], new[0][place + 1]
+    kernel, stride, padding = list(window.kernel), list(window.stride), list(window.padding)
+    for place, (was, now) in enumerate(zip(old[1:3], new[1:3], strict=True)):
         pads = (padding[2 * place], padding[2 * place + 1])
-        if was == now:
-            continue
-        if pools and kernel[place] == was and not any(pads):
+        sizes = (kernel[place], stride[place], window.dilation[place])
+        if was != now and pools and kernel[place] == was and not any(pads):
             kernel[place] = now
-        elif any(pads) and pads == same_padding(was, kernel[place], window.stride[place],
-                                                window.dilation[place]):
-            padding[2 * place:2 * place + 2] = same_padding(
-                now, kernel[place], window.stride[place], window.dilation[place])
-    global_stride = tuple(
-        size if pools and window.stride[place] == old[0][place + 1]
-        and kernel[place] == new[0][place + 1] else window.stride[place]
-        for place, size in enumerate(new[0][1:3]))
-    slid = Window(kernel=(kernel[0], kernel[1]), stride=(global_stride[0], global_stride[1]),
+        elif was != now and any(pads) and pads == same_padding(was, *sizes):
+            padding[2 * place:2 * place + 2] = same_padding(now, *sizes)
+        if pools and stride[place] == was and kernel[place] == now:
+            stride[place] = now
+    return Window(kernel=(kernel[0], kernel[1]), stride=(stride[0], stride[1]),
                   dilation=window.dilation,
                   padding=(padding[0], padding[1], padding[2], padding[3]))
-    channels = graph.tensors[layer.outputs[0]].shape[3]
-    return replace(layer, window=slid), [(new[0][0], *_slid(slid, new[0]), channels)]
+
+
+def _slide(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
+    assert layer.window is not None
+    return [(new[0][0], *_slid(layer.window, new[0]), made[0][3])]
 
 
 def _slid(window: Window, shape: Shape) -> Shape:
@@ -116,19 +110,14 @@ def _slid(window: Window, shape: Shape) -> Shape:
     return tuple(sizes)
 
 
-def _connect(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-             ) -> tuple[Layer, list[Shape]]:
+def _connect(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     depth = old[1][1]
     rows = math.prod(new[0]) // depth
     fits = new[0][-1] == depth or (new[0][0] != old[0][0] and new[0][1:] == old[0][1:])
     if not fits or math.prod(new[0]) % depth:
         raise _NoRoomError(f"its weights are for {depth} inputs, of which the image at that "
                            f"resolution has {math.prod(new[0])}")
-    output = _outputs(graph, layer)[0]
-    scaled = rows * old[1][0]
-    if math.prod(output) == scaled:
-        return layer, [output]
-    return layer, [_scale_one_axis(old[0], new[0], output, scaled)]
+    return [_scale_one_axis(old[0], new[0], made[0], rows * old[1][0])]
 
 
 def _scale_one_axis(old: Shape, new: Shape, output: Shape, elements: int) -> Shape:
@@ -149,70 +138,60 @@ def _scale_one_axis(old: Shape, new: Shape, output: Shape, elements: int) -> Sha
     raise _NoRoomError(f"{list(output)} cannot hold {elements} elements")
 
 
-def _reshape(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-             ) -> tuple[Layer, list[Shape]]:
-    return layer, [_scale_one_axis(old[0], new[0], _outputs(graph, layer)[0], math.prod(new[0]))]
+def _reshape(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
+    return [_scale_one_axis(old[0], new[0], made[0], math.prod(new[0]))]
 
 
-def _same(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-          ) -> tuple[Layer, list[Shape]]:
-    return layer, [new[0]] * len(layer.outputs)
+def _same(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
+    return [new[0]] * len(layer.outputs)
 
 
-def _broadcast(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-               ) -> tuple[Layer, list[Shape]]:
+def _broadcast(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     try:
-        return layer, [tuple(map(int, np.broadcast_shapes(*new)))]
+        return [tuple(map(int, np.broadcast_shapes(*new)))]
     except ValueError:
         raise _NoRoomError("its operands no longer have the same shape: "
                            + " and ".join(str(list(shape)) for shape in new)) from None
 
 
-def _concatenate(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-                 ) -> tuple[Layer, list[Shape]]:
+def _concatenate(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     axis = layer.option("axis", 0)
-    first = new[0]
-    return layer, [(*first[:axis], sum(shape[axis] for shape in new), *first[axis + 1:])]
+    return [(*new[0][:axis], sum(shape[axis] for shape in new), *new[0][axis + 1:])]
 
 
-def _reduce(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-            ) -> tuple[Layer, list[Shape]]:
+def _reduce(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     axes, kept = layer.option("axes", ()), layer.option("keep_dims", False)
-    return layer, [tuple(1 if axis in axes else size for axis, size in enumerate(new[0])
+    return [tuple(1 if axis in axes else size for axis, size in enumerate(new[0])
                          if kept or axis not in axes)]
 
 
-def _pad(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-         ) -> tuple[Layer, list[Shape]]:
-    return layer, [tuple(size + sum(pair) for size, pair in zip(
+def _pad(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
+    return [tuple(size + sum(pair) for size, pair in zip(
         new[0], layer.option("paddings", ()), strict=True))]
 
 
-def _transpose(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-               ) -> tuple[Layer, list[Shape]]:
-    return layer, [tuple(new[0][axis] for axis in layer.option("perm", ()))]
+def _transpose(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
+    return [tuple(new[0][axis] for axis in layer.option("perm", ()))]
 
 
-def _resize(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-            ) -> tuple[Layer, list[Shape]]:
+def _resize(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     """Keep the ratio of a resize; one to a fixed size keeps that."""
-    output = _outputs(graph, layer)[0]
+    output = made[0]
     sizes = [now * out // was if out % was == 0 or was % out == 0 else out
              for was, now, out in zip(old[0][1:3], new[0][1:3], output[1:3], strict=True)]
-    return layer, [(new[0][0], *sizes, output[3])]
+    return [(new[0][0], *sizes, output[3])]
 
 
-def _split(graph: Graph, layer: Layer, old: list[Shape], new: list[Shape]
-           ) -> tuple[Layer, list[Shape]]:
+def _split(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     """Follow splits and slices along axes whose size stays."""
     written = []
-    for output in _outputs(graph, layer):
+    for output in made:
         cut = [axis for axis, size in enumerate(output) if size != old[0][axis]]
         if len(output) != len(old[0]) or any(old[0][axis] != new[0][axis] for axis in cut):
             raise _NoRoomError("it cuts along an axis whose size changes")
         written.append(tuple(output[axis] if axis in cut else size
                              for axis, size in enumerate(new[0])))
-    return layer, written
+    return written
 
 
 _RULES: dict[Form, Rule] = {

@@ -10,12 +10,10 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, same_padding
-from twin.network.operators import Form, list_form
-from twin.network.readers.tflite_nodes import ACTIVATIONS, PLAIN
+from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row
 
 AddConstant = Callable[..., int]
 """(name, values, quantization=None) -> tensor index of a new constant."""
-_ACTIVATION_NUMBERS = {name: number for number, name in ACTIVATIONS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +62,6 @@ def _with_constant(layer: Layer, add: AddConstant, what: str, values: Any) -> tu
     return (layer.inputs[0], add(f"{layer.name}/{what}", _int32(values)))
 
 
-def _activation(layer: Layer) -> int:
-    return _ACTIVATION_NUMBERS[layer.activation]
-
-
 def _padding(graph: Graph, layer: Layer, size: tuple[int, ...]) -> int:
     """Return number of SAME or VALID for a window sliding over an input of that size."""
     window = layer.window
@@ -88,7 +82,7 @@ def _window_options(graph: Graph, layer: Layer, place: tuple[int, ...]) -> dict[
     padding = _padding(graph, layer, place)
     assert window is not None
     return {"padding": padding, "stride_w": window.stride[1], "stride_h": window.stride[0],
-            "fused_activation_function": _activation(layer)}
+            "fused_activation_function": ACTIVATION_NUMBERS[layer.activation]}
 
 
 def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
@@ -136,38 +130,6 @@ def _pool(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
                     filter_width=layer.window.kernel[1], filter_height=layer.window.kernel[0])
 
 
-def _fully_connected(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    keep = len(graph.tensors[layer.outputs[0]].shape) > 2
-    return _same(layer, keep_num_dims=keep,
-                    fused_activation_function=_activation(layer))
-
-
-def _batch_matmul(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    return _encoded(layer, "BATCH_MATMUL", "BatchMatMulOptions",
-                    adj_x=layer.option("adj_x", False), adj_y=layer.option("adj_y", False))
-
-
-def _elementwise(table: str | None, activated: bool = False) -> Encoder:
-    def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-        options: dict[str, Any] = {}
-        if activated:
-            options["fused_activation_function"] = _activation(layer)
-        return _encoded(layer, layer.op.upper(), table, **options)
-
-    return encode
-
-
-def _reduction(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    inputs = _with_constant(layer, add, "axes", layer.option("axes"))
-    return _encoded(layer, layer.op.upper(), "ReducerOptions", inputs,
-                    keep_dims=layer.option("keep_dims", False))
-
-
-def _concatenation(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    return _same(layer, axis=layer.option("axis"),
-                    fused_activation_function=_activation(layer))
-
-
 def _split(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     axis = layer.option("axis")
     lengths = [graph.tensors[i].shape[axis] for i in layer.outputs]
@@ -207,16 +169,6 @@ def _pad(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     return _same(layer, inputs)
 
 
-def _reshape(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    shape = graph.tensors[layer.outputs[0]].shape
-    return _same(layer, _with_constant(layer, add, "shape", shape), new_shape=shape)
-
-
-def _transpose(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    inputs = _with_constant(layer, add, "perm", layer.option("perm"))
-    return _same(layer, inputs)
-
-
 def _softmax(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     rank = len(graph.tensors[layer.inputs[0]].shape)
     if layer.option("axis", rank - 1) != rank - 1:
@@ -225,69 +177,19 @@ def _softmax(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     return _same(layer, beta=layer.option("beta", 1.0))
 
 
-def _leaky_relu(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    return _same(layer, alpha=layer.option("alpha"))
-
-
-def _resize(builtin: str, table: str) -> Encoder:
+def _row(row: Row) -> Encoder:
     def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-        size = graph.tensors[layer.outputs[0]].shape[1:3]
-        return _encoded(layer, builtin, table, _with_constant(layer, add, "size", size),
-                        align_corners=layer.option("align_corners", False),
-                        half_pixel_centers=layer.option("half_pixel_centers", False))
+        inputs = None if row.constant is None else _with_constant(
+            layer, add, row.constant.name, row.constant.values(graph, layer))
+        return _encoded(layer, row.builtin, row.table, inputs, **row.options(graph, layer))
 
     return encode
 
 
-def _along(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    """Encode an operator along one axis that its options name."""
-    options: dict[str, Any] = {"pack": {"values_count": len(layer.inputs)},
-                               "unpack": {"num": len(layer.outputs)}}.get(layer.op, {})
-    return _same(layer, axis=layer.option("axis"), **options)
-
-
-def _choice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    wide = graph.tensors[layer.outputs[0]].dtype == "int64"
-    inputs = _with_constant(layer, add, "axis", layer.option("axis"))
-    return _same(layer, inputs, output_type=4 if wide else 2)
-
-
-def _blocks(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    if layer.option("order", "dcr") != "dcr":
-        raise ModelError(f"{graph.name}: layer {layer.index} {layer.op} {layer.name!r}: .tflite "
-                         "splits blocks before channels")
-    return _same(layer, block_size=layer.option("block"))
-
-
-def _repetition(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    source, made = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
-    if layer.op == "broadcast_to":
-        return _same(layer, _with_constant(layer, add, "shape", made))
-    times = [size // before for size, before in zip(made, source, strict=True)]
-    return _same(layer, _with_constant(layer, add, "times", times))
-
-
-def _svdf(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    return _encoded(layer, "SVDF", "SVDFOptions", rank=layer.option("rank"),
-                    fused_activation_function=_activation(layer))
-
-
 ENCODERS: Mapping[str, Encoder] = {
+    **{row.op: _row(row) for row in ROWS},
     "conv_2d": _conv, "depthwise_conv_2d": _conv, "transpose_conv_2d": _transpose_conv,
-    "average_pool_2d": _pool, "max_pool_2d": _pool,
-    "fully_connected": _fully_connected, "batch_matmul": _batch_matmul,
-    **{op: _elementwise(f"{op.capitalize()}Options", activated=True)
-       for op in ("add", "sub", "mul", "div")},
-    **{op: _elementwise(table) for op, table in PLAIN.items()},
-    "select": lambda graph, layer, add: _encoded(layer, "SELECT_V2"),
-    **dict.fromkeys(list_form(Form.REDUCE), _reduction),
-    "concatenation": _concatenation, "arg_max": _choice, "arg_min": _choice,
-    "pack": _along, "unpack": _along, "gather": _along,
-    "space_to_depth": _blocks, "depth_to_space": _blocks,
-    "tile": _repetition, "broadcast_to": _repetition,
-    "split": _split, "slice": _slice, "pad": _pad, "reshape": _reshape, "transpose": _transpose,
-    "softmax": _softmax, "leaky_relu": _leaky_relu, "svdf": _svdf,
-    "resize_nearest": _resize("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions"),
-    "resize_bilinear": _resize("RESIZE_BILINEAR", "ResizeBilinearOptions"),
+    "average_pool_2d": _pool, "max_pool_2d": _pool, "split": _split, "slice": _slice, "pad": _pad,
+    "softmax": _softmax,
 }
 """Canonical operators this writes."""
