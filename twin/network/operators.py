@@ -24,6 +24,7 @@ Options
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -383,3 +384,6 @@ OPERATORS = Operators({operator.name: operator for operator in (
 
 CLAMPS = tuple(name for name, operator in OPERATORS.items() if operator.clamps)
 """Operators that kernels of the layer before do, as its `activation`."""
+
+ACTIVATION_BOUNDS = {"relu": (0.0, math.inf), "relu6": (0.0, 6.0), "relu_n1_to_1": (-1.0, 1.0)}
+"""Real numbers a fused activation (`Layer.activation`) lets through, of those that clamp."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from twin.network.arithmetic.requantisation import (
     split_scales,
 )
 from twin.network.graph import Graph, Layer
+from twin.network.operators import ACTIVATION_BOUNDS
 
 ADD_SHIFT = 20
 """Bits an addition keeps below its unit."""
@@ -26,8 +28,16 @@ ADD_SHIFT = 20
 SOFTMAX_TABLE = 256
 """Entries: differences of two int8 values."""
 
-LOOKUPS = ("relu", "relu6", "logistic", "tanh", "hard_swish", "leaky_relu", "quantize")
-"""Operators on one int8 value, run by table."""
+LOOKUPS: Mapping[str, Callable[[Layer, np.ndarray], np.ndarray]] = {
+    "relu": lambda layer, x: np.maximum(x, 0.0),
+    "relu6": lambda layer, x: np.clip(x, 0.0, 6.0),
+    "logistic": lambda layer, x: 1.0 / (1.0 + np.exp(-x)),
+    "tanh": lambda layer, x: np.tanh(x),
+    "hard_swish": lambda layer, x: x * np.clip(x + 3.0, 0.0, 6.0) / 6.0,
+    "leaky_relu": lambda layer, x: np.where(x < 0.0, x * float(layer.option("alpha", 0.01)), x),
+    "quantize": lambda layer, x: x,
+}
+"""Operators on one int8 value, run by table: on real numbers."""
 
 
 def bias_values(graph: Graph, layer: Layer) -> np.ndarray:
@@ -174,38 +184,21 @@ def lookup_table(graph: Graph, layer: Layer) -> np.ndarray:
     The operator in double precision, then rounded half away from zero.
     """
     scale, zero_point = single(graph.tensors[layer.inputs[0]])
-    output = graph.tensors[layer.outputs[0]]
-    output_scale, output_zero = single(output)
+    output_scale, output_zero = single(graph.tensors[layer.outputs[0]])
+    function = LOOKUPS.get(layer.op)
+    if function is None:
+        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: no table runs it; tables run "
+                                  f"{', '.join(LOOKUPS)}")
     real = (np.arange(INT8_LOW, INT8_HIGH + 1) - zero_point) * scale
-    stored = round_away(_lookup_function(layer, real) / output_scale) + output_zero
+    stored = round_away(function(layer, real) / output_scale) + output_zero
     return np.clip(stored, INT8_LOW, INT8_HIGH).astype(np.int8)
-
-
-def _lookup_function(layer: Layer, x: np.ndarray) -> np.ndarray:
-    match layer.op:
-        case "relu":
-            return np.maximum(x, 0.0)
-        case "relu6":
-            return np.clip(x, 0.0, 6.0)
-        case "logistic":
-            return 1.0 / (1.0 + np.exp(-x))
-        case "tanh":
-            return np.tanh(x)
-        case "hard_swish":
-            return x * np.clip(x + 3.0, 0.0, 6.0) / 6.0
-        case "leaky_relu":
-            return np.where(x < 0.0, x * float(layer.option("alpha", 0.01)), x)
-        case "quantize":
-            return x
-    raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: no table runs it; tables run "
-                              f"{', '.join(LOOKUPS)}")
 
 
 def float_range(layer: Layer) -> tuple[float, float]:
     """Bounds of the fused activation on floats."""
-    bounds = {None: (-math.inf, math.inf), "relu": (0.0, math.inf), "relu6": (0.0, 6.0),
-              "relu_n1_to_1": (-1.0, 1.0)}
-    if layer.activation not in bounds:
+    if layer.activation is None:
+        return -math.inf, math.inf
+    if layer.activation not in ACTIVATION_BOUNDS:
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: fused activation "
                                   f"{layer.activation!r} has no float kernel")
-    return bounds[layer.activation]
+    return ACTIVATION_BOUNDS[layer.activation]

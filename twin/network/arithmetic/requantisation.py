@@ -9,6 +9,7 @@ import numpy as np
 
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.operators import ACTIVATION_BOUNDS
 
 INT8_LOW, INT8_HIGH = -128, 127
 
@@ -148,12 +149,10 @@ def activation_range(layer: Layer, tensor: Tensor) -> tuple[int, int]:
     low, high = INT8_LOW, INT8_HIGH
     if layer.activation is None:
         return low, high
-    bounds: dict[str, tuple[float, float]] = {
-        "relu": (0.0, math.inf), "relu6": (0.0, 6.0), "relu_n1_to_1": (-1.0, 1.0)}
-    if layer.activation not in bounds:
+    if layer.activation not in ACTIVATION_BOUNDS:
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: fused activation "
-                                  f"{layer.activation!r}; accepted: {', '.join(bounds)}")
-    lower, upper = bounds[layer.activation]
+                                  f"{layer.activation!r}; accepted: {', '.join(ACTIVATION_BOUNDS)}")
+    lower, upper = ACTIVATION_BOUNDS[layer.activation]
     return (max(low, stored(lower)),
             high if math.isinf(upper) else min(high, stored(upper)))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from twin.network.operators import ACTIVATION_BOUNDS
 from twin.network.readers.onnx_composites import write_out
 from twin.network.readers.onnx_gelu import fuse_gelu
 from twin.network.readers.onnx_nodes import Node, OnnxModel
@@ -17,7 +19,8 @@ ACTIVATED = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub", "Mul", "Av
 
 
 _ACTIVATIONS: dict[tuple[float | None, float | None], str] = {
-    (0.0, None): "relu", (0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
+    (low, None if math.isinf(high) else high): name
+    for name, (low, high) in ACTIVATION_BOUNDS.items()}
 """By their bounds."""
 
 

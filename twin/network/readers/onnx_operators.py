@@ -25,6 +25,7 @@ from twin.network.readers.onnx_movement import (
     convert_transpose,
 )
 from twin.network.readers.onnx_recurrent import convert_recurrent
+from twin.network.readers.onnx_rows import RESIZES, ROWS
 from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
 
@@ -118,7 +119,7 @@ def _conv_transpose(reader: OnnxReader, group: Group) -> None:
                 window=_window(reader, group, reader.shape(node.inputs[1])[2:]))
 
 
-def _pool(op: str, whole: bool) -> Convert:
+def _pool(op: str, whole: bool = False) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         node = group.node
         _check_rank(reader, node.inputs[0])
@@ -308,8 +309,7 @@ def _prelu(reader: OnnxReader, group: Group) -> None:
 
 def _resize(reader: OnnxReader, group: Group) -> None:
     node = group.node
-    op = {"nearest": "resize_nearest", "linear": "resize_bilinear"}.get(
-        node.attributes.get("mode", "nearest"))
+    op = RESIZES.get(node.attributes.get("mode", "nearest"))
     shape = reader.shape(node.inputs[0])
     if op is None or len(shape) not in (3, 4) or shape[:2] != reader.shape(group.output)[:2]:
         raise UnsupportedError(f"mode {node.attributes.get('mode', 'nearest')}, "
@@ -335,21 +335,17 @@ def _two(convert: Convert) -> Converter:
     return Converter(convert=convert, places=(0, 1))
 
 
+_FAMILIES: Mapping[str, Callable[..., Convert]] = {
+    "pool": _pool, "reduction": _reduction, "choice": _choice, "pair": _elementwise,
+    "unary": _unary}
+
 CONVERTERS: Mapping[str, Converter] = {
+    **{row.name: (_two if row.family == "pair" else _one)(
+        _FAMILIES[row.family](row.op, **row.attributes)) for row in ROWS},
     "Conv": _two(_conv), "ConvTranspose": _two(_conv_transpose),
     "Gemm": _two(_product), "MatMul": _two(_product),
-    "AveragePool": _one(_pool("average_pool_2d", whole=False)),
-    "MaxPool": _one(_pool("max_pool_2d", whole=False)),
     "GlobalAveragePool": _one(_pool("average_pool_2d", whole=True)),
     "GlobalMaxPool": _one(_pool("max_pool_2d", whole=True)),
-    **{f"Reduce{name}": _one(_reduction(op)) for name, op in (
-        ("Mean", "mean"), ("Max", "reduce_max"), ("Min", "reduce_min"), ("Sum", "sum"))},
-    **{name: _one(_choice(op)) for name, op in (("ArgMax", "arg_max"), ("ArgMin", "arg_min"))},
-    **{name: _two(_elementwise(op)) for name, op in (
-        ("Min", "minimum"), ("Max", "maximum"), ("Mod", "floor_mod"),
-        ("GreaterOrEqual", "greater_equal"), ("LessOrEqual", "less_equal"), ("And", "logical_and"),
-        ("Or", "logical_or"), ("Xor", "not_equal"), *((name, name.lower()) for name in (
-            "Add", "Sub", "Mul", "Div", "Equal", "Greater", "Less")))},
     "Pow": Converter(convert=_power, places=(0,)),
     "Where": Converter(convert=_elementwise("select", 3), places=(1, 2)),
     "Concat": Converter(convert=convert_concat, places=()), "Split": _one(convert_split),
@@ -365,15 +361,8 @@ CONVERTERS: Mapping[str, Converter] = {
     "Transpose": _one(convert_transpose), "Softmax": _one(_softmax("softmax")),
     "LogSoftmax": _one(_softmax("log_softmax")), "Cast": _one(_cast),
     **{name: _one(convert_identity) for name in ("Identity", "Dropout")},
-    **{name: _one(_unary(op)) for name, op in (
-        ("Sigmoid", "logistic"), ("Not", "logical_not"), ("CumSum", "cumsum"),
-        ("HardSwish", "hard_swish"), ("HardSigmoid", "hard_sigmoid"),
-        *((name, name.lower()) for name in (
-            "Tanh", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Sin", "Cos", "Floor", "Ceil",
-            "Round", "Elu", "Gelu", "Erf", "Softplus", "Softsign", "Selu", "Celu", "Mish",
-            "Reciprocal", "Sign")))},
     "Clip": _one(_clip),
-    "LeakyRelu": _one(_unary("leaky_relu", alpha=0.01)), "PRelu": _two(_prelu),
+    "PRelu": _two(_prelu),
     "Resize": _one(_resize), "Upsample": _one(_resize), "TopK": _one(_top),
     "NonMaxSuppression": _two(_suppression),
     # The file orders LSTM gates input, output, forget, cell.

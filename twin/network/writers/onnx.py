@@ -14,6 +14,7 @@ import numpy as np
 
 from hwmodels.errors import need_extra
 from twin.network.graph import Graph, Layer
+from twin.network.operators import ACTIVATION_BOUNDS
 from twin.network.writers.model_file import replace_file
 from twin.network.writers.onnx_operators import ENCODERS
 from twin.network.writers.onnx_output import INTEGERS, Output
@@ -98,20 +99,10 @@ def _write_layer(output: Output, layer: Layer) -> None:
         before = [f"{name}/linear" for name in reals]
     ENCODERS[layer.op](output, layer, before)
     if layer.activation is not None:
-        _write_activation(output, layer, before[0], reals[0])
+        if layer.activation not in ACTIVATION_BOUNDS:
+            raise output.refuse(layer, f"fused {layer.activation}")
+        output.clamp(layer.activation, before[0], reals[0])
     for tensor_id, real, quantised in zip(layer.outputs, reals, integer, strict=True):
         if quantised:
             output.node("QuantizeLinear", [real, *output.scale(tensor_id)],
                         [output.names[tensor_id]])
-
-
-def _write_activation(output: Output, layer: Layer, source: str, result: str) -> None:
-    bounds = {"relu6": (0, 6), "relu_n1_to_1": (-1, 1)}.get(layer.activation or "")
-    if layer.activation == "relu":
-        output.node("Relu", [source], [result])
-    elif bounds is not None:
-        limits = [output.constant(f"limit_{bound}", np.asarray(bound, np.float32))
-                  for bound in bounds]
-        output.node("Clip", [source, *limits], [result])
-    else:
-        raise output.refuse(layer, f"fused {layer.activation}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from twin.network.graph import Layer, Window
 from twin.network.readers.onnx_layout import keeps_order
+from twin.network.readers.onnx_rows import RESIZES, ROWS
 from twin.network.writers.onnx_output import TO_FILE, Output, to_file_axis
 
 Encode = Callable[[Output, Layer, list[str]], None]
@@ -109,9 +110,7 @@ def _unary(op: str, **attributes: float) -> Encode:
 
 
 def _relu6(output: Output, layer: Layer, results: list[str]) -> None:
-    limits = [output.constant(f"limit_{bound}", np.asarray(bound, np.float32))
-              for bound in (0, 6)]
-    output.node("Clip", [output.real(layer.inputs[0]), *limits], results)
+    output.clamp("relu6", output.real(layer.inputs[0]), results[0])
 
 
 def _softmax(output: Output, layer: Layer, results: list[str]) -> None:
@@ -227,18 +226,16 @@ def _dequantize(output: Output, layer: Layer, results: list[str]) -> None:
     output.node("DequantizeLinear", [output.names[source], *output.scale(source)], results)
 
 
+_FAMILIES: Mapping[str, Callable[..., Encode]] = {
+    "pool": _pool, "reduction": _reduction, "pair": _elementwise, "unary": _unary}
+
 ENCODERS: Mapping[str, Encode] = {
+    **{row.op: _FAMILIES[row.family](row.name, **row.attributes) for row in ROWS if row.written},
+    **{op: _resize(mode) for mode, op in RESIZES.items()},
     "conv_2d": _conv, "depthwise_conv_2d": _conv, "transpose_conv_2d": _transpose_conv,
     "fully_connected": _fully_connected, "batch_matmul": _batch_matmul,
-    "average_pool_2d": _pool("AveragePool"), "max_pool_2d": _pool("MaxPool"),
-    "mean": _reduction("ReduceMean"), "reduce_max": _reduction("ReduceMax"),
-    "add": _elementwise("Add"), "sub": _elementwise("Sub"), "mul": _elementwise("Mul"),
-    "minimum": _elementwise("Min"), "maximum": _elementwise("Max"),
     "prelu": _elementwise("PRelu"), "concatenation": _concatenation, "split": _split,
     "slice": _slice, "pad": _pad, "reshape": _reshape, "transpose": _transpose,
-    "softmax": _softmax, "logistic": _unary("Sigmoid"), "tanh": _unary("Tanh"),
-    "relu": _unary("Relu"), "relu6": _relu6, "hard_swish": _unary("HardSwish"),
-    "leaky_relu": _unary("LeakyRelu", alpha=0.01), "resize_nearest": _resize("nearest"),
-    "resize_bilinear": _resize("linear"), "quantize": _quantize, "dequantize": _dequantize,
+    "softmax": _softmax, "relu6": _relu6, "quantize": _quantize, "dequantize": _dequantize,
 }
 """Canonical operators this writes."""

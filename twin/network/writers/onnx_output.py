@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization
+from twin.network.operators import ACTIVATION_BOUNDS
 
 TO_FILE = (0, 3, 1, 2)
 """Stored axis behind each file axis of an image: channels come second in the file."""
@@ -49,6 +51,16 @@ class Output:
         import onnx
 
         self.nodes.append(onnx.helper.make_node(op, inputs, outputs, **attributes))
+
+    def clamp(self, activation: str, source: str, result: str) -> None:
+        """Add the node of an activation that clamps."""
+        low, high = ACTIVATION_BOUNDS[activation]
+        if math.isinf(high):
+            self.node("Relu", [source], [result])
+            return
+        limits = [self.constant(f"limit_{bound:g}", np.asarray(bound, np.float32))
+                  for bound in (low, high)]
+        self.node("Clip", [source, *limits], [result])
 
     def real(self, tensor_id: int, values: np.ndarray | None = None, axis: int = 0) -> str:
         """Name of a tensor's real values, dequantised first where it holds integers.
