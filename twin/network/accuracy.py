@@ -161,7 +161,7 @@ def change_network(graph: Graph, changes: Mapping[str, object],
         When ranges are needed and the network cannot be run for them.
     """
     path = "network.precision"
-    real = any(graph.tensors[layer.outputs[0]].dtype == "float32" for layer in graph.layers)
+    real = any(graph.output(layer).dtype == "float32" for layer in graph.layers)
     if not real or str(changes.get(path, "")).lower() not in ("int8", "int16x8"):
         return rewrite_network(graph, changes), data, ()
     stage = load_rewrite(path).stage

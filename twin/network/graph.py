@@ -153,6 +153,14 @@ class Graph:
     notes: tuple[str, ...] = ()
     channel_first: bool = False
 
+    def input(self, layer: Layer, place: int = 0) -> Tensor:
+        """Tensor a layer reads in a place."""
+        return self.tensors[layer.inputs[place]]
+
+    def output(self, layer: Layer) -> Tensor:
+        """First tensor a layer writes."""
+        return self.tensors[layer.outputs[0]]
+
     def layer_inputs(self, layer: Layer) -> tuple[Tensor | None, ...]:
         """Tensors the layer reads, None for absent optional ones."""
         return tuple(self.tensors[i] if i >= 0 else None for i in layer.inputs)

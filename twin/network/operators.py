@@ -33,7 +33,7 @@ from typing import Any
 
 from hwmodels.errors import ExtensionError
 from hwmodels.extensions import find_entries, take
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, Layer
 
 
 class Form(Enum):
@@ -223,44 +223,36 @@ def _parameter_ids(graph: Graph, layer: Layer) -> list[int]:
             and graph.tensors[layer.inputs[place]].is_constant]
 
 
-def _input(graph: Graph, layer: Layer, place: int = 0) -> Tensor:
-    return graph.tensors[layer.inputs[place]]
-
-
-def _output(graph: Graph, layer: Layer) -> Tensor:
-    return graph.tensors[layer.outputs[0]]
-
-
 def _nothing(graph: Graph, layer: Layer) -> int:
     return 0
 
 
 def _filter_macs(graph: Graph, layer: Layer) -> int:
-    weights = _input(graph, layer, 1)
+    weights = graph.input(layer, 1)
     filters = weights.shape[traits(layer).filters or 0]
-    return _output(graph, layer).elements * weights.elements // filters
+    return graph.output(layer).elements * weights.elements // filters
 
 
 def _transpose_conv_macs(graph: Graph, layer: Layer) -> int:
-    weights = _input(graph, layer, 1)
-    return _input(graph, layer).elements * weights.elements // weights.shape[3]
+    weights = graph.input(layer, 1)
+    return graph.input(layer).elements * weights.elements // weights.shape[3]
 
 
 def _batch_matmul_macs(graph: Graph, layer: Layer) -> int:
-    left = _input(graph, layer).shape
+    left = graph.input(layer).shape
     depth = left[-2] if layer.option("adj_x", False) else left[-1]
-    return _output(graph, layer).elements * depth
+    return graph.output(layer).elements * depth
 
 
 def _svdf_macs(graph: Graph, layer: Layer) -> int:
     # Each of units x rank filters takes one dot product over the features of this step and one
     # over its memory of past steps.
-    return _input(graph, layer, 1).elements + _input(graph, layer, 2).elements
+    return graph.input(layer, 1).elements + graph.input(layer, 2).elements
 
 
 def _recurrent_macs(graph: Graph, layer: Layer) -> int:
-    steps = _input(graph, layer).elements // _input(graph, layer, 1).shape[-1]
-    return steps * (_input(graph, layer, 1).elements + _input(graph, layer, 2).elements)
+    steps = graph.input(layer).elements // graph.input(layer, 1).shape[-1]
+    return steps * (graph.input(layer, 1).elements + graph.input(layer, 2).elements)
 
 
 def _stated_macs(graph: Graph, layer: Layer) -> int:

@@ -21,8 +21,8 @@ from twin.network.graph import Graph, Layer
 def float_bias(graph: Graph, layer: Layer) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; float32, shape (output channels,)."""
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
-        return np.zeros(graph.tensors[layer.outputs[0]].shape[-1], np.float32)
-    return np.asarray(graph.tensors[layer.inputs[2]].data, np.float32).reshape(-1)
+        return np.zeros(graph.output(layer).shape[-1], np.float32)
+    return np.asarray(graph.input(layer, 2).data, np.float32).reshape(-1)
 
 
 def float_weights(graph: Graph, layer: Layer) -> np.ndarray:
@@ -30,20 +30,20 @@ def float_weights(graph: Graph, layer: Layer) -> np.ndarray:
     weights = parameters.weight_values(graph, layer)
     if weights.dtype != np.float32:
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: weights of "
-                                  f"{graph.tensors[layer.inputs[1]].dtype} under float data; "
+                                  f"{graph.input(layer, 1).dtype} under float data; "
                                   "float32 is expected")
     return weights
 
 
 def _finish(graph: Graph, layer: Layer, values: np.ndarray) -> np.ndarray:
     low, high = parameters.float_range(layer)
-    shape = graph.tensors[layer.outputs[0]].shape
+    shape = graph.output(layer).shape
     return np.clip(values, low, high).astype(np.float32).reshape(shape)
 
 
 def _windows(graph: Graph, layer: Layer, image: np.ndarray, border: float) -> np.ndarray:
     assert layer.window is not None, f"layer {layer.index} {layer.op} has no window"
-    shape = graph.tensors[layer.outputs[0]].shape
+    shape = graph.output(layer).shape
     return cut_windows(image.astype(np.float64), layer.window, shape[1:3], border)
 
 
@@ -113,7 +113,7 @@ def normalise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarra
 
 def quantise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Floats to int8, rounded half away from zero."""
-    scale, zero_point = single(graph.tensors[layer.outputs[0]])
+    scale, zero_point = single(graph.output(layer))
     # As the kernel divides: in single precision.
     quotient = np.clip(inputs[0].astype(np.float32) / np.float32(scale), -512.0, 512.0)
     return np.clip(round_away(quotient) + zero_point, INT8_LOW, INT8_HIGH).astype(np.int8)
@@ -121,7 +121,7 @@ def quantise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
 
 def dequantise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """int8 to floats."""
-    scale, zero_point = single(graph.tensors[layer.inputs[0]])
+    scale, zero_point = single(graph.input(layer))
     return np.float32(scale) * (inputs[0].astype(np.int32) - zero_point).astype(np.float32)
 
 

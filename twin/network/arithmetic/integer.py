@@ -24,10 +24,6 @@ from twin.network.graph import Graph, Layer, Tensor, Window
 Operation = Callable[[Graph, Layer, list[np.ndarray]], np.ndarray]
 
 
-def _shape(graph: Graph, layer: Layer) -> tuple[int, ...]:
-    return graph.tensors[layer.outputs[0]].shape
-
-
 def _window(layer: Layer) -> Window:
     assert layer.window is not None, f"layer {layer.index} {layer.op} has no window"
     return layer.window
@@ -44,8 +40,8 @@ def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
     if layer.groups != 1:
         raise RuntimeRefusedError(f"layer {layer.index} conv_2d: {layer.groups} groups; one is "
                                   "expected")
-    _, zero_point = single(graph.tensors[layer.inputs[0]])
-    shape = _shape(graph, layer)
+    _, zero_point = single(graph.input(layer))
+    shape = graph.output(layer).shape
     windows = cut_windows(inputs[0][0], _window(layer), shape[1:3], zero_point)
     columns = windows.reshape(shape[1] * shape[2], -1)
     sums = _multiply(columns, weights.reshape(shape[3], -1).T)
@@ -54,8 +50,8 @@ def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
 
 def convolve_depthwise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Convolution of each channel with its own filters."""
-    _, zero_point = single(graph.tensors[layer.inputs[0]])
-    shape = _shape(graph, layer)
+    _, zero_point = single(graph.input(layer))
+    shape = graph.output(layer).shape
     weights = parameters.weight_values(graph, layer)[0].astype(np.int64)
     windows = cut_windows(inputs[0][0].astype(np.int64) - zero_point, _window(layer),
                           shape[1:3], 0)
@@ -69,11 +65,11 @@ def connect(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     weights = parameters.weight_values(graph, layer)
     sums = _multiply(inputs[0].reshape(-1, weights.shape[1]), weights.T)
     values = weighted(graph, layer).apply(sums + parameters.folded_bias(graph, layer))
-    return values.reshape(_shape(graph, layer))
+    return values.reshape(graph.output(layer).shape)
 
 
 def _check_pool(graph: Graph, layer: Layer) -> None:
-    data, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    data, output = graph.input(layer), graph.output(layer)
     if single(data) != single(output):
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: input and output scales "
                                   "differ; equal ones are expected")
@@ -85,22 +81,22 @@ def _check_pool(graph: Graph, layer: Layer) -> None:
 def pool_average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Average over the part of each window inside the image, rounded half away from zero."""
     _check_pool(graph, layer)
-    shape, window = _shape(graph, layer), _window(layer)
+    shape, window = graph.output(layer).shape, _window(layer)
     image = inputs[0][0].astype(np.int64)
     sums = cut_windows(image, window, shape[1:3], 0).sum(axis=(2, 3))
     counts = cut_windows(np.ones_like(image), window, shape[1:3], 0).sum(axis=(2, 3))
     # C divides towards zero, after half the count is added away from zero.
     magnitude = (np.abs(sums) + counts // 2) // counts
-    low, high = activation_range(layer, graph.tensors[layer.outputs[0]])
+    low, high = activation_range(layer, graph.output(layer))
     return np.clip(np.sign(sums) * magnitude, low, high).astype(np.int8).reshape(shape)
 
 
 def pool_max(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Greatest value of each window."""
     _check_pool(graph, layer)
-    shape = _shape(graph, layer)
+    shape = graph.output(layer).shape
     most = cut_windows(inputs[0][0], _window(layer), shape[1:3], INT8_LOW).max(axis=(2, 3))
-    low, high = activation_range(layer, graph.tensors[layer.outputs[0]])
+    low, high = activation_range(layer, graph.output(layer))
     return np.clip(most, low, high).astype(np.int8).reshape(shape)
 
 
@@ -119,7 +115,7 @@ def average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Mean over height and width."""
     requantisation, offset, _ = parameters.averaging(graph, layer)
     sums = inputs[0].astype(np.int64).sum(axis=(1, 2)) + offset
-    return requantisation.apply(sums).reshape(_shape(graph, layer))
+    return requantisation.apply(sums).reshape(graph.output(layer).shape)
 
 
 def normalise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
@@ -138,7 +134,7 @@ def look_up(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
 
 def pad(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Constant border around an image."""
-    data = graph.tensors[layer.inputs[0]]
+    data = graph.input(layer)
     amounts = padding_amounts(layer, data)
     value = single(data)[1] if data.dtype == "int8" else float(layer.option("value", 0.0) or 0.0)
     return np.pad(inputs[0], amounts, constant_values=value)
@@ -180,7 +176,7 @@ def check_concatenation(graph: Graph, layer: Layer) -> None:
 
 def rename(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Return the same values under another shape."""
-    return inputs[0].reshape(_shape(graph, layer))
+    return inputs[0].reshape(graph.output(layer).shape)
 
 
 OPERATIONS: Mapping[str, Operation] = {

@@ -14,14 +14,11 @@ from twin.network.arithmetic.integer import Operation
 from twin.network.graph import Graph, Layer
 
 
-def _shape(graph: Graph, layer: Layer) -> tuple[int, ...]:
-    return graph.tensors[layer.outputs[0]].shape
-
-
 def cut(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Take a box, stepping along each axis, backwards where the step is negative."""
     made = inputs[0]
-    parts = zip(layer.option("begin"), layer.option("strides"), _shape(graph, layer), strict=True)
+    parts = zip(layer.option("begin"), layer.option("strides"), graph.output(layer).shape,
+                strict=True)
     for axis, (first, step, count) in enumerate(parts):
         made = np.take(made, first + step * np.arange(count), axis=axis)
     return made
@@ -34,7 +31,7 @@ def permute(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
 
 def repeat(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Repeat a tensor along each axis as often as the result is longer."""
-    source, made = inputs[0].shape, _shape(graph, layer)
+    source, made = inputs[0].shape, graph.output(layer).shape
     lifted = inputs[0].reshape((1,) * (len(made) - len(source)) + source)
     return np.tile(lifted, [size // before for size, before in zip(
         made, lifted.shape, strict=True)])
@@ -45,7 +42,7 @@ def deepen(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     block = layer.option("block")
     batch, rows, columns, depth = inputs[0].shape
     apart = inputs[0].reshape(batch, rows // block, block, columns // block, block, depth)
-    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(_shape(graph, layer))
+    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(graph.output(layer).shape)
 
 
 def flatten(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
@@ -58,7 +55,7 @@ def flatten(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
         apart = apart.transpose(0, 1, 2, 4, 5, 3)
     else:
         apart = inputs[0].reshape(batch, rows, columns, block, block, inner)
-    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(_shape(graph, layer))
+    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(graph.output(layer).shape)
 
 
 def choose_less(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:

@@ -42,10 +42,10 @@ LOOKUPS: Mapping[str, Callable[[Layer, np.ndarray], np.ndarray]] = {
 
 def bias_values(graph: Graph, layer: Layer) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; int32, shape (output channels,)."""
-    channels = graph.tensors[layer.outputs[0]].shape[-1]
+    channels = graph.output(layer).shape[-1]
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
         return np.zeros(channels, np.int32)
-    bias = graph.tensors[layer.inputs[2]]
+    bias = graph.input(layer, 2)
     if bias.data is None or bias.dtype != "int32":
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: bias {bias.name!r} is "
                                   f"{bias.dtype}; a constant of int32 is expected")
@@ -54,7 +54,7 @@ def bias_values(graph: Graph, layer: Layer) -> np.ndarray:
 
 def weight_values(graph: Graph, layer: Layer) -> np.ndarray:
     """Constant weights of a layer, in the graph's layout."""
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     if weights.data is None:
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: weights {weights.name!r} are "
                                   "computed; constants are expected")
@@ -68,7 +68,7 @@ def folded_bias(graph: Graph, layer: Layer) -> np.ndarray:
     -----
     sum(w * (x - z)) + b = sum(w * x) + (b - z * sum(w)), modulo 2**32.
     """
-    _, zero_point = single(graph.tensors[layer.inputs[0]])
+    _, zero_point = single(graph.input(layer))
     weights = weight_values(graph, layer).astype(np.int64)
     sums = weights.reshape(weights.shape[0], -1).sum(axis=1)
     return (bias_values(graph, layer) - zero_point * sums).astype(np.int32)
@@ -102,7 +102,7 @@ def addition(graph: Graph, layer: Layer) -> Addition:
     TensorFlow Lite, kernels/add: PrepareGeneralAddOrSub.
     """
     left, right = (graph.tensors[i] for i in layer.inputs)
-    output = graph.tensors[layer.outputs[0]]
+    output = graph.output(layer)
     if left.shape != right.shape or left.is_constant or right.is_constant:
         raise RuntimeRefusedError(f"layer {layer.index} add: shapes {left.shape} and "
                                   f"{right.shape}; two computed tensors of one shape are expected")
@@ -130,7 +130,7 @@ def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
     positions : int
         Values averaged.
     """
-    data, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    data, output = graph.input(layer), graph.output(layer)
     axes = tuple(layer.option("axes", ()))
     if axes != (1, 2) or len(data.shape) != 4:
         raise RuntimeRefusedError(f"layer {layer.index} mean: axes {axes} of {data.shape}; height "
@@ -149,7 +149,7 @@ def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
 
 def find_table(graph: Graph, layer: Layer) -> np.ndarray | None:
     """Return the table an int8 layer is run by, where it is one that looks up."""
-    if graph.tensors[layer.inputs[0]].dtype != "int8":
+    if graph.input(layer).dtype != "int8":
         return None
     if layer.op == "softmax":
         return softmax_table(graph, layer)
@@ -164,7 +164,7 @@ def softmax_table(graph: Graph, layer: Layer) -> np.ndarray:
     round(exp(-beta * scale * i) * 2**bits), bits = min(23, 31 - ceil(log2(depth))): a row's sum
     stays below 2**31 and an entry times 256 below 2**32.
     """
-    data, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    data, output = graph.input(layer), graph.output(layer)
     scale, _ = single(data)
     if single(output) != (1 / 256, -128):
         raise RuntimeRefusedError(f"layer {layer.index} softmax: output scale and zero point "
@@ -183,8 +183,8 @@ def lookup_table(graph: Graph, layer: Layer) -> np.ndarray:
     -----
     The operator in double precision, then rounded half away from zero.
     """
-    scale, zero_point = single(graph.tensors[layer.inputs[0]])
-    output_scale, output_zero = single(graph.tensors[layer.outputs[0]])
+    scale, zero_point = single(graph.input(layer))
+    output_scale, output_zero = single(graph.output(layer))
     function = LOOKUPS.get(layer.op)
     if function is None:
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: no table runs it; tables run "

@@ -171,8 +171,8 @@ def weighted(graph: Graph, layer: Layer) -> Requantisation:
     Factor of a channel: input scale * weight scale / output scale, in double precision.
     Convolutions keep one factor per output channel even where the file has one scale.
     """
-    data, weights = graph.tensors[layer.inputs[0]], graph.tensors[layer.inputs[1]]
-    output = graph.tensors[layer.outputs[0]]
+    data, weights = graph.input(layer), graph.input(layer, 1)
+    output = graph.output(layer)
     input_scale, _ = single(data)
     output_scale, offset = single(output)
     scales = np.array(_weight_scales(layer, weights).scales, np.float64)

@@ -99,11 +99,11 @@ def _flag(name: str) -> Field:
 
 
 def _made(graph: Graph, layer: Layer) -> tuple[int, ...]:
-    return graph.tensors[layer.outputs[0]].shape
+    return graph.output(layer).shape
 
 
 def _times(graph: Graph, layer: Layer) -> list[int]:
-    source = graph.tensors[layer.inputs[0]].shape
+    source = graph.input(layer).shape
     return [size // before for size, before in zip(_made(graph, layer), source, strict=True)]
 
 
@@ -165,7 +165,7 @@ ROWS = (
         ("RESIZE_NEAREST_NEIGHBOR", "resize_nearest", "ResizeNearestNeighborOptions"),
         ("RESIZE_BILINEAR", "resize_bilinear", "ResizeBilinearOptions"))),
     *(Row(builtin=op.upper(), op=op, table=table, constant=_CHOSEN, derived=lambda graph, layer: {
-        "output_type": 4 if graph.tensors[layer.outputs[0]].dtype == "int64" else 2})
+        "output_type": 4 if graph.output(layer).dtype == "int64" else 2})
       for op, table in (("arg_max", "ArgMaxOptions"), ("arg_min", "ArgMinOptions"))),
     Row(builtin="PACK", op="pack", table="PackOptions", fields=(_PACKED,),
         derived=lambda graph, layer: {"values_count": len(layer.inputs)}),

@@ -153,7 +153,7 @@ def _freeze(channels: Channels, layer: Layer) -> None:
 def _produce(channels: Channels, layer: Layer) -> None:
     """Give filters numbers of their own; remember which channels their columns read."""
     graph = channels.graph
-    source, weights = layer.inputs[0], graph.tensors[layer.inputs[1]]
+    source, weights = layer.inputs[0], graph.input(layer, 1)
     read = channels.numbers.get(source)
     if (layer.groups != 1 or not weights.is_constant or read is None
             or weights.shape[-1] % len(read)):
@@ -167,8 +167,8 @@ def _filter_each(channels: Channels, layer: Layer) -> None:
     """Follow a depthwise convolution: its channels are those it reads, times its multiplier."""
     graph = channels.graph
     read = channels.numbers[layer.inputs[0]]
-    written = graph.tensors[layer.outputs[0]].shape[-1]
-    if not graph.tensors[layer.inputs[1]].is_constant:
+    written = graph.output(layer).shape[-1]
+    if not graph.input(layer, 1).is_constant:
         _freeze(channels, layer)
         return
     channels.numbers[layer.outputs[0]] = np.repeat(read, written // len(read))
@@ -177,7 +177,7 @@ def _filter_each(channels: Channels, layer: Layer) -> None:
 def _keep(channels: Channels, layer: Layer) -> None:
     """Follow an operator that treats every channel by itself."""
     read = channels.numbers.get(layer.inputs[0])
-    if read is None or len(read) != _width(channels.graph.tensors[layer.outputs[0]]):
+    if read is None or len(read) != _width(channels.graph.output(layer)):
         _freeze(channels, layer)
         return
     channels.numbers[layer.outputs[0]] = read
@@ -186,7 +186,7 @@ def _keep(channels: Channels, layer: Layer) -> None:
 def _join_all(channels: Channels, layer: Layer) -> None:
     """Follow an operator whose operands are combined channel by channel."""
     graph = channels.graph
-    width = _width(graph.tensors[layer.outputs[0]])
+    width = _width(graph.output(layer))
     read = [channels.numbers[i] for i in layer.inputs
             if i in channels.numbers and len(channels.numbers[i]) == width]
     narrow = [i for i in layer.inputs if i in channels.numbers
@@ -212,7 +212,7 @@ def _concatenate(channels: Channels, layer: Layer) -> None:
         _freeze(channels, layer)
         return
     read = [channels.numbers[i] for i in layer.inputs]
-    if layer.option("axis", 0) == len(graph.tensors[layer.outputs[0]].shape) - 1:
+    if layer.option("axis", 0) == len(graph.output(layer).shape) - 1:
         channels.numbers[layer.outputs[0]] = np.concatenate(read)
         return
     _tie(channels, layer, read)
@@ -222,7 +222,7 @@ def _reshape(channels: Channels, layer: Layer) -> None:
     """Follow a change of shape that keeps the last axis, or flattens leading ones into it."""
     graph = channels.graph
     read = channels.numbers.get(layer.inputs[0])
-    shape, width = (graph.tensors[layer.inputs[0]].shape, _width(graph.tensors[layer.outputs[0]]))
+    shape, width = (graph.input(layer).shape, _width(graph.output(layer)))
     if read is None or width % len(read) or (
             width != len(read) and width != math.prod(shape[1:])):
         _freeze(channels, layer)
@@ -231,7 +231,7 @@ def _reshape(channels: Channels, layer: Layer) -> None:
 
 
 def _reduce(channels: Channels, layer: Layer) -> None:
-    last = len(channels.graph.tensors[layer.inputs[0]].shape) - 1
+    last = len(channels.graph.input(layer).shape) - 1
     (_freeze if last in layer.option("axes", ()) else _keep)(channels, layer)
 
 

@@ -87,12 +87,12 @@ def _zero_channels(graph: Graph) -> Masks:
 
 def _clamped(graph: Graph, layer: Layer) -> np.ndarray:
     """Output channels at which a sum of products of zero comes out as real zero."""
-    output = graph.tensors[layer.outputs[0]]
+    output = graph.output(layer)
     if not traits(layer).sums_products:
         return np.ones(output.shape[-1], bool)
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
         return np.ones(output.shape[-1], bool)
-    if not graph.tensors[layer.inputs[2]].is_constant:
+    if not graph.input(layer, 2).is_constant:
         return np.zeros(output.shape[-1], bool)
     bias = _values(graph, layer, 2).reshape(-1)
     return bias <= 0 if _clamps_at_zero(output, layer.activation) else bias == 0
@@ -139,7 +139,7 @@ def _read_channels(graph: Graph, layer: Layer, zero: Masks,
     if not _mixes_channels(graph, layer):
         return True
     weights = _values(graph, layer, 1)
-    if weights.shape[-1] != graph.tensors[layer.inputs[0]].shape[-1]:
+    if weights.shape[-1] != graph.input(layer).shape[-1]:
         return True
     read = weights.reshape(len(weights), -1, weights.shape[-1])[needed_output].any(axis=(0, 1))
     return read & ~zero.get(layer.inputs[0], np.zeros(1, bool))
@@ -174,7 +174,7 @@ def _mixes_channels(graph: Graph, layer: Layer) -> bool:
     operator = traits(layer)
     if not operator.sums_products or operator.is_depthwise or layer.groups != 1:
         return False
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     # A stored zero is a real zero only where the zero point is zero.
     return weights.is_constant and (weights.quantization is None
                                     or not any(weights.quantization.zero_points))
@@ -187,9 +187,9 @@ def _keeps_channels(graph: Graph, layer: Layer) -> bool:
         return False
     operator = traits(layer)
     if operator.is_depthwise:
-        return graph.tensors[layer.inputs[1]].is_constant
+        return graph.input(layer, 1).is_constant
     if operator.alias:
-        return graph.tensors[layer.inputs[0]].elements == source[-1]
+        return graph.input(layer).elements == source[-1]
     if operator.form is Form.REDUCE:
         return len(source) - 1 not in layer.option("axes", ())
     per_channel = (graph.tensors[i].quantization for i in (layer.inputs[0], layer.outputs[0]))

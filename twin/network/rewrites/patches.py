@@ -125,7 +125,7 @@ def _is_split(graph: Graph, layer: Layer, made: set[int]) -> bool:
         return False
     operator = traits(layer)
     if operator.form is Form.BROADCAST:
-        shape = graph.tensors[layer.outputs[0]].shape
+        shape = graph.output(layer).shape
         return len(read) == len(layer.inputs) and all(
             graph.tensors[i].shape == shape for i in read)
     plain = operator.is_pool and layer.window is not None and not any(layer.window.padding)
@@ -210,7 +210,7 @@ class _Split:
         """Add one layer on one patch, its border padded where the image ends."""
         window, like, source = layer.window, layer.outputs[0], sources[0]
         if window is not None:
-            shape = self.graph.tensors[layer.inputs[0]].shape
+            shape = self.graph.input(layer).shape
             before = self._reach(layer, layer.inputs[0], after)
             pads = tuple(_pads(before[place], after[place], window, place, shape[place + 1])
                          for place in (0, 1))

@@ -71,7 +71,7 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
 
 def _present(graph: Graph) -> str:
     """Return what most layers of a network compute in, as `PRECISIONS` names it."""
-    found = [graph.tensors[layer.outputs[0]].dtype for layer in graph.layers
+    found = [graph.output(layer).dtype for layer in graph.layers
              if not traits(layer).converts]
     most = max(sorted(set(found)), key=found.count, default="")
     return {"int16": "int16x8", "uint8": "uint8"}.get(most, most)

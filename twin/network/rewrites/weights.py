@@ -9,7 +9,7 @@ from twin.network.rewrites.rewrite import Rewrite, read_choice
 
 
 def _values(graph: Graph) -> tuple[str, ...]:
-    found = {graph.tensors[layer.inputs[1]].dtype for layer in graph.layers
+    found = {graph.input(layer, 1).dtype for layer in graph.layers
              if traits(layer).filters is not None}
     return ("int4",) if "int8" in found else ("int8",) if "int4" in found else ()
 

@@ -159,7 +159,7 @@ def _norms(channels: Channels) -> tuple[dict[int, float], dict[int, set[int]]]:
     for layer in graph.layers:
         if layer.index not in channels.columns:
             continue
-        filters = _filter_norms(graph.tensors[layer.inputs[1]])
+        filters = _filter_norms(graph.input(layer, 1))
         for root, norm in zip(channels.roots(channels.numbers[layer.outputs[0]]), filters,
                               strict=True):
             norms[int(root)] = norms.get(int(root), 0.0) + float(norm)

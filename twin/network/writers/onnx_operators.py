@@ -16,7 +16,7 @@ Encode = Callable[[Output, Layer, list[str]], None]
 
 
 def _rank(output: Output, layer: Layer) -> int:
-    return len(output.graph.tensors[layer.inputs[0]].shape)
+    return len(output.graph.input(layer).shape)
 
 
 def _window(layer: Layer) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def _window(layer: Layer) -> dict[str, Any]:
 
 def _weighted(output: Output, layer: Layer, order: tuple[int, ...], axis: int = 0) -> list[str]:
     """Names of data, weights in the file's order, and bias."""
-    weights = output.graph.tensors[layer.inputs[1]].data
+    weights = output.graph.input(layer, 1).data
     if weights is None:
         raise output.refuse(layer, "weights computed at run time")
     names = [output.real(layer.inputs[0]),
@@ -95,7 +95,7 @@ def _operand(output: Output, tensor_id: int, rank: int) -> str:
 
 def _elementwise(op: str) -> Encode:
     def encode(output: Output, layer: Layer, results: list[str]) -> None:
-        rank = len(output.graph.tensors[layer.outputs[0]].shape)
+        rank = len(output.graph.output(layer).shape)
         output.node(op, [_operand(output, i, rank) for i in layer.inputs], results)
 
     return encode
@@ -125,7 +125,7 @@ def _reduction(op: str) -> Encode:
     def encode(output: Output, layer: Layer, results: list[str]) -> None:
         rank, axes = _rank(output, layer), layer.option("axes")
         if rank == 4 and not layer.option("keep_dims") and 3 not in axes:
-            shape = output.graph.tensors[layer.inputs[0]].shape
+            shape = output.graph.input(layer).shape
             if any(axis not in axes and shape[axis] > 1 for axis in (1, 2)):
                 raise output.refuse(layer, "height or width left beside channels")
         output.node(op, [output.real(layer.inputs[0])], results,
@@ -152,7 +152,7 @@ def _split(output: Output, layer: Layer, results: list[str]) -> None:
 def _slice(output: Output, layer: Layer, results: list[str]) -> None:
     rank = _rank(output, layer)
     begin, strides = layer.option("begin"), layer.option("strides")
-    made = output.graph.tensors[layer.outputs[0]].shape
+    made = output.graph.output(layer).shape
     if len(made) != rank or min(strides) < 1:
         raise output.refuse(layer, "steps back or drops a dimension")
     end = [start + (size - 1) * stride + 1

@@ -104,10 +104,10 @@ def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
 
 def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     assert layer.window is not None
-    size = graph.tensors[layer.inputs[0]].shape[1:3]
+    size = graph.input(layer).shape[1:3]
     depthwise: dict[str, Any] = {}
     if layer.op == "depthwise_conv_2d":
-        depthwise["depth_multiplier"] = graph.tensors[layer.outputs[0]].shape[3] // layer.groups
+        depthwise["depth_multiplier"] = graph.output(layer).shape[3] // layer.groups
     return _same(
         layer, _with_bias(graph, layer, add),
         **_window_options(graph, layer, size), **depthwise,
@@ -115,7 +115,7 @@ def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 
 
 def _transpose_conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    shape = graph.tensors[layer.outputs[0]].shape
+    shape = graph.output(layer).shape
     data, weights, *bias = layer.inputs
     inputs = (add(f"{layer.name}/shape", _int32(shape)), weights, data, *bias)
     return _encoded(layer, "TRANSPOSE_CONV", "TransposeConvOptions", inputs,
@@ -124,7 +124,7 @@ def _transpose_conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 
 def _pool(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     assert layer.window is not None
-    size = graph.tensors[layer.inputs[0]].shape[1:3]
+    size = graph.input(layer).shape[1:3]
     return _encoded(layer, layer.op.upper(), "Pool2DOptions",
                     **_window_options(graph, layer, size),
                     filter_width=layer.window.kernel[1], filter_height=layer.window.kernel[0])
@@ -140,8 +140,8 @@ def _split(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 
 def _slice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     begin, strides = layer.option("begin"), layer.option("strides")
-    source = graph.tensors[layer.inputs[0]].shape
-    output = graph.tensors[layer.outputs[0]].shape
+    source = graph.input(layer).shape
+    output = graph.output(layer).shape
     boxed = set(strides) == {1} and not layer.option("strided", False)
     if boxed and len(output) == len(source):
         inputs = (layer.inputs[0], add(f"{layer.name}/begin", _int32(begin)),
@@ -163,14 +163,14 @@ def _pad(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
         return _encoded(layer, "MIRROR_PAD", "MirrorPadOptions", inputs)
     value = layer.option("value", 0.0)
     if value:
-        constant = np.asarray(value, graph.tensors[layer.inputs[0]].dtype)
+        constant = np.asarray(value, graph.input(layer).dtype)
         return _encoded(layer, "PADV2", "PadV2Options",
                         (*inputs, add(f"{layer.name}/value", constant)))
     return _same(layer, inputs)
 
 
 def _softmax(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    rank = len(graph.tensors[layer.inputs[0]].shape)
+    rank = len(graph.input(layer).shape)
     if layer.option("axis", rank - 1) != rank - 1:
         raise ModelError(f"{graph.name}: layer {layer.index} softmax {layer.name!r}: .tflite has "
                          "softmax over the last axis only")

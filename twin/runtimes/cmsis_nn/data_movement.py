@@ -67,7 +67,7 @@ def _runs(dialect: str, size_bytes: int, count: int) -> tuple[Block, ...]:
 def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a copy or a reshape that cannot share memory: one memcpy."""
     dialect = choose_dialect(site.isa)
-    size_bytes = graph.tensors[layer.outputs[0]].size_bytes
+    size_bytes = graph.output(layer).size_bytes
     return _build("arm_reshape_s8", site,
                   entry(dialect, 20, 1), *copy_blocks(dialect, size_bytes, 1),
                   *copy_moves(dialect, size_bytes, load("input", 1), store("output", 1)))
@@ -76,7 +76,7 @@ def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a concatenation: of each input, one run of bytes per outer index."""
     dialect = choose_dialect(site.isa)
-    output = graph.tensors[layer.outputs[0]].shape
+    output = graph.output(layer).shape
     axis = layer.option("axis", len(output) - 1)
     parts = [graph.tensors[place].shape for place in layer.inputs]
     outer, runs = split_runs(parts, output, axis)

@@ -124,7 +124,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Four elements at a time with DSP; a broadcast operand runs element by element."""
     operation = OPERATIONS[layer.op]
     dialect = choose_dialect(site.isa)
-    count = graph.tensors[layer.outputs[0]].elements
+    count = graph.output(layer).elements
     inputs = ("input", "input2")[:len(layer.inputs)]
     sizes = [graph.tensors[tensor].elements for tensor in layer.inputs[:2]]
     broadcast = any(size < count for size in sizes)
@@ -159,7 +159,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Four elements at a time; a broadcast operand is read again for every repetition."""
     operation = OPERATIONS[layer.op]
-    count = graph.tensors[layer.outputs[0]].elements
+    count = graph.output(layer).elements
     sizes = [graph.tensors[layer.inputs[place]].elements for place in (0, 1)]
     inner = min(count, *sizes)
     calls = -(-count // inner)

@@ -91,10 +91,10 @@ class _Rows(NamedTuple):
 
 
 def _read_rows(graph: Graph, layer: Layer) -> _Rows:
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     rows, columns = weights.shape[-2:]
     per_channel = weights.quantization is not None and len(weights.quantization.scales) > 1
-    return _Rows(graph.tensors[layer.inputs[0]].elements // columns, rows, columns,
+    return _Rows(graph.input(layer).elements // columns, rows, columns,
                  has_bias(layer), per_channel, "weights")
 
 
@@ -114,10 +114,10 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
     Of (..., m, k) and (..., k, n); the right side as if already transposed, and on a core with
     MVE as if it ran the scalar loops (assumed).
     """
-    left = graph.tensors[layer.inputs[0]]
-    right = graph.tensors[layer.inputs[1]]
+    left = graph.input(layer)
+    right = graph.input(layer, 1)
     columns = left.shape[-2 if layer.option("adj_x", False) else -1]
-    rows = graph.tensors[layer.outputs[0]].shape[-1]
+    rows = graph.output(layer).shape[-1]
     batches = max(1, right.elements // (rows * columns))
     shape = _Rows(left.elements // columns // batches, rows, columns, False, False,
                   "input2", batches)
@@ -289,7 +289,7 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
     """One 32-bit sum per weight row."""
-    return 4 * graph.tensors[layer.inputs[1]].shape[-2]
+    return 4 * graph.input(layer, 1).shape[-2]
 
 
 KERNELS: Kernels = {

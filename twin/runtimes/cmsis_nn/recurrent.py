@@ -61,9 +61,9 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     over its memory, and ranks are summed.
     """
     dialect = choose_dialect(site.isa)
-    filters, features = graph.tensors[layer.inputs[1]].shape[:2]
-    memory = graph.tensors[layer.inputs[2]].elements // filters
-    units = graph.tensors[layer.outputs[0]].shape[-1]
+    filters, features = graph.input(layer, 1).shape[:2]
+    memory = graph.input(layer, 2).elements // filters
+    units = graph.output(layer).shape[-1]
     return (draft_kernel(
         "arm_svdf_s8", "recurrent", site,
         entry(dialect, 120, 1),
@@ -85,9 +85,9 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
     """Return the state, a 32-bit sum per filter and one per unit."""
-    filters = graph.tensors[layer.inputs[1]].shape[0]
-    memory = graph.tensors[layer.inputs[2]].elements // filters
-    units = graph.tensors[layer.outputs[0]].shape[-1]
+    filters = graph.input(layer, 1).shape[0]
+    memory = graph.input(layer, 2).elements // filters
+    units = graph.output(layer).shape[-1]
     return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
 
 
@@ -97,12 +97,12 @@ def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     Inputs are data, input weights (gates x units, features), recurrent weights.
     """
     dialect = choose_dialect(site.isa)
-    features = graph.tensors[layer.inputs[1]].shape[-1]
-    rows = graph.tensors[layer.inputs[1]].elements // features
-    units = graph.tensors[layer.inputs[2]].elements // rows
-    steps = graph.tensors[layer.inputs[0]].elements // features
+    features = graph.input(layer, 1).shape[-1]
+    rows = graph.input(layer, 1).elements // features
+    units = graph.input(layer, 2).elements // rows
+    steps = graph.input(layer).elements // features
     gates = rows // units
-    end, outputs = BRANCH[dialect], graph.tensors[layer.outputs[0]].elements
+    end, outputs = BRANCH[dialect], graph.output(layer).elements
     return (draft_kernel(
         "arm_lstm_unidirectional_s8", "recurrent", site,
         entry(dialect, 200, steps),
@@ -123,9 +123,9 @@ def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
     """Hidden state, cell state and gates as 16-bit values."""
-    features = graph.tensors[layer.inputs[1]].shape[-1]
-    rows = graph.tensors[layer.inputs[1]].elements // features
-    units = graph.tensors[layer.inputs[2]].elements // rows
+    features = graph.input(layer, 1).shape[-1]
+    rows = graph.input(layer, 1).elements // features
+    units = graph.input(layer, 2).elements // rows
     return 2 * rows + 4 * units
 
 

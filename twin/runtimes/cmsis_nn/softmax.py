@@ -58,7 +58,7 @@ _MAXIMUM_C = {
 
 def _extents(graph: Graph, layer: Layer) -> tuple[int, int]:
     """Rows, and their length: softmax runs over the last axis."""
-    tensor = graph.tensors[layer.inputs[0]]
+    tensor = graph.input(layer)
     return tensor.elements // tensor.shape[-1], tensor.shape[-1]
 
 

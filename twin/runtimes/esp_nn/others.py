@@ -59,7 +59,7 @@ _SUM, _LEFT = Level(alu=2, load=1), Level(alu=5, load=2, mul=1)
 def _lower_elements_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an addition, multiplication or relu6: eight or sixteen elements a turn."""
     turn, single, lanes = _ELEMENTS[layer.op]
-    count = math.prod(graph.tensors[layer.outputs[0]].shape)
+    count = math.prod(graph.output(layer).shape)
     turns, left = divmod(count, lanes)
     steady = run_through if layer.op == "relu6" else looped
     return (build_kernel(
@@ -100,8 +100,8 @@ def _lower_pool(op: str, levels: dict[str, Level], graph: Graph, layer: Layer,
 
 def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer: sums of weights first, then sixteen products at a time."""
-    rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
-    vectors = graph.tensors[layer.inputs[0]].elements // columns
+    rows, columns = graph.input(layer, 1).shape[-2:]
+    vectors = graph.input(layer).elements // columns
     outputs, (whole, left) = vectors * rows, divmod(columns, 16)
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32s3", "fully_connected", site,

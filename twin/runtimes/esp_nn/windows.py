@@ -251,7 +251,7 @@ def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
     if not lanes:
         return _lower_depthwise(graph, layer, site)
     groups, pixels = -(-shape.output_channels // lanes), shape.pixels * shape.batches
-    outputs, inputs = pixels * groups, graph.tensors[layer.inputs[0]].elements
+    outputs, inputs = pixels * groups, graph.input(layer).elements
     filters = shape.output_channels * shape.kernel_rows * shape.kernel_columns
     blocks: tuple[Block, ...]
     if lanes == 16:

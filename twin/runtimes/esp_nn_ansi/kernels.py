@@ -127,8 +127,8 @@ def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
 def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer."""
     check_core(graph, layer, site)
-    rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
-    vectors = graph.tensors[layer.inputs[0]].elements // columns
+    rows, columns = graph.input(layer, 1).shape[-2:]
+    vectors = graph.input(layer).elements // columns
     outputs = vectors * rows
     return (build_kernel(
         "esp_nn_fully_connected_s8_ansi", "fully_connected", site,
@@ -201,7 +201,7 @@ def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def _lower_elements(name: str, level: Level, call: Level, graph: Graph, layer: Layer,
                     site: Site) -> tuple[Kernel, ...]:
     check_core(graph, layer, site)
-    count = math.prod(graph.tensors[layer.outputs[0]].shape)
+    count = math.prod(graph.output(layer).shape)
     return (build_kernel(
         name, "activation" if "relu" in name else "elementwise", site,
         (call_level(call), looped("element", level, count, 1)),
@@ -210,7 +210,7 @@ def _lower_elements(name: str, level: Level, call: Level, graph: Graph, layer: L
 
 def element_accesses(graph: Graph, layer: Layer, site: Site, width: int) -> list[Any]:
     """Return loads of the operands and the store of a result, `width` elements at a time."""
-    count = math.prod(graph.tensors[layer.outputs[0]].shape)
+    count = math.prod(graph.output(layer).shape)
     names = [one.name for one in site.operands if one.name in ("input", "input2", "weights")]
     sizes = dict(zip(names, (math.prod(graph.tensors[place].shape) for place in layer.inputs),
                      strict=False))
@@ -233,7 +233,7 @@ def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Laye
                   site: Site) -> tuple[Kernel, ...]:
     """Return a softmax: three passes over a row (largest, sum, results)."""
     check_core(graph, layer, site)
-    tensor = graph.tensors[layer.inputs[0]]
+    tensor = graph.input(layer)
     width = tensor.shape[-1]
     rows = tensor.elements // width
     steps = {"row": width, "element": 1}

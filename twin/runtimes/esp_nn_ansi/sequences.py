@@ -101,7 +101,7 @@ def innermost(name: str, text: str, trips: int, entries: int, site: Site, signed
 
 def has_offset(graph: Graph, layer: Layer) -> bool:
     """Whether the zero of a layer's input is no 0, so that sums of weights are needed."""
-    quantization = graph.tensors[layer.inputs[0]].quantization
+    quantization = graph.input(layer).quantization
     return quantization is None or any(quantization.zero_points)
 
 

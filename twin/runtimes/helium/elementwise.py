@@ -67,7 +67,7 @@ def _lower_pair(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     both, constant, lanes = _PAIRS[layer.op]
     names = {operand.name for operand in site.operands}
     other = "input2" if "input2" in names else "weights"
-    count = math.prod(graph.tensors[layer.outputs[0]].shape)
+    count = math.prod(graph.output(layer).shape)
     sizes = [math.prod(graph.tensors[place].shape) for place in layer.inputs[:2]]
     inner = min(count, *sizes)
     if inner == 1:
@@ -90,7 +90,7 @@ def _lower_table(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower quantising: floats scaled and rounded, bytes rescaled."""
-    source = graph.tensors[layer.inputs[0]].dtype
+    source = graph.input(layer).dtype
     code, width = (_TO_BYTES, 4) if source == "float32" else (_RESCALE, 1)
     return (_build(layer, site, "quantize", code, _count(graph, layer), 4, {"input": width}),)
 
@@ -102,7 +102,7 @@ def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, .
 
 
 def _count(graph: Graph, layer: Layer) -> int:
-    return math.prod(graph.tensors[layer.outputs[0]].shape)
+    return math.prod(graph.output(layer).shape)
 
 
 def _build(layer: Layer, site: Site, family: str, code: str, count: int, lanes: int,

@@ -30,7 +30,7 @@ def lower_batch(lowering: Lowering, graph: Graph, layer: Layer, site: Site) -> t
     -----
     CMSIS-NN and TFLite Micro loop over the batch outside of everything else.
     """
-    batch = graph.tensors[layer.inputs[0]].shape[0]
+    batch = graph.input(layer).shape[0]
     one = _cut(graph, layer)
     kernels: list[Kernel] = []
     for turn in range(batch):

@@ -110,9 +110,9 @@ def read_geometry(graph: Graph, layer: Layer) -> Geometry:
     layer : Layer
         Convolution, pooling or another NHWC operator; lower ranks are padded with ones in front.
     """
-    batches, rows, columns, channels = shape_nhwc(graph.tensors[layer.inputs[0]].shape)
+    batches, rows, columns, channels = shape_nhwc(graph.input(layer).shape)
     _, output_rows, output_columns, output_channels = shape_nhwc(
-        graph.tensors[layer.outputs[0]].shape)
+        graph.output(layer).shape)
     return Geometry(
         batches=batches, input_rows=rows, input_columns=columns, input_channels=channels,
         output_rows=output_rows, output_columns=output_columns, output_channels=output_channels,

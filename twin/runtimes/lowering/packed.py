@@ -58,9 +58,9 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     ----------
     ARM-software/CMSIS-NN, arm_nn_mat_mult_kernel_s4_s16.c, arm_nn_vec_mat_mult_t_s4.c.
     """
-    weights = graph.tensors[layer.inputs[1]]
-    outputs = graph.tensors[layer.outputs[0]].elements
-    rows = outputs // graph.tensors[layer.outputs[0]].shape[-1]
+    weights = graph.input(layer, 1)
+    outputs = graph.output(layer).elements
+    rows = outputs // graph.output(layer).shape[-1]
     times = rows if traits(layer).is_depthwise else -(-rows // _ROWS_AT_ONCE)
 
     def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -91,7 +91,7 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     tensorflow/tflite-micro, tensorflow/lite/kernels/internal/portable_tensor_utils.cc,
     UnpackDenseInt4IntoInt8.
     """
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     room = -(-weights.elements // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
     def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:

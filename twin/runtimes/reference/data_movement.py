@@ -43,8 +43,8 @@ resized pixel, per interpolated element."""
 def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a copy, or a reshape that cannot share memory: one memcpy of the output's size."""
     machine = choose_machine(graph, layer, site)
-    size = min(graph.tensors[layer.outputs[0]].size_bytes,
-               graph.tensors[layer.inputs[0]].size_bytes)
+    size = min(graph.output(layer).size_bytes,
+               graph.input(layer).size_bytes)
     return machine.kernel(
         "memcpy", "data_movement", _CALL, *copy_blocks(machine.dialect, size, 1),
         *copy_moves(machine.dialect, size, load("input", 1), store("output", 1)),
@@ -54,14 +54,14 @@ def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a concatenation: of each input, one run per outer index."""
     parts = [graph.tensors[place].shape for place in layer.inputs]
-    whole = graph.tensors[layer.outputs[0]].shape
+    whole = graph.output(layer).shape
     return _lower_runs("reference_ops::Concatenation", graph, layer, site, parts, whole, True)
 
 
 def _lower_split(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a split: of each output, one run per outer index."""
     parts = [graph.tensors[place].shape for place in layer.outputs]
-    whole = graph.tensors[layer.inputs[0]].shape
+    whole = graph.input(layer).shape
     return _lower_runs("SplitImpl", graph, layer, site, parts, whole, False)
 
 
@@ -79,7 +79,7 @@ def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[t
 
 def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a slice, strided or not: one element at a time."""
-    source = graph.tensors[layer.inputs[0]].shape
+    source = graph.input(layer).shape
     begin = layer.option("begin", (0,) * len(source))
     every = layer.option("strides", (1,) * len(source))
     steps = strides(source)
@@ -91,7 +91,7 @@ def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a transposition: one element at a time, in the order of the output."""
-    source = graph.tensors[layer.inputs[0]].shape
+    source = graph.input(layer).shape
     perm = layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)
     return _lower_moved("reference_ops::Transpose", graph, layer, site, 0,
@@ -101,7 +101,7 @@ def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
 def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
                  steps: list[int]) -> tuple[Kernel, ...]:
     machine = choose_machine(graph, layer, site)
-    shape, size = graph.tensors[layer.outputs[0]].shape, machine.element_bytes
+    shape, size = graph.output(layer).shape, machine.element_bytes
     count = math.prod(shape)
     if len(steps) != len(shape):  # axes of length one dropped: the bytes stay in order
         first, steps = 0, strides(shape)
@@ -135,8 +135,8 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower nearest-neighbour resizing: all channels of a pixel in one memcpy (assumed)."""
     machine = choose_machine(graph, layer, site)
-    run = graph.tensors[layer.outputs[0]].shape[-1] * machine.element_bytes
-    pixels = graph.tensors[layer.outputs[0]].elements // graph.tensors[layer.outputs[0]].shape[-1]
+    run = graph.output(layer).shape[-1] * machine.element_bytes
+    pixels = graph.output(layer).elements // graph.output(layer).shape[-1]
     return machine.kernel(
         "reference_ops::ResizeNearestNeighbor", "data_movement", _CALL,
         block("pixel", machine.loop(_PIXEL), pixels, 1, _COPY),
@@ -149,7 +149,7 @@ def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kerne
 def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower bilinear resizing: four neighbours weighted per element (assumed)."""
     machine = choose_machine(graph, layer, site)
-    output = graph.tensors[layer.outputs[0]]
+    output = graph.output(layer)
     size, channels = machine.element_bytes, output.shape[-1]
     code = join(machine.load(size, 4), machine.math(*["mul", "mul", "add"] * 4),
                 machine.store(size), machine.loop(_BLEND))
@@ -172,8 +172,8 @@ def _resize_drafts(graph: Graph, layer: Layer, moves: Any, size: int) -> list[An
 
     Where the scale is no whole number the source advances evenly over its extent.
     """
-    batch, rows, columns, channels = graph.tensors[layer.inputs[0]].shape
-    _, out_rows, out_columns, _ = graph.tensors[layer.outputs[0]].shape
+    batch, rows, columns, channels = graph.input(layer).shape
+    _, out_rows, out_columns, _ = graph.output(layer).shape
     down, along = max(1, out_rows // rows), max(1, out_columns // columns)
     whole = rows * down == out_rows and columns * along == out_columns
     pixel = channels * size

@@ -72,8 +72,8 @@ def _width(tensor: Tensor) -> int:
 def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Decode every anchor's box, find the best class of each, keep the best boxes."""
     machine = _machine(site)
-    boxes = graph.tensors[layer.inputs[0]].shape[-2]
-    scores = graph.tensors[layer.inputs[1]]
+    boxes = graph.input(layer).shape[-2]
+    scores = graph.input(layer, 1)
     kept = max(1, graph.layer_outputs(layer)[0].shape[-2])
     classes = scores.shape[-1]
     integers = scores.dtype != "float32"
@@ -94,7 +94,7 @@ def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
 def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Sort the scores of each class, and compare the boxes that may be kept."""
     machine = _machine(site)
-    scores = graph.tensors[layer.inputs[1]]
+    scores = graph.input(layer, 1)
     runs = math.prod(scores.shape[:-1])
     kept = max(1, graph.layer_outputs(layer)[0].shape[0] // runs)
     overlaps = _overlaps(machine, kept)

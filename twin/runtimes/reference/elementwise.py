@@ -142,7 +142,7 @@ def _lower_elements(name: str, graph: Graph, layer: Layer, machine: Machine, cod
                     family: str = "activation", assumed: bool = False) -> tuple[Kernel, ...]:
     """Return a loop over the elements; all but pairs read their input in the result's shape."""
     assert machine.site is not None
-    output, size = graph.tensors[layer.outputs[0]], machine.element_bytes
+    output, size = graph.output(layer), machine.element_bytes
     write = _WIDTHS.get(output.dtype, 4) if family == "quantize" else size
     known = {operand.name for operand in machine.site.operands}
     reads = []

@@ -38,8 +38,8 @@ _CALL: Counts = (15, 10, 22)
 def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer."""
     machine = choose_machine(graph, layer, site)
-    rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
-    vectors = graph.tensors[layer.inputs[0]].elements // columns
+    rows, columns = graph.input(layer, 1).shape[-2:]
+    vectors = graph.input(layer).elements // columns
     biased = has_bias(layer)
     size, wide = machine.element_bytes, machine.weight_bytes
     return machine.kernel(
@@ -56,11 +56,11 @@ def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
 def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a product of two activations, the right side transposed first where it is not yet."""
     machine = choose_machine(graph, layer, site)
-    left, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    left, output = graph.input(layer), graph.output(layer)
     columns = left.shape[-2 if layer.option("adj_x", False) else -1]
     rows = output.shape[-1]
     vectors = output.elements // rows
-    right = graph.tensors[layer.inputs[1]].elements
+    right = graph.input(layer, 1).elements
     matrices = max(1, right // (rows * columns))
     size = machine.element_bytes
     operand = "input2" if any(one.name == "input2" for one in site.operands) else "weights"
@@ -103,7 +103,7 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
 
 def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: bool) -> list[Any]:
     """Bias and store of one output; multiplier and shift per channel, else once per tensor."""
-    quantization = graph.tensors[layer.inputs[1]].quantization
+    quantization = graph.input(layer, 1).quantization
     per_channel = quantization is not None and len(quantization.scales) > 1
     moves = output_moves(machine, biased, rows, {"vector": rows, "out": 1}, out=1)
     if per_channel:

@@ -24,11 +24,11 @@ _SHIFT: Table = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
 def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank."""
     machine = choose_machine(graph, layer, site)
-    filters, inputs = graph.tensors[layer.inputs[1]].shape
-    memory = graph.tensors[layer.inputs[2]].shape[-1]
-    outputs = graph.tensors[layer.outputs[0]].elements
+    filters, inputs = graph.input(layer, 1).shape
+    memory = graph.input(layer, 2).shape[-1]
+    outputs = graph.output(layer).elements
     size = machine.element_bytes
-    batches = max(1, graph.tensors[layer.inputs[0]].elements // inputs)
+    batches = max(1, graph.input(layer).elements // inputs)
     shift = join(machine.load(size), machine.store(size), machine.loop(_SHIFT))
     wide, time = machine.weight_bytes, _width_of(graph, layer, 2)
     return machine.kernel(
@@ -53,11 +53,11 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an LSTM or GRU: per time step the gates' products, activations and the state."""
     machine = choose_machine(graph, layer, site)
-    rows, inputs = graph.tensors[layer.inputs[1]].shape[-2:]
+    rows, inputs = graph.input(layer, 1).shape[-2:]
     hidden = rows // _GATES[layer.op]
-    steps = max(1, graph.tensors[layer.inputs[0]].elements // inputs)
+    steps = max(1, graph.input(layer).elements // inputs)
     size, wide = machine.element_bytes, machine.weight_bytes
-    outputs = graph.tensors[layer.outputs[0]].elements
+    outputs = graph.output(layer).elements
     kept = min(steps, max(1, outputs // hidden))
     return machine.kernel(
         layer.op, "recurrent", _CALL,
@@ -81,13 +81,13 @@ def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
     """Working memory: a 32-bit result per gate row."""
-    return 4 * graph.tensors[layer.inputs[1]].shape[-2]
+    return 4 * graph.input(layer, 1).shape[-2]
 
 
 def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
     """Working memory: a 32-bit result per filter, and per output."""
-    return 4 * (graph.tensors[layer.inputs[1]].shape[0]
-                + graph.tensors[layer.outputs[0]].elements)
+    return 4 * (graph.input(layer, 1).shape[0]
+                + graph.output(layer).elements)
 
 
 def _step(machine: Machine, products: int) -> str:

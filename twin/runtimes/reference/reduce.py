@@ -43,7 +43,7 @@ def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
-    rank = len(graph.tensors[layer.inputs[0]].shape)
+    rank = len(graph.input(layer).shape)
     axes = layer.option("axes", layer.option("axis", tuple(range(1, rank - 1))))
     return tuple(axis % rank for axis in ((axes,) if isinstance(axes, int) else axes))
 
@@ -51,8 +51,8 @@ def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
 def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, combine: str, finish: str,
             per_element: Table, assumed: bool) -> tuple[Kernel, ...]:
     """Every result in turn: all elements that fall into it read, then it is stored."""
-    shape, axes = graph.tensors[layer.inputs[0]].shape, _axes(graph, layer)
-    results, size = graph.tensors[layer.outputs[0]].elements, machine.element_bytes
+    shape, axes = graph.input(layer).shape, _axes(graph, layer)
+    results, size = graph.output(layer).elements, machine.element_bytes
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     steps = strides(tuple(shape[axis] for axis in kept))
     element = join(machine.load(size), combine, machine.loop(per_element))

@@ -228,7 +228,7 @@ def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
     RuntimeRefusedError
         For an instruction set or activation type the kernels are not lowered for.
     """
-    dtype = graph.tensors[layer.inputs[0]].dtype
+    dtype = graph.input(layer).dtype
     dialect = plain(choose_dialect(site.isa, f"layer {layer.name}: "))
     if dtype == "float32":
         return Machine(dialect, "float" if site.fpu else "soft", site=site)

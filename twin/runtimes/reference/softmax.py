@@ -29,7 +29,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                              assumed=kernel.assumed or machine.number == "int16"
                              or load_isa(site.isa).assumed)
                      for kernel in lower_scalar(graph, layer, plain))
-    tensor = graph.tensors[layer.inputs[0]]
+    tensor = graph.input(layer)
     width = tensor.shape[-1]
     rows, dialect = tensor.elements // width, machine.dialect
     close = machine.loop((0, 0, 2))

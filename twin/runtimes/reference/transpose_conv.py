@@ -52,7 +52,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     """Working memory: a 32-bit accumulator per output (64-bit beside int16); none for floats."""
-    output = graph.tensors[layer.outputs[0]]
+    output = graph.output(layer)
     return 0 if output.dtype == "float32" else output.elements * (
         8 if output.dtype == "int16" else 4)
 

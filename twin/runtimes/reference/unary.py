@@ -27,7 +27,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                    machine.loop(_ELEMENT))
     return machine.kernel(
         "AbsEval", "elementwise", (8, 6, 14),
-        repeat("element", graph.tensors[layer.outputs[0]].elements,
+        repeat("element", graph.output(layer).elements,
                closing("element", element),
                load("input", size, element=size), store("output", size, element=size)),
         assumed=True)
