@@ -99,7 +99,8 @@ def test_a_function_gives_what_the_command_writes(words, call) -> None:
 
 
 NAMED = [(path.name, place) for path in sorted(CLI.glob("*.py")) if path.name != "__init__.py"
-         for place in re.findall(r'"((?:\w+\.)*\w+:[a-z]\w+)"', path.read_text(encoding="utf-8"))]
+         for place in re.findall(r'"((?:\w+\.)*\w+:[a-z]\w+)"', path.read_text(encoding="utf-8"))
+         if place != "module:function"]  # As docstrings have it.
 
 
 @pytest.mark.parametrize(("file", "place"), NAMED, ids=lambda part: part)
