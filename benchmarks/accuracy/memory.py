@@ -41,8 +41,8 @@ from hwmodels.kernel import Block, Kernel
 from hwmodels.simulator import simulate
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer, Tensor
+from twin.pricing.lines import CANDIDATES
 from twin.pricing.prediction import predict
-from twin.pricing.replacement import CANDIDATES
 
 INSTRUCTIONS = 200_000
 """Of an iteration, about."""

@@ -49,7 +49,7 @@ from twin.pricing.calibration import (
 )
 from twin.pricing.certainty import between_sd, far_sd
 from twin.pricing.lines import runtime_prices
-from twin.pricing.replacement import replacement_range
+from twin.pricing.locality import replacement_range
 from twin.pricing.structure import find_structure
 from twin.runtimes.runtime import COPY
 

@@ -30,10 +30,8 @@ from twin.pricing.calibration import (
     price_of_family,
     time_price,
 )
-from twin.pricing.lines import Lines, price_lines, runtime_prices
-from twin.pricing.prediction import list_assumed
-from twin.pricing.replacement import price_rivals
-from twin.pricing.structure import Groups, Structure, find_structure
+from twin.pricing.lines import Lines, price_lines, price_rivals, runtime_prices
+from twin.pricing.structure import Groups, Structure, find_structure, list_assumed
 
 if TYPE_CHECKING:
     from twin.deployment.transfers import Transfers

@@ -7,18 +7,21 @@ prices of time and energy,
     cycles = x c e      energy = o p e
 
 On a processor core kernels are run, counted and priced so (`price_on_core`).
+Where a replacement policy is not documented, they are under each it may be (`price_rivals`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import Board, Cache
+from hwmodels.board.file import WHAT_IF_SOURCE
+from hwmodels.board.policies import POLICIES
 from hwmodels.counts import (
     Bill,
     BillLine,
@@ -313,3 +316,58 @@ def _add(lines: Lines, values: np.ndarray) -> list[float]:
     if not len(lines.starts):
         return []
     return list(np.add.reduceat(values[lines.order], lines.starts).tolist())
+
+
+CANDIDATES = tuple(name for name, policy in POLICIES.items() if policy.candidate)
+"""Replacement policies an undocumented cache may have."""
+
+
+def list_open(board: Board) -> tuple[Cache, ...]:
+    """Return the caches in use whose replacement policy nobody documents."""
+    known = {fact.path for fact in board.facts
+             if fact.kind != "assumed" or fact.source == WHAT_IF_SOURCE}
+    return tuple(cache for cache in board.caches if cache.enabled
+                 and cache.ways > 1 and _is_used(board, cache)
+                 and f"caches.{cache.name}.replacement" not in known)
+
+
+def list_rivals(deployment: Deployment, caches: Sequence[Cache],
+                ) -> tuple[tuple[str, Deployment], ...]:
+    """Return a deployment under each policy open caches may have, the assumed one first."""
+    board = deployment.board
+    return ((caches[0].replacement, deployment), *(
+        (policy, replace(deployment, board=_with_caches(board, [
+            replace(cache, replacement=policy) for cache in caches])))
+        for policy in CANDIDATES if policy != caches[0].replacement
+        and all(POLICIES[policy].takes(cache.ways) for cache in caches)))
+
+
+def price_rivals(deployment: Deployment, prices: Prices,
+                 lower: Groups) -> list[tuple[str, PricedLines]]:
+    """Return the lines of a warm inference under each policy open caches may have, if any is open.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        All of it on the core; the assumed policy is the first.
+    prices : Prices
+        Of the board, the same under each.
+    lower : callable
+        Returns the kernels of each layer.
+    """
+    caches, board = list_open(deployment.board), deployment.board
+    found = []
+    for policy, rival in list_rivals(deployment, caches) if caches else ():
+        structure = find_structure(rival, lower, cold=False)
+        found.append((policy, price_lines(structure, deployment.runtime, prices,
+                                          read_timing(board, structure.sheet.places))))
+    return found
+
+
+def _with_caches(board: Board, caches: Sequence[Cache]) -> Board:
+    changed = {cache.name: cache for cache in caches}
+    return replace(board, caches=tuple(changed.get(cache.name, cache) for cache in board.caches))
+
+
+def _is_used(board: Board, cache: Cache) -> bool:
+    return cache.name in (board.core.icache, board.core.dcache, *board.core.data_caches)

@@ -2,12 +2,15 @@
 
 Counts are of the data side and warm unless said otherwise. The working set of a layer is every
 line its cached operands touch; code is not in it.
+What an undocumented replacement policy leaves open is the time under each it may be.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from hwmodels.board.facts import Board, Cache
@@ -20,6 +23,8 @@ from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import is_alias
+from twin.pricing.lines import list_open, list_rivals, price_rivals, runtime_prices
+from twin.pricing.prediction import predict
 
 WORRYING = 0.10
 """Miss rate from which a layer is called bound by its cache."""
@@ -208,3 +213,63 @@ def _working_set_bytes(board: Board, kernels: Sequence[Kernel]) -> int:
             total += cache.line_bytes * (counts.total("read_misses")
                                          + counts.total("write_misses"))
     return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementRange:
+    """What not knowing a replacement policy leaves open.
+
+    Parameters
+    ----------
+    caches : tuple of str
+        Whose policy is assumed; none: the candidates are the stated policy alone.
+    time_us : tuple of (str, float)
+        Of an inference by candidate, the assumed one first.
+    """
+
+    caches: tuple[str, ...]
+    time_us: tuple[tuple[str, float], ...]
+
+    @property
+    def low(self) -> float:
+        """Shortest time over that of the assumed policy."""
+        return min(time for _, time in self.time_us) / self.time_us[0][1]
+
+    @property
+    def high(self) -> float:
+        """Longest time over that of the assumed policy."""
+        return max(time for _, time in self.time_us) / self.time_us[0][1]
+
+
+def replacement_range(deployment: Deployment) -> ReplacementRange:
+    """Predict under every replacement policy a cache of undocumented policy may have.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Any.
+
+    Returns
+    -------
+    ReplacementRange
+        Policies are those the board file marks `assumed` or does not state; all such caches change
+        together.
+
+    Notes
+    -----
+    Tree pseudo-LRU is tried only where every cache has a power of two of ways, up to 32.
+    """
+    caches = list_open(deployment.board)
+    if not caches:
+        stated = "/".join(dict.fromkeys(
+            cache.replacement for cache in data_caches(deployment.board)))
+        return ReplacementRange(caches=(), time_us=(
+            (stated or "none", predict(deployment).time_us),))
+    core = deployment.board.clock(deployment.board.core.clock)
+    times_us = [(policy, math.fsum(priced.cycles) / core.frequency_hz * 1e6)
+                for policy, priced in price_rivals(
+                    deployment, runtime_prices(deployment),
+                    cache(partial(lower_network, deployment)))] if deployment.is_itemised else [
+        (policy, predict(one).time_us) for policy, one in list_rivals(deployment, caches)]
+    return ReplacementRange(caches=tuple(cache.name for cache in caches),
+                            time_us=tuple(times_us))

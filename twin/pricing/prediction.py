@@ -20,11 +20,10 @@ from twin.deployment.deployment import Deployment
 from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
-from twin.network.graph import Layer
-from twin.network.operators import FUNCTION, is_alias, is_assumed, layer_macs, list_work
+from twin.network.operators import FUNCTION, is_alias, layer_macs, list_work
 from twin.pricing.certainty import Certainty
 from twin.pricing.lines import price_on_core, runtime_prices
-from twin.pricing.structure import Call
+from twin.pricing.structure import is_layer_assumed
 
 if TYPE_CHECKING:
     from twin.runtimes.compiler import Compiler
@@ -327,7 +326,7 @@ def _predict_layers(deployment: Deployment,
             index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
             output_shape=graph.tensors[layer.outputs[0]].shape, macs=macs, bytes_moved=moved,
             alias=is_alias(layer), kernels=cost.kernels, clock=clock,
-            assumed=cost.assumed or _is_assumed(deployment, layer, cost.kernels),
+            assumed=cost.assumed or is_layer_assumed(deployment, layer, cost.kernels),
             cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz),
             energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
             counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
@@ -410,25 +409,3 @@ def say_above_idle(idle_mw: float) -> str:
     """Say what a predicted energy leaves out; views that add it say so instead."""
     return ("energy is above idle: what an inference adds to the board, without the "
             f"{idle_mw:,.0f} mW it draws idle")
-
-
-def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tuple[bool, ...]:
-    """Return which layers' costs are assumed, without pricing any: `LayerPrediction.assumed`.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        All of it on the core.
-    layers : sequence of sequence of Call
-        Kernels of each layer.
-    """
-    return tuple(any(kernel.assumed for kernel in kernels)
-                 or _is_assumed(deployment, layer, [kernel.name for kernel in kernels])
-                 for layer, kernels in zip(deployment.graph.layers, layers, strict=True))
-
-
-def _is_assumed(deployment: Deployment, layer: Layer, kernels: Sequence[str]) -> bool:
-    """Whether nothing stands behind a layer's cost, or 16-bit activations borrow int8 kernels."""
-    wide = deployment.graph.tensors[layer.outputs[0]].dtype == "int16"
-    return (layer.assumed or is_assumed(layer)
-            or (wide and any("_s8" in name for name in kernels)))

@@ -40,7 +40,8 @@ from hwmodels.paths.exposure import Sheet
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
 from twin.deployment.deployment import Deployment
-from twin.network.operators import OPERATORS
+from twin.network.graph import Layer
+from twin.network.operators import OPERATORS, is_assumed
 from twin.runtimes import Runtime
 
 MOST_IN_MEMORY = 256
@@ -369,3 +370,25 @@ def save_counts(key: str, document: Any) -> None:
     content = json.dumps(document, separators=(",", ":")).encode()
     if len(content) <= LARGEST_ENTRY_BYTES:
         store.save(_name_entry(key), zlib.compress(content, 1))
+
+
+def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tuple[bool, ...]:
+    """Return which layers' costs are assumed, without pricing any: `LayerPrediction.assumed`.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        All of it on the core.
+    layers : sequence of sequence of Call
+        Kernels of each layer.
+    """
+    return tuple(any(kernel.assumed for kernel in kernels)
+                 or is_layer_assumed(deployment, layer, [kernel.name for kernel in kernels])
+                 for layer, kernels in zip(deployment.graph.layers, layers, strict=True))
+
+
+def is_layer_assumed(deployment: Deployment, layer: Layer, kernels: Sequence[str]) -> bool:
+    """Whether nothing stands behind a layer's cost, or 16-bit activations borrow int8 kernels."""
+    wide = deployment.graph.tensors[layer.outputs[0]].dtype == "int16"
+    return (layer.assumed or is_assumed(layer)
+            or (wide and any("_s8" in name for name in kernels)))

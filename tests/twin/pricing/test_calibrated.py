@@ -23,8 +23,8 @@ from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import TIME_PRICES, choose_calibration, stranger_prices
 from twin.pricing.certainty import probability_faster
+from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
-from twin.pricing.replacement import replacement_range
 from twin.runtimes import load_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"

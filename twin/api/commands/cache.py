@@ -11,8 +11,7 @@ from twin.api.requests.prediction import Cache
 from twin.errors import UsageError
 from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.locality import Locality, measure_locality
-from twin.pricing.replacement import ReplacementRange, replacement_range
+from twin.pricing.locality import Locality, ReplacementRange, measure_locality, replacement_range
 from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches
 
 AXES = ("size", "ways")

@@ -21,8 +21,8 @@ from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import TIME_PRICES, Calibration
 from twin.pricing.certainty import Certainty
+from twin.pricing.locality import ReplacementRange, replacement_range
 from twin.pricing.prediction import Prediction, predict
-from twin.pricing.replacement import ReplacementRange, replacement_range
 
 NETWORKS = ("ad", "kws", "ic", "vww")
 """Networks anyone can run under a library, as further candidates."""

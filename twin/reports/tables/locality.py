@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.quantities import format_frequency, format_size, format_time, significant
-from twin.pricing.locality import WORRYING, LayerLocality, Locality
-from twin.pricing.replacement import ReplacementRange
+from twin.pricing.locality import WORRYING, LayerLocality, Locality, ReplacementRange
 from twin.reports.tables.parts import (
     Console,
     Content,
