@@ -248,6 +248,9 @@ def test_shipped_scenarios_run_and_meet_their_deadlines() -> None:
     ({"duration": "100000000s"}, "more than 1,000,000 hops"),
     ({"clocks": []}, "chooses of several"),
     ({"schema": 2}, "schema"), ({"nothing": 1}, "nothing: unknown key"),
+    ({"file": "mine"}, "file: unknown key"),
+    ({"loads.0.bsy": "1ms"}, "loads.0.bsy: unknown key; did you mean busy"),
+    ({"thermal": {"limt_c": 3}}, "thermal.limt_c: unknown key; did you mean limit_c"),
     ({"thermal": {"resistance_c_per_w": 1, "capacity_j_per_c": 1, "limit_c": 20, "resume_c": 30}},
      "ambient_c below")])
 def test_a_wrong_file_names_its_key(overrides, said) -> None:

@@ -180,6 +180,8 @@ def test_tasks_and_addresses_tell_what_a_prediction_rests_on(source) -> None:
     ("schema: 1\nname: a\nmodels: kws\n", "boards: is missing"),
     (FILE + "sweeps: 3", "sweeps: unknown key"),
     (FILE + "finding: {vary: clok}", "finding.vary: 'clok'"),
+    (FILE + "search: {trails: 3}", "search.trails: unknown key; did you mean trials"),
+    (FILE + "soft: {max_mz: 1ms}", "soft.max_mz: unknown key; did you mean max_ms"),
     (FILE + "search: {trials: 3, sampler: bayes}", "search.sampler: 'bayes'"),
     (FILE.replace("5ms", "5kg"), "no limit"), ("[1]", "a mapping")])
 def test_a_study_file_is_refused_with_its_key(text, said, tmp_path) -> None:
