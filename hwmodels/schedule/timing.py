@@ -63,7 +63,7 @@ class Plan:
     Parameters
     ----------
     names : tuple of str
-        Of the nodes: "E4" stream transfer 4, "U0" the first unit work.
+        Of the nodes: "E4" the transfer of channel 4, "U0" the first unit work.
     nodes, links : ndarray of int64, (nodes, 9) and (links, 4)
         Columns as `hwmodels.kernels.npu_streams` names them; times in ticks.
     channels, pools : tuple of str
