@@ -5,6 +5,7 @@
     twin.operators  a module; the entry's name is the operator's
     twin.importers  a module; the entry's name is the log format's
     twin.figures    a function of a prediction; the entry's name is the picture's
+    twin.policies   a module; the entry's name is the cache replacement policy's
 
 Nothing is imported until a name is asked for that the project itself does not have, or everything
 of a group is listed: reading the list of installed packages takes longer than a prediction.
@@ -25,7 +26,8 @@ from hwmodels.errors import BoardError, ExtensionError, TwinError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUPS = ("twin.boards", "twin.runtimes", "twin.operators", "twin.importers", "twin.figures")
+GROUPS = ("twin.boards", "twin.runtimes", "twin.operators", "twin.importers", "twin.figures",
+          "twin.policies")
 
 
 @cache

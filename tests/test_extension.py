@@ -9,20 +9,27 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from cache_layers import make_conv
 from made_loops import Subgraph, write_subgraphs
 
 import twin
+from benchmarks.oracles.cache import ReferenceCache
 from calibration.importers import import_log
 from hwmodels import extensions
-from hwmodels.board.file import list_boards
-from hwmodels.errors import ExtensionError
+from hwmodels.board import policies
+from hwmodels.board.facts import Cache
+from hwmodels.board.file import change_board, list_boards, load_board
+from hwmodels.cache.set_associative import METHODS, new_state, simulate_nests
+from hwmodels.cache.touches import visit_touches
+from hwmodels.errors import BoardError, ExtensionError
+from hwmodels.nest import plan
 from twin.errors import ModelError
 from twin.pricing.structure import forget_structures
 from twin.runtimes.file import list_runtimes
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "extension"
-CACHED = (extensions.find_entries, extensions.find_folders, extensions.load_entry,
-          extensions.hash_package)
+CACHED = (policies._load_policy, plan.plan_nests, extensions.find_entries,
+          extensions.find_folders, extensions.load_entry, extensions.hash_package)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +111,58 @@ def test_an_extension_counts_again_when_its_code_changes(site, find, gated, monk
     assert count() > first
 
 
+class NotRecent(ReferenceCache):
+    """The reference, with a bit for every way touched since all others were."""
+
+    def point_away(self, index, way):
+        recent = self.points_right.setdefault(index, set())
+        recent.add(way)
+        if len(recent) == self.cache.ways:
+            self.points_right[index] = {way}
+
+    def choose(self, index, mates):
+        return next(mates[way] for way in range(self.cache.ways)
+                    if way not in self.points_right[index])
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "without numba"])
+def test_a_replacement_policy_counts_as_its_reference(site, find, monkeypatch, caplog, compiled):
+    if compiled:
+        pytest.importorskip("numba")
+    else:  # as where the extra is not installed
+        monkeypatch.setitem(sys.modules, "hwmodels.kernels.build", None)
+    find(site)
+    cache = Cache(name="l1d", size_bytes=256, line_bytes=32, ways=4, replacement="acme_not_recent")
+    state, oracle, evictions = new_state(cache), NotRecent(cache=cache, seed=1), 0
+    for number in range(2):
+        nests, operands = make_conv(5, 4, 3, 6 + number, 3, 1)
+        oracle.counts.clear()
+        oracle.run(nests, operands)
+        for method in METHODS:
+            counts, after = simulate_nests(cache, nests, operands, state, method=method)
+            assert after == visit_touches(cache, nests, operands, state, bool)
+            for event in ("read_misses", "write_misses"):
+                assert {one.operand: getattr(one, event) for one in counts.operands} == {
+                    one.name: oracle.counts[one.name, event] for one in operands}
+            assert {(one.memory, one.role): one.evictions for one in counts.owners} == {
+                owner: found for (owner, event), found in oracle.counts.items()
+                if event == "evictions"}
+        state, evictions = after, evictions + counts.evictions
+    assert evictions > 50
+    assert ["embedded-twin[compile]" in record.message for record in caplog.records] == (
+        [] if compiled else [True])
+
+
+def test_a_board_may_have_a_policy_of_another_package(site, find) -> None:
+    board = load_board("nucleo_h7a3zi_q")
+    with pytest.raises(BoardError, match=r"accepted: lru, .*global_round_robin$"):
+        change_board(board, {"caches.l1d.replacement": "acme_not_recent"})
+    find(site)
+    changed = change_board(board, {"caches.l1d.replacement": "acme_not_recent"})
+    before, after = (twin.predict(twin.deploy("kws", one)).cycles for one in (board, changed))
+    assert before != after
+
+
 def _install(place: Path, entries: str, **modules: str) -> Path:
     """Make a package that is wrong."""
     for name, content in modules.items():
@@ -121,6 +180,11 @@ def _install(place: Path, entries: str, **modules: str) -> Path:
     ("[twin.operators]\nodd = wrong", "", lambda: twin.read_model("gated.tflite"), ""),
     ("[twin.operators]\nodd = wrong", "raise SystemError('boom')",
      lambda: extensions.load_entry("twin.operators", "odd"), "cannot be imported: SystemError"),
+    ("[twin.policies]\nodd = wrong", "touch = len",
+     lambda: policies.policy_of("odd"), "twin.policies: odd = wrong: has no choose"),
+    ("[twin.policies]\nodd = wrong", "def choose(word, ways):\n    return 'a'\n"
+     "def touch(word, way, filled, ways):\n    return word",
+     lambda: policies.policy_of("odd"), "twin.policies: odd = wrong: BuildError: "),
     ("[twin.importers]\nodd = wrong", "EXPECTED = ''",
      lambda: import_log("odd", "x"), "odd = wrong: has no recognise"),
     ("[twin.importers]\nodd = wrong", "raise SystemExit(9)",

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibration.virtual_board.costs import SCALE, Costs, Span
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import POLICIES
+from hwmodels.board.policies import policy_of
 from hwmodels.cache.set_associative import SEED, check_cache
 
 CostOf = Callable[[int, int], tuple[int, float, float, float]]
@@ -121,7 +121,7 @@ def _lay_out(words: np.ndarray, head: int, at: int,
     """Write a cache's geometry to the head; return views of its entries and tree bits."""
     if cache is not None:
         check_cache(cache)
-    policy = POLICIES["lru" if cache is None else cache.replacement]
+    policy = policy_of("lru" if cache is None else cache.replacement)
     sets, ways = (1, 1) if cache is None else (cache.sets, cache.ways)
     line = 4 if cache is None else cache.line_bytes
     words[head:head + 8] = (

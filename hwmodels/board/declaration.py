@@ -17,6 +17,7 @@ from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hwmodels.errors import did_you_mean
+from hwmodels.extensions import find_entries
 from hwmodels.isa import ISAS, read_name
 from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity
 
@@ -75,6 +76,8 @@ class Quantity:
         Whether it may be written without kind and source.
     words : tuple of str
         Accepted beside numbers, or alone where it is not `numeric`.
+    group : str
+        Entry points of other packages whose names are accepted, too.
     """
 
     dimension: str = ""
@@ -87,6 +90,7 @@ class Quantity:
     bare: bool = False
     words: tuple[str, ...] = ()
     numeric: bool = True
+    group: str = ""
 
     def read(self, raw: object, sources: Iterable[str]) -> Leaf:
         """Read a leaf whose source is one of the file's.
@@ -117,7 +121,8 @@ class Quantity:
     def bounds(self) -> str:
         """Say what is accepted, units apart: "a whole number >= 1 <= 64"."""
         if not self.numeric:
-            return ", ".join(self.words)
+            names = find_entries(self.group) if self.group else ()
+            return ", ".join((*self.words, *names))
         bounds = [f"{sign} {bound:g}" for sign, bound in
                   ((">=", self.low), (">", self.above), ("<=", self.high)) if bound is not None]
         return ("a list, each " if self.depth else "") + " ".join(
@@ -150,7 +155,8 @@ class Quantity:
                 raise RefusedValueError(
                     f"null (not known) will not do; accepted: {self.accepted()}")
             return None
-        if isinstance(value, str) and value in self.words:
+        if isinstance(value, str) and (value in self.words or (
+                self.group and value in find_entries(self.group))):
             return value
         if depth:
             if not isinstance(value, list) or not value:

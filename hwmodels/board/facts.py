@@ -35,7 +35,7 @@ from hwmodels.board.declaration import (
 )
 from hwmodels.board.external import Sdram, SerialMemory
 from hwmodels.board.npu import Npu
-from hwmodels.board.policies import POLICIES
+from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.board.power import Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
 
@@ -115,7 +115,8 @@ class Cache:
         SIZE, "Of a line; absent: one array read of the memory it serves.", required=False)]
     ways: Annotated[int, Key(COUNT, "Absent: fully associative.", required=False)]
     replacement: Annotated[str, Key(
-        Quantity(numeric=False, words=tuple(POLICIES)), "Which line of a full set leaves: "
+        Quantity(numeric=False, words=tuple(POLICIES), group=GROUP),
+        "Which line of a full set leaves: "
         + "; ".join(f"{policy.name}, {policy.doc}" for policy in POLICIES.values()) + ".")] = "lru"
     write: Annotated[str, Key(
         Choice(("back", "through")), "When what is stored reaches memory.")] = "back"

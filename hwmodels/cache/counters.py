@@ -39,8 +39,8 @@ def make_counts(counts: Sequence[Count], owners: Owners,
     owners : tuple of (str, str)
         All there are.
     counters : sequence of int
-        Per operand misses of loads, of stores, and bypasses; then per owner lines that left, and
-        dirty ones among them; then look-ups made.
+        Per operand misses of loads, of stores, and bypasses; then look-ups made; then per owner
+        lines that left, and dirty ones among them.
 
     Returns
     -------
@@ -52,9 +52,9 @@ def make_counts(counts: Sequence[Count], owners: Owners,
         operands=tuple([count(*found) for count, *found in zip(
             counts, counters[:end:3], counters[1:end:3], counters[2:end:3], strict=True)]),
         owners=tuple([_count_owner(*owner, evicted, written) for owner, evicted, written
-                      in zip(owners, counters[end:-1:2], counters[end + 1::2], strict=True)
+                      in zip(owners, counters[end + 1::2], counters[end + 2::2], strict=True)
                       if evicted]),
-        simulated_touches=counters[-1])
+        simulated_touches=counters[end])
 
 
 @lru_cache(maxsize=MOST_KEPT)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.board.facts import Cache
+from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import new_state
-from hwmodels.cache.touches import HIT, Touches, describe_cache, visit_touches
+from hwmodels.cache.touches import HIT, Touches, visit_touches
 from hwmodels.errors import BoardError
 from hwmodels.kernel import Nest, Operand
 

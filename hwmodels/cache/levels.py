@@ -9,6 +9,7 @@ import numpy as np
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import CacheState
 from hwmodels.cache.touches import (
     BYPASS,
@@ -16,7 +17,6 @@ from hwmodels.cache.touches import (
     READ_FILL,
     WRITE_FILL,
     Touches,
-    describe_cache,
     visit_touches,
 )
 from hwmodels.kernel import Kernel

@@ -1,121 +1,169 @@
-"""Programs run: their lines are given owners, and one array holds those that follow each other."""
+"""Kernels run one behind the other by one call of compiled code, and what they count."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.cache.chain import Chain, Link, Room, make_chain, number_owners
-from hwmodels.cache.counters import Owners, count_operands
+from hwmodels.board.policies import policy_of
+from hwmodels.cache.counters import MOST_MADE, Owners, count_operands, make_counts
+from hwmodels.cache.counts import AccessCounts
+from hwmodels.errors import KernelError
 from hwmodels.kernel import Operand
-from hwmodels.nest.plan import Plan
-from hwmodels.nest.program import (
+from hwmodels.kernels.compiled import RUN_PROGRAMS
+from hwmodels.nest.flattening import (
+    COUNTERS_WORD,
+    LEAVING_WORD,
     MARK_WORD,
     OPERAND_WORD,
-    OWNERS_WORD,
     RECORD_WORDS,
-    SET_SIZE_WORD,
-    SETS_WORD,
-    WORDS_WORD,
-    WORK_WORD,
+    ROWS_WORD,
     WRITE_WORD,
 )
+from hwmodels.nest.plan import Count, Plan
+
+MAX_OWNERS = 127
 
 MOST_SPARE_WORDS = 1 << 17
 """Size up to which the array of a finished run is kept: a megabyte for each of its programs."""
 
+Room = tuple[np.ndarray, Callable[[np.ndarray], None]]
+"""Counters, and what runs kernels on the words of a state and fills them."""
 
-def place_program(plan: Plan, cache: Cache, operands: Sequence[Operand],
-                  looked_up: Sequence[bool], known: Owners) -> Link:
-    """Give a plan's lines numbers of owners behind those of earlier kernels.
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chain:
+    """Kernels that follow each other.
 
     Parameters
     ----------
-    plan : Plan
-        Of the operands and the cache.
+    cache : Cache
+        What they run through.
+    plans, marks : sequence
+        Of each: its plan, and the numbers of its operands' owners.
+    counts : tuple of tuple of callable
+        Per kernel and operand, what makes its counts.
+    ends : tuple of int
+        Where the counters of each kernel begin, and where the last end.
+    owners : tuple of (tuple of (str, str))
+        After each.
+    first : ndarray of int64
+        Counters before a run: what phases that are not run come to.
+    made : tuple of dict
+        Of each, counts made last, by the bytes of counters.
+    spare : list of Room
+        What an earlier run is done with.
+    """
+
+    cache: Cache
+    plans: Sequence[Plan]
+    marks: Sequence[np.ndarray]
+    counts: tuple[tuple[Count, ...], ...]
+    ends: tuple[int, ...]
+    owners: tuple[Owners, ...]
+    first: np.ndarray
+    made: tuple[dict[bytes, AccessCounts], ...]
+    spare: list[Room] = field(default_factory=list)
+
+    def run(self, words: np.ndarray) -> tuple[AccessCounts, ...]:
+        """Bring a state, in place, to after the kernels; return what each counts."""
+        room = self.spare.pop() if self.spare else self._make_room()
+        room[0][:] = self.first
+        room[1](words)
+        counters = room[0].tobytes()
+        if (not self.spare and sum([len(plan.program.words) for plan in self.plans])
+                <= MOST_SPARE_WORDS * len(self.plans)):
+            self.spare.append(room)
+        return tuple([made.get(own := counters[8 * first:8 * last]) or self._count(kernel, own)
+                      for kernel, (made, (first, last)) in enumerate(zip(
+                          self.made, itertools.pairwise(self.ends), strict=True))])
+
+    def _count(self, kernel: int, counters: bytes) -> AccessCounts:
+        """Return what counters of a kernel say."""
+        if len(self.made[kernel]) >= MOST_MADE:
+            self.made[kernel].clear()
+        found = self.made[kernel][counters] = make_counts(
+            self.counts[kernel], self.owners[kernel],
+            np.frombuffer(counters, dtype=np.int64).tolist())
+        return found
+
+    def _make_room(self) -> Room:
+        """Lay the programs out one behind the other, and bind what runs them."""
+        programs, row = [], 0
+        for plan, marks, first in zip(self.plans, self.marks, self.ends, strict=False):
+            words = plan.program.words.copy()
+            records = words[plan.program.records].reshape(-1, RECORD_WORDS)
+            operands = records[:, OPERAND_WORD]
+            records[:, 0] += plan.bases[operands]
+            records[:, MARK_WORD] = marks[operands] << 1 | (
+                records[:, WRITE_WORD] * (self.cache.write == "back"))
+            words[ROWS_WORD], words[COUNTERS_WORD] = row, first
+            words[LEAVING_WORD] = first + 3 * len(marks) + 1
+            programs.append(words)
+            row += len(plan.program.rows)
+        counters = np.empty_like(self.first)
+        rows = np.concatenate([plan.program.rows for plan in self.plans])
+        return counters, RUN_PROGRAMS.bind(len(programs), np.concatenate(programs), rows,
+                                           describe_cache(self.cache), None, counters)
+
+
+def make_chain(cache: Cache, calls: Sequence[tuple[Plan, Sequence[Operand], Sequence[bool]]],
+               known: Owners) -> Chain:
+    """Put kernels one behind the other.
+
+    Parameters
+    ----------
     cache : Cache
         Geometry and policies.
-    operands : sequence of Operand
-        What the program touches.
-    looked_up : sequence of bool
-        Per operand, whether its accesses reach the cache.
+    calls : sequence of (Plan, sequence of Operand, sequence of bool)
+        In order, one or more: a plan, what it touches, and whether each operand is looked up.
     known : tuple of (str, str)
         Owners of earlier kernels.
-
-    Returns
-    -------
-    Link
-        Of its program.
-    """
-    owners, numbers = number_owners(known, operands, looked_up)
-    program, back = plan.program, cache.write == "back"
-
-    def fill(memory: np.ndarray) -> None:
-        memory[:len(program.front)] = program.front
-        records = memory[program.records].reshape(-1, RECORD_WORDS)
-        records[:, MARK_WORD] = numbers[records[:, OPERAND_WORD]] << 1
-        if back:
-            records[:, MARK_WORD] |= records[:, WRITE_WORD]
-        memory[OWNERS_WORD] = len(owners)
-        leaving = memory[program.leaving].reshape(-1, 2)
-        for operand, write, lines in program.skipped:
-            # As many leave as came: those that stay are of the phases after them.
-            leaving[numbers[operand]] += lines, lines * (write and back)
-
-    return Link(table=program.front, size=3 * len(operands) + 2 * len(owners) + 1, owners=owners,
-                counts=count_operands(plan, cache, operands, looked_up), fill=fill)
-
-
-def link_programs(links: Sequence[Link]) -> Chain:
-    """Put programs, all behind the same owners or each behind those before, one behind the other.
-
-    Parameters
-    ----------
-    links : sequence of Link
-        In order, one or more, of caches of one geometry.
 
     Returns
     -------
     Chain
         All of them.
     """
-    words = sum([int(link.table[WORDS_WORD]) for link in links])
+    owners, marks, ends = [], [], [0]
+    for _, operands, looked_up in calls:
+        known, numbers = number_owners(known, operands, looked_up)
+        owners.append(known)
+        marks.append(numbers)
+        ends.append(ends[-1] + 3 * len(operands) + 1 + 2 * len(known))
+    first = np.zeros(ends[-1], dtype=np.int64)
+    for (plan, operands, _), numbers, start in zip(calls, marks, ends, strict=False):
+        for operand, write, lines in plan.program.skipped:
+            first[start + 3 * operand + write] += lines
+            # As many leave as came: those that stay are of the phases after them.
+            leaving = start + 3 * len(operands) + 1 + 2 * numbers[operand]
+            first[leaving:leaving + 2] += lines, lines * (write and cache.write == "back")
+    return Chain(cache=cache, first=first, plans=[plan for plan, *_ in calls], marks=marks,
+                 ends=tuple(ends), owners=tuple(owners), made=tuple([{} for _ in calls]),
+                 counts=tuple([count_operands(plan, cache, operands, looked_up)
+                               for plan, operands, looked_up in calls]))
 
-    def make_room() -> Room:
-        from hwmodels.kernels.compiled import RUN_PROGRAMS
 
-        memory, starts = lay_programs(links)
-        counters = np.empty(sum([link.size for link in links]), dtype=np.int64)
-        return counters, RUN_PROGRAMS.bind(len(links), starts, memory, None, counters)
+def number_owners(known: Owners, operands: Sequence[Operand],
+                  looked_up: Sequence[bool]) -> tuple[Owners, np.ndarray]:
+    """Extend the owners by a kernel's operands; return them and each operand's number."""
+    asked = [(operand.memory, operand.role) for operand in operands]
+    owners = tuple(dict.fromkeys(
+        (*known, *(owner for owner, chosen in zip(asked, looked_up, strict=True) if chosen))))
+    if len(owners) > MAX_OWNERS:
+        raise KernelError(f"{len(owners)} pairs of memory and role; accepted: up to {MAX_OWNERS}")
+    return owners, np.array([owners.index(owner) if chosen else -1
+                             for owner, chosen in zip(asked, looked_up, strict=True)],
+                            dtype=np.int64)
 
-    return make_chain(links, make_room, int(words <= MOST_SPARE_WORDS * len(links)))
 
-
-def lay_programs(links: Sequence[Link]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the array that programs run in, and how each of them is before a run.
-
-    Parameters
-    ----------
-    links : sequence of Link
-        Of each.
-
-    Returns
-    -------
-    ndarray of int64
-        Programs and their rooms, the sets of the cache, and the stamp of what was noted last.
-    ndarray of int64
-        Of each program the words up to those that no run changes.
-    """
-    header = links[0].table
-    sets = int(header[SETS_WORD] * header[SET_SIZE_WORD])
-    ends = [0, *itertools.accumulate(int(link.table[WORDS_WORD]) for link in links)]
-    memory = np.zeros(ends[-1] + sets + 1, dtype=np.int64)
-    starts = []
-    for link, at in zip(links, ends, strict=False):
-        assert link.fill is not None, "links of programs fill their front in"
-        link.fill(memory[at:])
-        starts.append(memory[at:at + int(link.table[WORK_WORD])])
-    return memory, np.concatenate(starts)
+def describe_cache(cache: Cache) -> np.ndarray:
+    """Return what compiled loops need to know of a cache, as `cache_words` lays it out."""
+    return np.array([cache.sets, cache.ways, cache.line_bytes.bit_length() - 1,
+                     policy_of(cache.replacement).number, cache.write == "back",
+                     cache.allocate == "read_write",
+                     -1 if cache.sets & (cache.sets - 1) else cache.sets - 1], dtype=np.int64)

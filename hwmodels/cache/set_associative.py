@@ -8,23 +8,19 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
-from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
-from hwmodels.cache.chain import Chain, number_owners
+from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
 from hwmodels.cache.counters import Owners
 from hwmodels.cache.counts import AccessCounts, OwnerCounts
-from hwmodels.cache.running import link_programs, place_program
-from hwmodels.cache.transfer import link_transfers, place_transfer
+from hwmodels.cache.running import MAX_OWNERS, Chain, make_chain
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
-from hwmodels.nest.program import MAX_OWNERS, STATE_HEAD
 
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
@@ -36,9 +32,12 @@ MOST_PLACED = 8
 """Sequences of owners for which a kernel is kept with its marks."""
 
 METHODS = ("auto", "accesses", "runs", "phases")
-"""Ways to simulate, all exact: one access after the other; runs of them; phases and passes, where
-LRU allows it. "auto" makes passes, and phases where one run pays for them: where it is LRU, what
-that found from an empty cache is done to any other."""
+"""Ways to simulate, all exact: one access after the other; iterations that change nothing left
+out; phases, where LRU allows it; "auto": phases where one run pays for them."""
+
+STATE_HEAD = 8
+"""Words of a state before its entries; the first is the LFSR, or the next way where one counter
+serves all sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +49,7 @@ class CacheState:
     shape : tuple
         (sets, ways, line bytes, replacement) the words are of.
     words : ndarray of int64, read-only
-        As `hwmodels.kernels.cache_nest` lays them out.
+        As `hwmodels.kernels.cache_words` has them.
     owners : tuple of (str, str)
         (memory, role) of each owner number lines are marked with.
     """
@@ -98,7 +97,7 @@ def new_state(cache: Cache, seed: int = SEED) -> CacheState:
         raise BoardError(f"cache {cache.name!r}: LFSR seed {seed}; accepted: 1 to 65535")
     entries = cache.sets * cache.ways
     words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
-    start = POLICIES[cache.replacement].start
+    start = policy_of(cache.replacement).start
     words[0] = seed if start is None else start
     words[STATE_HEAD:STATE_HEAD + entries] = -1
     words.flags.writeable = False
@@ -122,9 +121,13 @@ def check_cache(cache: Cache) -> None:
     if cache.size_bytes != cache.sets * cache.ways * cache.line_bytes:
         raise BoardError(f"{where}: {cache.size_bytes} bytes; accepted: a multiple of ways x "
                          f"line ({cache.ways * cache.line_bytes})")
-    if not policy_of(cache.replacement, where).takes(cache.ways):
-        raise BoardError(f"{where}: tree pseudo-LRU of {cache.ways} ways; accepted: a power of "
-                         f"two up to {MOST_TREE_WAYS}")
+    policy = policy_of(cache.replacement, where)
+    if not policy.takes(cache.ways):
+        raise BoardError(
+            f"{where}: tree pseudo-LRU of {cache.ways} ways; accepted: a power of two up to "
+            f"{MOST_TREE_WAYS}" if policy.tree else
+            f"{where}: {policy.name} chooses a way that none of {cache.ways} is; accepted: as many "
+            "as it is made for")
     if cache.write not in ("back", "through"):
         raise BoardError(f"{where}: write {cache.write!r}; accepted: back, through")
     if cache.allocate not in ("read", "read_write"):
@@ -174,15 +177,15 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     only the line it fills. A store that does not allocate changes nothing.
     """
     call = _find_call(cache, nests, operands, cached, method)
-    kept = call.plan.moved if call.moves else call.plan.placed
-    chain = kept.get(state.owners)
+    chain = call.placed.get(state.owners)
     if chain is None:
-        if len(kept) >= MOST_PLACED:
-            kept.clear()
-        for other in kept.values():
+        if len(call.placed) >= MOST_PLACED:
+            call.placed.clear()
+        for other in call.placed.values():
             other.spare.clear()
-        chain = kept[state.owners] = _link_calls([(operands, call)], cache, state.owners)
-    (counts,), state = _run_chains([chain], cache, state)
+        chain = call.placed[state.owners] = make_chain(
+            cache, [(call.plan, operands, call.looked_up)], state.owners)
+    (counts,), state = _run_chain(chain, cache, state)
     return counts, state
 
 
@@ -207,50 +210,34 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     CacheState
         After the last.
     """
+    if not kernels:
+        return (), state
     flags = None if cached is None else tuple(cached)
     key = state.owners, id(cache), method, flags, *map(id, kernels)
     known = _CHAINS.get(key)
     if known is None:
         while len(_CHAINS) >= MOST_CHAINS:
             _CHAINS.pop(next(iter(_CHAINS)))
-        chains = _find_chains(cache, kernels, flags, state.owners, method)
-        after = chains[-1].owners if chains else state.owners
-        known = _CHAINS[key] = _CHAINS[after, *key[1:]] = chains, (cache, *kernels)
-    return _run_chains(known[0], cache, state)
+        calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, method)
+                 for kernel, looked_up in zip(kernels, flags or (None,) * len(kernels),
+                                              strict=True)]
+        chain = make_chain(cache, [(call.plan, kernel.operands, call.looked_up)
+                                   for call, kernel in zip(calls, kernels, strict=True)],
+                           state.owners)
+        known = _CHAINS[key] = chain, (cache, *kernels)
+    return _run_chain(known[0], cache, state)
 
 
-def _run_chains(chains: Sequence[Chain], cache: Cache,
-                state: CacheState) -> tuple[tuple[AccessCounts, ...], CacheState]:
+def _run_chain(chain: Chain, cache: Cache,
+               state: CacheState) -> tuple[tuple[AccessCounts, ...], CacheState]:
     """Run kernels from a state; return what each counts and the state after them."""
     if state.shape != _shape(cache):
         raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
                          f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
     words = state.words.copy()
-    found = tuple([counts for chain in chains for counts in chain.run(words)])
+    found = chain.run(words)
     words.flags.writeable = False
-    return found, CacheState(shape=state.shape, words=words,
-                             owners=chains[-1].owners if chains else state.owners)
-
-
-def _find_chains(cache: Cache, kernels: Sequence[Kernel],
-                 flags: tuple[tuple[bool, ...], ...] | None, owners: Owners,
-                 method: str) -> tuple[Chain, ...]:
-    """Put those of the kernels one behind the other that are done in the same way."""
-    calls = [(kernel.operands, _find_call(cache, kernel.nests, kernel.operands, looked_up, method))
-             for kernel, looked_up in zip(kernels, flags or (None,) * len(kernels), strict=True)]
-    for operands, call in calls:
-        owners = number_owners(owners, operands, call.looked_up)[0]
-    return tuple([_link_calls(list(some), cache, owners)
-                  for _, some in itertools.groupby(calls, lambda one: one[1].moves)])
-
-
-def _link_calls(calls: Sequence[tuple[Sequence[Operand], _Call]], cache: Cache,
-                owners: Owners) -> Chain:
-    """Put calls that are done in the same way one behind the other."""
-    moves = calls[0][1].moves
-    place = place_transfer if moves else place_program
-    links = [place(call.plan, cache, operands, call.looked_up, owners) for operands, call in calls]
-    return link_transfers(links, cache.ways) if moves else link_programs(links)
+    return found, CacheState(shape=state.shape, words=words, owners=chain.owners[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -263,20 +250,20 @@ class _Call:
         What is run.
     looked_up : tuple of bool
         Per operand.
-    moves : bool
-        Whether the plan's transfer is asked for instead.
     given : tuple
         What it was asked for, so that nothing else takes its identity.
+    placed : dict
+        By the owners of earlier kernels, the plan behind them.
     """
 
     plan: Plan
     looked_up: tuple[bool, ...]
-    moves: bool
     given: tuple[object, ...]
+    placed: dict[Owners, Chain] = field(default_factory=dict)
 
 
 _CALLS: dict[tuple[object, ...], _Call] = {}
-_CHAINS: dict[tuple[object, ...], tuple[tuple[Chain, ...], tuple[object, ...]]] = {}
+_CHAINS: dict[tuple[object, ...], tuple[Chain, tuple[object, ...]]] = {}
 """By owners before, cache and kernels, which stay alive, so that nothing else takes their
 identity."""
 
@@ -297,9 +284,7 @@ def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
     if not cache.enabled:
         looked_up = (False,) * len(operands)
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, method)
-    call = _Call(plan=plan, looked_up=looked_up,
-                 moves=method == "auto" and plan.program.has_firsts,
-                 given=(nests, operands, cache))
+    call = _Call(plan=plan, looked_up=looked_up, given=(nests, operands, cache))
     if isinstance(nests, tuple) and isinstance(operands, tuple):
         if len(_CALLS) >= MOST_PLANS:
             _CALLS.clear()
@@ -332,7 +317,7 @@ def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCoun
     if invalidate:
         entries[:] = -1
         words[STATE_HEAD + sets * ways:] = 0
-        start = POLICIES[state.shape[3]].start
+        start = policy_of(state.shape[3]).start
         words[0] = words[0] if start is None else start
     else:
         entries[dirty] -= 1

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import POLICIES
+from hwmodels.cache.running import describe_cache, number_owners
 from hwmodels.cache.set_associative import CacheState
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.stream import Repeat, Stream, Tree, check_nests, make_tree
@@ -88,7 +88,7 @@ def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operan
 
     looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
     walk = _plan_walk(tuple(nests), tuple(operands), cache.line_bytes)
-    owners, numbers = _number_owners(state.owners, operands, looked_up)
+    owners, numbers = number_owners(state.owners, operands, looked_up)
     geometry, words = describe_cache(cache), state.words.copy()
     cursor = np.array([0, 0, -1], dtype=np.int64)
     indices = np.zeros(walk.steps.shape[1], dtype=np.int64)
@@ -107,24 +107,6 @@ def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operan
             left_owners=(left[:count] >> 1) & 127))
     words.flags.writeable = False
     return replace(state, words=words, owners=owners)
-
-
-def describe_cache(cache: Cache) -> np.ndarray:
-    """Return what the kernel needs to know of a cache, as `meet_touches` lays it out."""
-    return np.array([cache.sets, cache.ways, cache.line_bytes.bit_length() - 1,
-                     POLICIES[cache.replacement].number, cache.write == "back",
-                     cache.allocate == "read_write"], dtype=np.int64)
-
-
-def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operand],
-                   looked_up: Sequence[bool]) -> tuple[tuple[tuple[str, str], ...], np.ndarray]:
-    """Extend the owners by this kernel's operands; return them and each operand's number."""
-    asked = [(operand.memory, operand.role) for operand in operands]
-    owners = tuple(dict.fromkeys(
-        (*known, *(owner for owner, chosen in zip(asked, looked_up, strict=True) if chosen))))
-    return owners, np.array([owners.index(owner) if chosen else -1
-                             for owner, chosen in zip(asked, looked_up, strict=True)],
-                            dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

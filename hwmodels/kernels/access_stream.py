@@ -4,9 +4,9 @@ An access is two words: its address, and function << 20 | region << 12 | bytes <
 words and policies are those of `touch_stream`.
 """
 
+from hwmodels.kernels.cache_words import BYPASS, HIT, WRITE_FILL
 from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
 from hwmodels.kernels.linked_lines import link_lines, meet_linked, order_lines
-from hwmodels.kernels.touch_stream import BYPASS, HIT, WRITE_FILL
 
 READ, WRITE, FETCH, FILL = 0, 1, 2, 3
 """Kinds of access; FILL is a read for a store that fills a line above."""

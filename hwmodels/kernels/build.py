@@ -45,6 +45,8 @@ NATIVE = {"i64": types.int64, "i32": types.int32, "ptr": POINTER}
 OUTSIDE = {"memset", "memcpy"}
 """What `library.c` has."""
 CONVERSION = re.compile(r"= (?:[su]itofp|fpto[su]i) ")
+STEPS: list[Any] = []
+"""Compiled replacement policies of other packages: their machine code lives as long as they."""
 WORD, BIT = ir.IntType(64), ir.IntType(1)
 
 
@@ -118,6 +120,36 @@ def load_modules(folders: Iterable[Path]) -> list[ModuleType]:
                 spec.loader.exec_module(sys.modules[name])
             found.append(sys.modules[name])
     return found
+
+
+def compile_step(touch: Callable[..., int], choose: Callable[..., int]) -> int:
+    """Return the address of a replacement policy's function, compiled for this process's life.
+
+    Parameters
+    ----------
+    touch, choose : callable
+        As `hwmodels.board.policies` says, Python or numba's.
+
+    Raises
+    ------
+    BuildError
+        In a line, where numba cannot type them.
+    """
+    touched, chosen = [function if hasattr(function, "py_func") else numba.njit(function)
+                       for function in (touch, choose)]
+
+    def step(word, asked, ways):  # type: ignore[no-untyped-def]
+        if asked < 0:
+            return np.int64(chosen(word, ways))
+        return np.int64(touched(word, asked >> 1, asked & 1, ways))
+
+    try:
+        made = numba.cfunc(types.int64(types.int64, types.int64, types.int64))(step)
+    except numba.core.errors.NumbaError as error:
+        raise BuildError(" ".join(str(error).split())[:200]) from error
+    STEPS.append(made)
+    address: int = made.address
+    return address
 
 
 def list_loops(modules: Iterable[ModuleType]) -> list[Kernel]:

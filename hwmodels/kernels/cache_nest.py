@@ -1,269 +1,389 @@
-"""Compiled: run a flattened loop nest through a set-associative cache.
+"""Compiled: run flattened loop nests through a set-associative cache.
 
-The array all of it works in is explained in `cache_words`.
+Programs are explained in `cache_words`, `hwmodels.nest.flattening` makes them.
 """
-
 
 import numpy as np
 
-from hwmodels.kernels.cache_blocks import try_chunk
-from hwmodels.kernels.cache_events import run_settled, try_events
-from hwmodels.kernels.cache_leaves import run_pieces
-from hwmodels.kernels.cache_lines import run_lines, run_rounds, set_ranges, shift_streams
-from hwmodels.kernels.cache_passes import run_passes
-from hwmodels.kernels.cache_policies import record_of
-from hwmodels.kernels.cache_settled import try_settled
+from hwmodels.kernels.cache_policies import meet_set, set_among
 from hwmodels.kernels.cache_words import (
-    ALLOWED,
-    CHUNK,
-    CLOCK,
+    ADDRESS,
+    ALLOCATE,
+    BEFORE,
+    BYPASS,
+    CHANGES,
     CODE,
     CODE_END,
-    COUPLED,
+    COUNTERS,
     CURSORS,
+    CURSORS_END,
     DEPTH,
+    DEPTHS,
     END,
-    ENTERED,
-    ENTRY,
     EXTENT,
     FIRST,
-    FIRST_BLOCK,
-    FOUR,
+    FIRST_GUARD,
+    FOLLOWS,
     FULL,
-    HITS_CHANGE,
+    GUARD_WORDS,
+    GUARDS,
+    HERE,
+    HIGH,
+    HIT,
+    HOME,
+    IN_ORDER,
     LAST,
+    LAST_GUARD,
     LEAF,
     LEAVING,
+    LOG_STEP,
+    LOOP,
     LOOP_WORDS,
     LOOPS,
-    LRU,
+    LOW,
+    MARK,
+    MASK,
     MIDDLE,
-    MISSES,
+    MOST_STREAMS,
+    NEVER,
+    NEXTS,
     ONE,
+    OPERAND,
     OPERATION_WORDS,
-    OWN,
-    OWNERS,
     PARTNER,
-    PASSES,
-    PASSES_END,
     PHASE,
-    PHASE_END,
     PLAIN,
     POLICY,
-    POSITION,
     RECORD,
-    REGISTER,
+    RECORDS,
     ROWS,
-    SET_0,
-    SET_WORDS,
     SETS,
-    SETTLED,
-    SETTLED_END,
+    SHIFT,
     SIZE,
-    SPARSE,
-    STAMP,
     STATE_HEAD,
+    STEP,
+    STEPS,
+    STILL,
     STOP,
-    TALLY,
     THREE,
-    TRIED,
     TURN,
     TWO,
+    USERS,
     WAYS,
-    WORD,
-    WORDS,
-    WORK,
+    WRITE,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_kept, compile_part
-
-
-@compile_part
-def run_leaf(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
-             allowed: Integer, own: Integer) -> None:
-    """Run a loop that holds nothing but streams."""
-    work = np.uint64(m[WORK])
-    first, last = np.uint64(m[op + FIRST]) * RECORD, np.uint64(m[op + LAST]) * RECORD
-    block = np.uint64(m[op + FIRST_BLOCK]) * RECORD
-    if m[op + PARTNER]:
-        set_ranges(m, turn, extent, depth, work + block, work + last)
-    if block != first:
-        if m[HITS_CHANGE]:
-            run_pieces(m, op, depth, turn, extent, allowed, own)
-        else:
-            run_settled(m, op, turn, extent, allowed, own)
-        return
-    if m[SPARSE] and extent - turn > 1:
-        run_rounds(m, turn, extent, work + first, work + last, allowed, own)
-        return
-    while turn < extent:
-        m[STAMP] += 1
-        stop = min(extent, turn + m[op + CHUNK])
-        run_lines(m, turn, stop, work + first, work + last, allowed, own)
-        turn = stop
-
-
-@compile_part
-def run_loop(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
-             allowed: Integer, own: Integer) -> bool:
-    """Enter or go on with a loop; return whether its body is to be run."""
-    loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
-    position, tried, size, entered = np.int64(0), turn, m[op + CHUNK], np.int64(0)
-    if m[op] == END:
-        turn, extent = m[loop + TURN] + 1, m[loop + STOP]
-        position, tried = m[loop + POSITION], m[loop + TRIED]
-        size, entered = m[loop + SIZE], m[loop + ENTERED]
-    alone = m[op] != END and extent - turn == 1 and m[POLICY] == LRU
-    if m[op + FIRST_BLOCK] == m[op + FIRST] or alone:
-        # Nothing is known of the loop, or it leaves nothing out: its body sees what the loop sees.
-        tried = extent
-        m[loop + OWN], m[loop + ALLOWED] = own, np.int64(allowed)
-    while turn < extent and turn == tried:
-        if m[HITS_CHANGE]:
-            tried, clashed, size = try_chunk(m, op, depth, turn, extent, size, entered, allowed,
-                                             own)
-            entered = m[loop + ENTERED]
-        elif m[COUPLED]:
-            turn, tried, clashed, size = try_events(m, op, depth, turn, extent, size, allowed, own)
-        else:
-            tried, clashed, size = try_settled(m, op, depth, turn, extent, size, allowed, own)
-        if not clashed:
-            turn = tried
-    m[loop + TURN], m[loop + STOP], m[loop + SIZE], m[loop + TRIED] = turn, extent, size, tried
-    m[loop + POSITION] = turn if turn < extent else 0
-    if m[loop + POSITION] != position:
-        shift_streams(m, m[loop + POSITION] - position, depth, m[op + FIRST], m[op + LAST])
-    goes_on: bool = turn < extent
-    return goes_on
+from hwmodels.kernels.compiled import (
+    Integer,
+    Table,
+    Words,
+    compile_inline,
+    compile_kept,
+    compile_part,
+    lowest_bit,
+)
 
 
 @compile_inline
-def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Integer]:
-    """First iteration of a loop and how many: all, or those a row of a phase tells."""
-    plain = m[row + THREE] >> 1
+def touch(m: Words, geometry: Words, state: Words, counters: Words, at: Integer, line: Integer,
+          index: Integer) -> tuple[Integer, Integer]:
+    """Touch a line of a set for the stream `at`, and count; return what `meet_set` does."""
+    sets, ways, write = np.uint64(geometry[SETS]), np.uint64(geometry[WAYS]), m[at + WRITE]
+    found, left = meet_set(line, write, line << 8 | m[at + MARK], geometry[ALLOCATE], state,
+                           STATE_HEAD + index * ways, STATE_HEAD + sets * ways + index, ZERO,
+                           geometry[WAYS], geometry[POLICY])
+    first = np.uint64(m[COUNTERS])
+    counters[np.uint64(m[LEAVING]) - ONE] += 1
+    if found != HIT:
+        m[CHANGES] += 1
+        counters[first + THREE * np.uint64(m[at + OPERAND]) + np.uint64(found) - ONE] += 1
+        if left >= 0:
+            place = np.uint64(m[LEAVING]) + TWO * np.uint64((left >> 1) & 127)
+            counters[place] += 1
+            counters[place + ONE] += left & 1
+    return found, left
+
+
+@compile_part
+def set_ranges(m: Words, start: Integer, stop: Integer, depth: Integer, at: Integer,
+               end: Integer) -> None:
+    """Note in which of the iterations [start, stop) each stream of a leaf is made."""
+    words = np.uint64(m[GUARD_WORDS])
+    while at < end:
+        low, high = start, stop
+        guard = np.uint64(m[GUARDS]) + np.uint64(m[at + FIRST_GUARD]) * words
+        last = np.uint64(m[GUARDS]) + np.uint64(m[at + LAST_GUARD]) * words
+        while guard < last:
+            value, limit, step = m[guard], m[guard + ONE], m[guard + TWO + depth]
+            if step == 0:
+                if value < 0 or value >= limit:
+                    high = low
+            elif step > 0:
+                low = max(low, -(value // step))
+                high = min(high, -((value - limit) // step))
+            else:
+                low = max(low, -((value + 1 - limit) // step))
+                high = min(high, value // -step + 1)
+            guard += words
+        m[at + LOW], m[at + HIGH] = low, high
+        at += RECORD
+
+
+@compile_part
+def run_in_order(m: Words, geometry: Words, state: Words, counters: Words, turn: Integer,
+                 stop: Integer, first: Integer, end: Integer) -> None:
+    """Make every touch of iterations [turn, stop) of a leaf."""
+    shift, sets, mask = geometry[SHIFT], geometry[SETS], geometry[MASK]
+    while turn < stop:
+        at, line = first, -1
+        while at < end:
+            if m[at + LOW] <= turn < m[at + HIGH]:
+                before, line = line, (m[at + ADDRESS] + turn * m[at + STEP]) >> shift
+                if not m[at + FOLLOWS] or line != before:
+                    touch(m, geometry, state, counters, at, line, set_among(sets, mask, line))
+            at += RECORD
+        turn += 1
+
+
+@compile_inline
+def line_run(address: Integer, line: Integer, shift: Integer, step: Integer,
+             log_step: Integer) -> Integer:
+    """Return the iterations for which a stream stays in its line."""
+    if step == 0:
+        return NEVER
+    if step > 0:
+        room = ((line + 1) << shift) - address + step - 1
+        return room >> log_step if log_step >= 0 else room // step
+    return (address - (line << shift)) // -step + 1
+
+
+@compile_inline
+def enter_line(m: Words, geometry: Words, at: Integer, bit: Integer, turn: Integer,
+               stop: Integer) -> tuple[Integer, Integer]:
+    """Note the line a stream is in at an iteration, and that its set is used.
+
+    Returns
+    -------
+    users, following : int
+        Who uses the set; the next iteration at which the line changes.
+    """
+    if turn < m[at + LOW] or turn >= m[at + HIGH]:
+        m[at + HERE] = -1
+        return 0, min(stop, m[at + LOW]) if turn < m[at + LOW] else stop
+    shift, step = geometry[SHIFT], m[at + STEP]
+    address = m[at + ADDRESS] + turn * step
+    line = address >> shift
+    index = set_among(geometry[SETS], geometry[MASK], line)
+    m[at + HERE], m[at + HOME] = line, np.int64(index)
+    users = m[np.uint64(m[USERS]) + index] | bit
+    m[np.uint64(m[USERS]) + index] = users
+    following = turn + line_run(address, line, shift, step, m[at + LOG_STEP])
+    return users, min(following, min(stop, m[at + HIGH]))
+
+
+@compile_inline
+def leave_line(m: Words, at: Integer, bit: Integer) -> Integer:
+    """Note that a stream no longer uses a set; return who still does."""
+    if m[at + HERE] < 0:
+        return 0
+    place = np.uint64(m[USERS] + m[at + HOME])
+    m[place] &= ~bit
+    return m[place]
+
+
+@compile_inline
+def touch_stirred(m: Words, geometry: Words, state: Words, counters: Words, first: Integer,
+                  stirred: Integer) -> Integer:
+    """Touch the lines of streams, in order; return those whose round is to be repeated.
+
+    That is where a line was evicted that the round had touched, and for stores that bypass.
+    """
+    again = 0
+    while stirred:
+        place = lowest_bit(stirred)
+        stirred &= stirred - 1
+        at = first + place * RECORD
+        line = m[at + HERE]
+        if line >= 0 and not (m[at + FOLLOWS] and m[at - RECORD + HERE] == line):
+            index = np.uint64(m[at + HOME])
+            found, left = touch(m, geometry, state, counters, at, line, index)
+            users = m[np.uint64(m[USERS]) + index]
+            if left >= 0:
+                # Most sets have one user: then nothing of the round was there to evict.
+                others = users & ((1 << np.int64(place)) - 1)
+                while others:
+                    other = first + lowest_bit(others) * RECORD
+                    others &= others - 1
+                    again |= users if m[other + HERE] == left >> 8 else 0
+            elif found == BYPASS:
+                again |= users
+    return again
+
+
+@compile_part
+def run_rounds(m: Words, geometry: Words, state: Words, counters: Words, turn: Integer,
+               stop: Integer, first: Integer, end: Integer) -> None:
+    """Run iterations [turn, stop) of a leaf, those that change nothing at once.
+
+    While no stream leaves its line, every round touches the same lines in the same order; after a
+    round that evicts none of them further ones change nothing: what a hit does depends on its way
+    only. Where a stream comes or goes, only the sets it leaves and enters can change.
+    """
+    nexts, at, bit, upcoming = np.uint64(m[NEXTS]), first, 1, stop
+    while at < end:
+        _, following = enter_line(m, geometry, at, bit, turn, stop)
+        m[nexts], upcoming = following, min(upcoming, following)
+        nexts += ONE
+        bit <<= 1
+        at += RECORD
+    stirred = bit - 1
+    while True:
+        again = touch_stirred(m, geometry, state, counters, first, stirred)
+        turn = turn + 1 if again else upcoming
+        if turn >= stop:
+            break
+        stirred = again
+        nexts, at, bit, upcoming = np.uint64(m[NEXTS]), first, 1, stop
+        while at < end:
+            following = m[nexts]
+            if following <= turn:
+                stirred |= leave_line(m, at, bit)
+                users, following = enter_line(m, geometry, at, bit, turn, stop)
+                stirred |= users
+                m[nexts] = following
+            upcoming = min(upcoming, following)
+            nexts += ONE
+            bit <<= 1
+            at += RECORD
+    at = first
+    while at < end:
+        if m[at + HERE] >= 0:
+            m[np.uint64(m[USERS] + m[at + HOME])] = 0
+        at += RECORD
+
+
+@compile_part
+def shift_streams(m: Words, amount: Integer, depth: Integer, first: Integer, last: Integer) -> None:
+    """Move streams and their guards by a number of iterations of the loop at a depth."""
+    depths = np.uint64(m[DEPTHS])
+    step = np.uint64(m[STEPS]) + first * depths + depth
+    at, end = np.uint64(m[RECORDS]) + first * RECORD, np.uint64(m[RECORDS]) + last * RECORD
+    words = np.uint64(m[GUARD_WORDS])
+    guard = np.uint64(m[GUARDS]) + np.uint64(m[at + FIRST_GUARD]) * words
+    while at < end:
+        m[at + ADDRESS] += amount * m[step]
+        at += RECORD
+        step += depths
+    last_guard = np.uint64(m[GUARDS]) + np.uint64(m[end - RECORD + LAST_GUARD]) * words
+    while guard < last_guard:
+        m[guard] += amount * m[guard + TWO + depth]
+        guard += words
+
+
+@compile_inline
+def iterations_of(rows: Table, row: Integer, extent: Integer) -> tuple[Integer, Integer]:
+    """First iteration of a loop and how many: all, or those a row of a phase says."""
+    plain = rows[row, 3] >> 1 if extent < 0 else 0
     if extent == FULL:
-        return m[row], 1 - plain
+        return rows[row, 0], 1 - plain
     if extent == MIDDLE:
-        return m[row + ONE], m[row + TWO] * (1 - plain)
+        return rows[row, 1], rows[row, 2] * (1 - plain)
     if extent == PLAIN:
-        return m[row + ONE], m[row + TWO] * plain
+        return rows[row, 1], rows[row, 2] * plain
     return 0, extent
 
 
-@compile_inline
-def move_sets(m: Words, words: Words, starts: Words, stored: Integer) -> None:
-    """Put the state of a cache into the sets behind programs, or those into it: `stored`."""
-    sets, ways = np.uint64(starts[SETS]), np.uint64(starts[WAYS])
-    size = np.uint64(starts[SET_WORDS])
-    entry, word = STATE_HEAD, STATE_HEAD + sets * ways
-    s = np.uint64(len(m)) - ONE - sets * size
-    for index in range(sets):
-        for way in range(ways):
-            if stored:
-                words[entry] = m[s + ENTRY + way]
-            else:
-                m[s + ENTRY + way] = words[entry]
-            entry += ONE
-        if stored:
-            words[word + index] = m[s + WORD]
-        else:
-            m[s + WORD] = words[word + index]
-        s += size
+@compile_part
+def run_leaf(m: Words, rows: Table, row: Integer, geometry: Words, state: Words, counters: Words,
+             op: Integer) -> None:
+    """Run a loop that holds nothing but streams."""
+    turn, extent = iterations_of(rows, row, m[op + EXTENT])
+    first, last = np.uint64(m[op + FIRST]), np.uint64(m[op + LAST])
+    at, end = np.uint64(m[RECORDS]) + first * RECORD, np.uint64(m[RECORDS]) + last * RECORD
+    if m[op + PARTNER]:
+        set_ranges(m, turn, turn + extent, np.uint64(m[op + DEPTH]), at, end)
+    if extent == 1 or m[IN_ORDER] or last - first > MOST_STREAMS:
+        run_in_order(m, geometry, state, counters, turn, turn + extent, at, end)
+    elif extent > 1:
+        run_rounds(m, geometry, state, counters, turn, turn + extent, at, end)
 
 
 @compile_part
-def begin_program(m: Words, start: Words) -> None:
-    """Make of a program what it is before a run, and the sets behind all programs its own."""
-    for word in range(np.uint64(start[WORK])):
-        m[word] = start[word]
-    m[SET_0] = len(m) - 1 - m[SETS] * m[SET_WORDS]
-    for index in range(np.uint64(m[SETS])):
-        m[record_of(m, index) + TALLY] = m[MISSES]
+def enter_loop(m: Words, op: Integer, turn: Integer, extent: Integer) -> bool:
+    """Enter a loop; return whether its body is to be run."""
+    depth = np.uint64(m[op + DEPTH])
+    loop = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
+    m[loop + TURN], m[loop + STOP], m[loop + BEFORE] = turn, turn + extent, m[CHANGES]
+    if turn and extent > 0:
+        shift_streams(m, turn, depth, np.uint64(m[op + FIRST]), np.uint64(m[op + LAST]))
+    entered: bool = extent > 0
+    return entered
 
 
 @compile_part
-def run_program(m: Words) -> None:
-    """Run a program on the sets behind it.
+def close_loop(m: Words, op: Integer) -> bool:
+    """Go on with a loop; return whether its body is to be run again.
 
-    Every loop is tried some iterations at a time. In the sets where order does not tell
-    (`note_again`) each line is touched once, and not again while the loop goes on and nothing
-    else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
-    body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
+    Where an iteration only hit, and all others are as it is, they change nothing.
     """
-    for word in range(np.uint64(m[SETTLED]), np.uint64(m[SETTLED_END])):
-        m[word] = 0  # Of what is there nothing is known until it is touched.
-    code = np.uint64(m[CODE])
-    op = code
-    row = ZERO
+    depth = np.uint64(m[op + DEPTH])
+    loop = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
+    turn, before = m[loop + TURN] + 1, m[loop + BEFORE]
+    m[loop + TURN], m[loop + BEFORE] = turn, m[CHANGES]
+    again: bool = turn < m[loop + STOP] and not (m[op + STILL] and m[CHANGES] == before)
+    shift_streams(m, 1 if again else 1 - turn, depth, np.uint64(m[op + FIRST]),
+                  np.uint64(m[op + LAST]))
+    return again
+
+
+@compile_part
+def run_program(m: Words, rows: Table, geometry: Words, state: Words, counters: Words) -> None:
+    """Run a program; afterwards it is as it was."""
+    for place in range(np.uint64(m[CURSORS]), np.uint64(m[CURSORS_END])):
+        m[place] = -1
+    code: Integer = np.uint64(m[CODE])
+    op, row = code, ZERO
     while op < np.uint64(m[CODE_END]):
-        operation, extent, depth = m[op], m[op + EXTENT], np.uint64(m[op + DEPTH])
-        following = op + OPERATION_WORDS
-        partner = code + np.uint64(m[op + PARTNER]) * OPERATION_WORDS
-        if operation == PHASE:
-            cursor = np.uint64(m[CURSORS]) + depth
-            row = np.uint64(m[ROWS]) + np.uint64(m[cursor]) * FOUR
+        operation, following = m[op], op + OPERATION_WORDS
+        beyond = code + np.uint64(m[op + PARTNER] + 1) * OPERATION_WORDS
+        if operation == LEAF:
+            run_leaf(m, rows, row, geometry, state, counters, op)
+        elif operation == LOOP:
+            turn, extent = iterations_of(rows, row, m[op + EXTENT])
+            following = following if enter_loop(m, op, turn, extent) else beyond
+        elif operation == END:
+            following = beyond if close_loop(m, op) else following
+        elif operation == PHASE:
+            cursor = np.uint64(m[CURSORS] + m[op + DEPTH])
             m[cursor] += 1
-        elif operation == PHASE_END:
-            if not m[row + THREE] & 1:
-                following = partner
-        else:
-            # Sets to look at: those the loop around left to its body.
-            outer = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
-            allowed, own = np.uint64(m[outer + ALLOWED]), m[outer + OWN]
-            turn, extent = iterations_of(m, row, extent)
-            if operation == LEAF:
-                run_leaf(m, op, depth, turn, turn + extent, allowed, own)
-            else:
-                if operation >= PASSES:
-                    again = run_passes(m, op, depth, turn, extent, allowed, own)
-                else:
-                    again = run_loop(m, op, depth, turn, turn + extent, allowed, own)
-                if again == (operation in (END, PASSES_END)):
-                    following = partner + OPERATION_WORDS
+            row = np.uint64(m[ROWS] + m[op + EXTENT] + m[cursor])
+        elif not rows[row, 3] & 1:
+            following = beyond - OPERATION_WORDS
         op = following
 
 
-@compile_part
-def tell_counters(m: Words, counters: Words) -> Integer:
-    """Put a program's counters, and its touches, where they are asked for; return how many."""
-    first, size = np.uint64(m[MISSES]), np.uint64(m[LEAVING] + 2 * m[OWNERS])
-    for place in range(size):
-        counters[place] = m[first + place]
-    counters[size] = m[CLOCK]
-    return size + ONE
-
-
 @compile_kept
-def run_programs(programs: Integer, starts: Words, m: Words, words: Words,
+def run_programs(programs: Integer, m: Words, rows: Table, geometry: Words, state: Words,
                  counters: Words) -> None:
     """Run programs through a cache, one behind the other.
 
     Parameters
     ----------
     programs : int
-        How many, one or more.
-    starts : ndarray of int64
-        What each is before a run, as `hwmodels.nest.program` lays it out, up to what no run
-        changes.
+        How many.
     m : ndarray of int64
-        Changed: the programs, the sets of the cache, and the last stamp, which tells what runs
-        before noted.
-    words : ndarray of int64
-        State of the cache, as `hwmodels.cache.set_associative` keeps it; changed.
+        The programs; changed, and put back.
+    rows : ndarray of int64, (rows, 4)
+        Phase tables of all of them.
+    geometry : ndarray of int64
+        Of the cache, as `cache_words` has it.
+    state : ndarray of int64
+        Of the cache, as `cache_words` has it; changed.
     counters : ndarray of int64
-        Filled: misses and what left by each program, and its touches.
+        Of each program fills for loads and for stores and bypasses by operand; touches; lines that
+        left and those written back by owner; added to.
     """
-    move_sets(m, words, starts, 0)
-    last = np.uint64(len(m)) - ONE
-    register, stamp = words[REGISTER], m[last]
-    start = at = out = ZERO
+    at = ZERO
     for _ in range(programs):
-        begin_program(m[at:], starts[start:])
-        m[at + REGISTER], m[at + STAMP] = register, stamp + 1
-        run_program(m[at:])
-        register, stamp = m[at + REGISTER], m[at + STAMP]
-        out += tell_counters(m[at:], counters[out:])
-        start += np.uint64(m[at + WORK])
-        at += np.uint64(m[at + WORDS])
-    words[REGISTER], m[last] = register, stamp
-    move_sets(m, words, starts, 1)
+        run_program(m[at:], rows, geometry, state, counters)
+        at += np.uint64(m[at + SIZE])

@@ -290,7 +290,6 @@ def compile_callback(*native: str) -> Callable[[Callable[..., None]], Callback]:
 
 
 RUN_PROGRAMS = Kernel("hwmodels.kernels.cache_nest", "run_programs")
-TRANSFER_STATE = Kernel("hwmodels.kernels.cache_transfer", "transfer_state")
 CUT_PHASES = Kernel("hwmodels.kernels.cache_phases", "cut_phases")
 SKIP_PHASES = Kernel("hwmodels.kernels.cache_streams", "skip_phases")
 """Loops every prediction runs, without the modules they are written in."""

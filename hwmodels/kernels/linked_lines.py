@@ -5,17 +5,11 @@ which way a line was found last, by its low bits, and room to put entries in ord
 all where entries are moved, as `touch_stream` does.
 """
 
+from hwmodels.kernels.cache_words import BYPASS, EMPTY, HIT, READ_FILL, WRITE_FILL
 from hwmodels.kernels.compiled import Integer, Words, compile_inline
-from hwmodels.kernels.touch_stream import (
-    BYPASS,
-    EMPTY,
-    ENTRIES,
-    HIT,
-    READ_FILL,
-    WRITE_FILL,
-    meet_line,
-)
+from hwmodels.kernels.touch_stream import meet_line
 
+ENTRIES = 8
 NEWEST, OLDEST, WAYS = 0, 1, 2
 HINTS = 256
 

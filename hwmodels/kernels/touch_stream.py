@@ -6,14 +6,22 @@ are those of `cache_nest`; lines are kept in order of touch under LRU.
 
 import numpy as np
 
-from hwmodels.kernels.cache_policies import choose_among
-from hwmodels.kernels.cache_words import LRU, PLRU
+from hwmodels.kernels.cache_policies import meet_set, set_among
+from hwmodels.kernels.cache_words import (
+    ALLOCATE,
+    BACK,
+    EMPTY,
+    HIT,
+    MASK,
+    POLICY,
+    SETS,
+    STATE_HEAD,
+    WAYS,
+    ZERO,
+)
 from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
 
 LOOP, END, STREAM = 0, 1, 2
-ENTRIES = 8
-HIT, READ_FILL, WRITE_FILL, BYPASS = 0, 1, 2, 3
-EMPTY = -1
 
 
 @compile_inline
@@ -90,86 +98,14 @@ def fill_touches(code: Table, streams: Table, steps: Table, values: Words, limit
 
 
 @compile_inline
-def note_use(state: Words, base: Integer, way: Integer, word: Integer, ways: Integer,
-             policy: Integer) -> None:
-    """Move an entry to the front under LRU; point the tree away from it under pseudo-LRU."""
-    if policy == LRU:
-        entry = state[base + way]
-        while way > 0:
-            state[base + way] = state[base + way - 1]
-            way -= 1
-        state[base] = entry
-    elif policy == PLRU:
-        node, half = 1, ways >> 1
-        while half:
-            if way & half:
-                state[word] &= ~(1 << node)
-                node = 2 * node + 1
-            else:
-                state[word] |= 1 << node
-                node = 2 * node
-            half >>= 1
-
-
-@compile_inline
-def move_to_front(line: Integer, write: Integer, entry: Integer, state: Words, base: Integer,
-                  ways: Integer) -> tuple[Integer, Integer]:
-    """Look a line up under LRU, where entries lie in order of use and empty ones last."""
-    carried = state[base]
-    if carried >> 8 == line:
-        if write:
-            state[base] = entry
-        return HIT, EMPTY
-    for way in range(1, ways):
-        held = state[base + way]
-        state[base + way] = carried
-        if held >> 8 == line:
-            state[base] = entry if write else held
-            return HIT, EMPTY
-        carried = held
-    state[base] = entry
-    return WRITE_FILL if write else READ_FILL, carried
-
-
-@compile_inline
 def meet_line(line: Integer, write: Integer, owner: Integer, geometry: Words,
               state: Words) -> tuple[Integer, Integer]:
-    """Look a line up; return what it met, and the entry that had to leave (EMPTY for none)."""
-    sets, ways = geometry[0], geometry[1]
-    index = line % sets
-    return meet_set(line, write, line << 8 | owner << 1 | (write & geometry[4]), geometry[5], state,
-                    ENTRIES + index * ways, ENTRIES + sets * ways + index, 0, ways, geometry[3])
-
-
-@compile_inline
-def meet_set(line: Integer, write: Integer, entry: Integer, allocate: Integer, state: Words,
-             base: Integer, word: Integer, register: Integer, ways: Integer,
-             policy: Integer) -> tuple[Integer, Integer]:
-    """Look a line up in a set whose entries begin at `base`; returns what `meet_line` does.
-
-    `entry` is what a fill or store leaves; `word` and `register` as `choose_among` takes them.
-    """
-    if policy == LRU and (write == 0 or allocate):
-        return move_to_front(line, write, entry, state, base, ways)
-    found, left, way = HIT, EMPTY, 0
-    while way < ways and state[base + way] >> 8 != line:
-        way += 1
-    if way == ways:
-        if write and not allocate:
-            return BYPASS, EMPTY
-        found = WRITE_FILL if write else READ_FILL
-        way = 0
-        while way < ways and state[base + way] >= 0:
-            way += 1
-        if way == ways:
-            way = ways - 1 if policy == LRU else choose_among(
-                state, np.uint64(word), np.uint64(register), ways, policy)
-            left = state[base + way]
-        state[base + way] = entry
-    elif write:
-        state[base + way] = entry
-    note_use(state, base, np.int64(way), word, ways, policy)
-    return found, left
+    """Look a line up; return what `meet_set` does."""
+    sets, ways = np.uint64(geometry[SETS]), np.uint64(geometry[WAYS])
+    index = set_among(geometry[SETS], geometry[MASK], line)
+    return meet_set(line, write, line << 8 | owner << 1 | (write & geometry[BACK]),
+                    geometry[ALLOCATE], state, STATE_HEAD + index * ways,
+                    STATE_HEAD + sets * ways + index, ZERO, geometry[WAYS], geometry[POLICY])
 
 
 @compile_kept
@@ -186,7 +122,7 @@ def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geom
     owners : ndarray of int64, (operands,)
         Owner number of each operand; -1: not looked up.
     geometry : ndarray of int64
-        Sets, ways, log2 of the line, policy, write-back, stores allocate.
+        Of the cache, as `cache_words` has it.
     state : ndarray of int64
         Changed in place.
     found, left : ndarray of int64, (count,) or longer

@@ -17,7 +17,6 @@ from functools import lru_cache
 
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Operand
-from hwmodels.nest.passes import mark_passes
 from hwmodels.nest.rewrite import (
     class_of_lines,
     compact_tree,
@@ -28,7 +27,7 @@ from hwmodels.nest.rewrite import (
 )
 from hwmodels.nest.skipping import Skipped, find_streaming, join_phases, skip_rows
 from hwmodels.nest.spans import cut_phases, find_spans
-from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree
+from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree, moves_stream
 
 ROUND_STREAMS = 24
 """Streams a leaf may become when it is written out round by round."""
@@ -63,7 +62,7 @@ class Peeled:
 
 
 def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
-             around: tuple[int, ...] = (), skips: bool = True) -> Tree:
+             around: tuple[int, ...] = ()) -> Tree:
     """Run loops phase by phase wherever that is exact and cheaper.
 
     Parameters
@@ -76,8 +75,6 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
         What the streams touch, where it is; their addresses are from `find_base` on.
     around : tuple of int
         Extents of the loops around the tree.
-    skips : bool
-        Whether phases may be left out (`hwmodels.nest.skipping`).
 
     Returns
     -------
@@ -90,38 +87,18 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
             parts.append(part)
             continue
         if all(isinstance(inner, Stream) for inner in part.body):
-            parts.append(_thin_leaf(part, cache, operands, around) if skips else part)
+            parts.append(_thin_leaf(part, cache, operands, around))
             continue
-        cut = _cut_loop(part, cache, operands, around, skips)
-        parts.append(cut or _cut_body(part, cache, operands, around, skips))
+        cut = _cut_loop(part, cache, operands, around)
+        if cut is None:
+            body = cut_tree(part.body, cache, operands, (*around, part.extent))
+            cut = part if body is part.body else replace(part, body=body)
+        parts.append(cut)
     return tree if all(map(operator.is_, parts, tree)) else tuple(parts)
 
 
-def _cut_body(part: Repeat, cache: Cache, operands: Sequence[Operand],
-              around: tuple[int, ...], skips: bool) -> Repeat:
-    """Cut what is inside of a loop, which is run as passes where that saves more."""
-    inside = (*around, part.extent)
-    if not part.passes:
-        body = cut_tree(part.body, cache, operands, inside, skips)
-        return part if body is part.body else replace(part, body=body)
-    entries = math.prod(inside)
-    body = cut_tree(part.body, cache, operands, inside, skips)
-    if _leaves_most_out(body, entries):
-        return replace(part, body=body, passes=False)
-    if any(inner.skipped for inner in body if isinstance(inner, Repeat)):
-        # What phases leave out is counted for all sets, and passes do not see all.
-        body = cut_tree(part.body, cache, operands, inside, skips=False)
-    if any(inner.rows is not None for inner in body if isinstance(inner, Repeat)):
-        return replace(part, body=body)
-    if all(isinstance(leaf, Stream) for inner in part.body if isinstance(inner, Repeat)
-           for leaf in inner.body):
-        return part
-    body = mark_passes(part.body, cache, len(inside))
-    return replace(part, body=cut_tree(body, cache, operands, inside, skips), passes=False)
-
-
 def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
-              around: tuple[int, ...], skips: bool) -> Repeat | None:
+              around: tuple[int, ...]) -> Repeat | None:
     """Cut one loop into phases; None where it does not fit or does not pay."""
     spans = find_spans(repeat, len(around), cache.line_bytes)
     if spans.lines > cache.sets * cache.ways:
@@ -132,7 +109,7 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
     # Rows of the table beyond which cutting costs more than it saves, if none is left out.
     room = int(min((peeled.plain_ns - peeled.middle_ns) * iterations
                    / (peeled.full_ns - peeled.middle_ns + 8), 2 * iterations))
-    streaming = find_streaming(repeat, cache, operands, extents) if skips else None
+    streaming = find_streaming(repeat, cache, operands, extents)
     if streaming:
         room = min(2 * iterations, MOST_ROWS)
     rows = cut_phases(spans, cache, operands, extents, room) if room >= 1 else None
@@ -150,13 +127,6 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
         return None
     return Repeat(extent=repeat.extent, body=peeled.full, middle=peeled.middle, rows=rows,
                   skipped=skipped, plain=repeat.body if plain.any() else ())
-
-
-def _leaves_most_out(body: Tree, entries: int) -> bool:
-    """Whether two of three iterations of some loop are left out: then no passes save more."""
-    return any(isinstance(part, Repeat) and part.rows is not None and bool(part.skipped)
-               and 3 * (part.rows[:, 2].sum() + bool(part.body) * len(part.rows))
-               < entries * part.extent for part in body)
 
 
 def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],
@@ -183,17 +153,13 @@ def _drop_still(tree: Tree, depth: int) -> Tree:
     parts: list[Repeat | Stream] = []
     for part in tree:
         if isinstance(part, Stream):
-            if _moves(part, depth):
+            if moves_stream(part, depth):
                 parts.append(part)
         elif (body := _drop_still(part.body, depth)) is part.body:
             parts.append(part)
         elif body:
             parts.append(Repeat(extent=part.extent, body=body))
     return tree if len(parts) == len(tree) and all(map(operator.is_, parts, tree)) else tuple(parts)
-
-
-def _moves(stream: Stream, depth: int) -> bool:
-    return bool(stream.steps_bytes[depth]) or any(guard.steps[depth] for guard in stream.guards)
 
 
 @lru_cache(maxsize=MOST_LOOPS)
@@ -235,7 +201,7 @@ def _peel(tree: Tree, depth: int, line_bytes: int) -> Tree:
         if not isinstance(part, Repeat) or all(isinstance(inner, Stream) for inner in part.body):
             parts.append(part)
             continue
-        still = any(not _moves(stream, depth) for stream in walk_streams(part.body))
+        still = any(not moves_stream(stream, depth) for stream in walk_streams(part.body))
         if part.extent > 3 and still:
             body = _peel_body(part, depth + 1, line_bytes)
             parts += fix_index(body, depth, 0)

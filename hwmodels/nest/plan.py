@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import POLICIES
+from hwmodels.board.policies import policy_of
 from hwmodels.kernel import Nest, Operand
-from hwmodels.nest.flattening import flatten_tree
-from hwmodels.nest.passes import mark_passes
+from hwmodels.nest.flattening import Program, flatten_tree
 from hwmodels.nest.phases import cut_tree
-from hwmodels.nest.program import Program
 from hwmodels.nest.rewrite import compact_tree, split_guards
 from hwmodels.nest.stream import Tree, find_base, make_tree
 from hwmodels.nest.traffic import Traffic, measure_traffic
@@ -23,12 +23,8 @@ MOST_PLANS = 4096
 MOST_TREES = 256
 """Trees kept, those of a network or two: under another policy or size they come again at once."""
 
-ANY_CACHE = Cache(name="any", size_bytes=32, line_bytes=32, ways=1)
-"""What loops run as passes ask of a cache is its line and its sets."""
-
 LEAST_CUT_TOUCHES = 30_000_000
-"""Touches of a kernel from which phases save more of a single run than it takes to find them: some
-thirty milliseconds, and passes run through a touch in a nanosecond."""
+"""Touches of a kernel from which phases save more of a single run than it takes to find them."""
 
 Count = Callable[[int, int, int], Any]
 """What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
@@ -44,19 +40,13 @@ class Plan:
         Flattened for a cache.
     traffic : tuple of Traffic
         Per operand.
-    placed : dict
-        By the owners of earlier kernels, the program behind them (`hwmodels.cache.running`).
-    transfer : list
-        What it does to any state (`hwmodels.cache.transfer`), once that is known.
-    moved : dict
-        By the owners of earlier kernels, that.
+    bases : ndarray of int64, (operands,)
+        Address of the line each operand begins in, or of more.
     """
 
     program: Program
     traffic: tuple[Traffic, ...]
-    placed: dict[tuple[tuple[str, str], ...], Any] = field(default_factory=dict)
-    transfer: list[Any] = field(default_factory=list)
-    moved: dict[tuple[tuple[str, str], ...], Any] = field(default_factory=dict)
+    bases: np.ndarray
 
 
 @lru_cache(maxsize=MOST_PLANS)
@@ -75,31 +65,28 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     cache : Cache
         What they reach.
     method : str
-        "accesses", "runs" or "phases" (with passes; they need stores that allocate and sets on
-        their own, phases a stack of lines: else "runs"); "auto": phases only where one run pays
-        for them, else passes.
+        "accesses", "runs" or "phases" (they need stores that allocate and a stack of lines: else
+        "runs"); "auto": phases only where one run pays for them.
 
     Returns
     -------
     Plan
         Shared between calls: nobody writes to its arrays.
     """
-    policy, line_bytes = POLICIES[cache.replacement], cache.line_bytes
+    policy, line_bytes = policy_of(cache.replacement), cache.line_bytes
     met = _read_nests(nests, operands, looked_up, line_bytes)
-    allocates, own = cache.allocate == "read_write" or not met.stores, met.own
-    if method == "accesses":
-        tree = make_tree(nests, own, looked_up, line_bytes)
-    else:
-        tree = _make_compact(nests, own, looked_up, line_bytes, allocates)
-    if method in ("auto", "phases") and policy.sets_apart and allocates:
-        tree = _mark_tree(tree, line_bytes, cache.sets,
-                          0 if policy.hits_change else cache.sets * cache.ways)
-    cut, pays = tree, method == "phases" or (method == "auto" and met.touches >= LEAST_CUT_TOUCHES)
+    if method == "accesses" or policy.step is not None:
+        program = flatten_tree(make_tree(nests, met.own, looked_up, line_bytes), cache.sets,
+                               in_order=True)
+        return Plan(program=program, traffic=met.traffic, bases=met.bases)
+    allocates = cache.allocate == "read_write" or not met.stores
+    tree = _make_compact(nests, met.own, looked_up, line_bytes, allocates)
+    pays = method == "phases" or (method == "auto" and met.touches >= LEAST_CUT_TOUCHES)
     if pays and policy.stack and allocates:
-        cut = cut_tree(tree, cache, operands)
-    flatten = _flatten_tree if cut is tree else flatten_tree
-    program = flatten(cut, cache, own, allocates=allocates, grouped=method != "accesses")
-    return Plan(program=program.move(met.lines, line_bytes), traffic=met.traffic)
+        program = flatten_tree(cut_tree(tree, cache, operands), cache.sets)
+    else:
+        program = _flatten_kept(tree, cache.sets)
+    return Plan(program=program, traffic=met.traffic, bases=met.bases)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,8 +101,8 @@ class _Met:
         Whether there are any to operands that are looked up.
     touches : int
         Of operands that are looked up.
-    lines : tuple of int
-        Lines each operand is from where plans have it.
+    bases : ndarray of int64, (operands,)
+        Bytes each operand is from where plans have it.
     own : tuple of Operand
         Operands there, whatever they are for and whichever memory holds them.
     """
@@ -123,7 +110,7 @@ class _Met:
     traffic: tuple[Traffic, ...]
     stores: bool
     touches: int
-    lines: tuple[int, ...]
+    bases: np.ndarray
     own: tuple[Operand, ...]
 
 
@@ -134,7 +121,7 @@ def _read_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     bases = [find_base(operand, line_bytes) for operand in operands]
     met = [operand for operand, chosen in zip(traffic, looked_up, strict=True) if chosen]
     return _Met(
-        traffic=traffic, lines=tuple([base // line_bytes for base in bases]),
+        traffic=traffic, bases=np.array(bases, dtype=np.int64),
         stores=any([operand.write_touches for operand in met]),
         touches=sum([operand.read_touches + operand.write_touches for operand in met]),
         own=tuple([Operand(name=operand.name, role="", memory="", size_bytes=operand.size_bytes,
@@ -151,10 +138,6 @@ def _make_compact(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
 
 
 @lru_cache(maxsize=MOST_TREES)
-def _mark_tree(tree: Tree, line_bytes: int, sets: int, room: int) -> Tree:
-    return mark_passes(tree, replace(ANY_CACHE, size_bytes=line_bytes * sets,
-                                     line_bytes=line_bytes), room=room)
-
-
-_flatten_tree = lru_cache(maxsize=MOST_TREES)(flatten_tree)
-"""`flatten_tree` of what is kept: most layers of a network come again, with other addresses."""
+def _flatten_kept(tree: Tree, sets: int) -> Program:
+    """Flatten what is kept: most layers of a network come again, with other addresses."""
+    return flatten_tree(tree, sets)

@@ -47,7 +47,7 @@ def map_streams(tree: Tree, change: Callable[[Stream], Stream | None]) -> Tree:
             changed = change(part)
         else:
             body = map_streams(part.body, change)
-            changed = (part if body is part.body and not part.passes
+            changed = (part if body is part.body
                        else Repeat(extent=part.extent, body=body) if body else None)
         if changed is not None:
             parts.append(changed)

@@ -7,10 +7,8 @@ tree to arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -68,8 +66,6 @@ class Repeat:
         With `rows`: body of the iterations that are in no phase.
     rows : ndarray of int64, (rows, 4), or None
         The loop cut into phases, as `hwmodels.kernels.cache_phases` fills them.
-    passes : bool
-        To be run as passes (`hwmodels.nest.passes`).
     skipped : tuple of (int, bool, int)
         Operand, whether stores, and lines that phases missing from `rows` fill.
     """
@@ -79,44 +75,14 @@ class Repeat:
     middle: Tree = ()
     plain: Tree = ()
     rows: np.ndarray | None = None
-    passes: bool = False
     skipped: tuple[tuple[int, bool, int], ...] = ()
 
 
 Tree = tuple[Repeat | Stream, ...]
 
-Asked = ParamSpec("Asked")
-Found = TypeVar("Found")
-
-
-def keep_by_body(make: Callable[Concatenate[Tree, Asked], Found],
-                 ) -> Callable[Concatenate[Tree, Asked], Found]:
-    """Keep what is made of a loop's body, by the identity of that and all else asked for.
-
-    Parameters
-    ----------
-    make : callable
-        Its first argument is the body, which stays alive, so that nothing else takes its identity.
-
-    Returns
-    -------
-    callable
-        The same; what it returns is shared.
-    """
-    known: dict[tuple[object, ...], tuple[Tree, Found]] = {}
-
-    @wraps(make)
-    def find(body: Tree, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
-        key = id(body), *asked
-        found = known.get(key)
-        if found is None:
-            if len(known) >= MOST_LOOPS:
-                known.clear()
-            found = known[key] = body, make(body, *asked, **named)
-        return found[1]
-
-    find.cache_clear = known.clear  # type: ignore[attr-defined]
-    return find
+def moves_stream(stream: Stream, depth: int) -> bool:
+    """Whether the loop at a depth changes where or whether a stream touches."""
+    return bool(stream.steps_bytes[depth]) or any(guard.steps[depth] for guard in stream.guards)
 
 
 def check_nests(nests: Sequence[Nest], operands: Sequence[Operand]) -> None:

@@ -30,6 +30,7 @@ from typing import Any
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.npu import Npu
+from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
 from hwmodels.files import parse_json
@@ -188,9 +189,11 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
 
 
 def _foreign_code(deployment: Deployment) -> tuple[str, ...]:
-    """Return hashes of what other packages add to a deployment: operators, or its target."""
+    """Return hashes of what other packages add to a deployment: operators, policies, its target."""
     foreign = {find_entries("twin.operators")[layer.op].value for layer in deployment.graph.layers
                if not OPERATORS.is_ours(layer.op)}
+    foreign |= {find_entries(GROUP)[cache.replacement].value for cache in deployment.board.caches
+                if cache.replacement not in POLICIES}
     target = type(deployment.target).__module__
     if not target.startswith("twin."):
         foreign.add(target)

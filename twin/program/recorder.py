@@ -10,8 +10,8 @@ import numpy as np
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import line_buffer_of, new_state
-from hwmodels.cache.touches import describe_cache
 from hwmodels.kernels.access_stream import FETCH, FETCH_MISSES, FILL, MOST_OWNERS, READ, WRITE
 from hwmodels.kernels.linked_lines import room_for_links
 from hwmodels.paths.traffic import DataTraffic

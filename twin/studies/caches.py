@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import POLICIES
+from hwmodels.board.policies import policy_of
 from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
@@ -93,6 +93,6 @@ def _reshape(cache: Cache, size_bytes: int, ways: int) -> Cache | None:
     if size_bytes < cache.line_bytes * ways or size_bytes % (cache.line_bytes * ways):
         return None
     policy = cache.replacement
-    if not POLICIES[policy].takes(ways):
+    if not policy_of(policy).takes(ways):
         policy = "lru"
     return replace(cache, size_bytes=size_bytes, ways=ways, replacement=policy)

@@ -6,6 +6,8 @@ are in 1/64 cycle. Caches are looked up by `meet_set` of `hwmodels.kernels.touch
 of predictions are; a word per set, of its policy, stands after the entries.
 """
 
+from hwmodels.kernels.cache_policies import meet_set
+from hwmodels.kernels.cache_words import BYPASS, HIT
 from hwmodels.kernels.compiled import (
     Integer,
     Table,
@@ -15,7 +17,6 @@ from hwmodels.kernels.compiled import (
     compile_kept,
 )
 from hwmodels.kernels.native import call_native
-from hwmodels.kernels.touch_stream import BYPASS, HIT, meet_set
 
 HEAD = 64
 (SCRATCH, CODE_BASE, CODE_SLOTS, SEEN_COUNT, LAST_SLOT, LAST_END, LOADS, STORES, STALL, READ_MISSES,
