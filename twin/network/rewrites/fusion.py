@@ -16,7 +16,7 @@ from twin.errors import NotApplicableError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
 from twin.network.operators import ADD, CLAMPS, PAD, traits
 from twin.network.rewrites.numbers import quantise_bias, real_values
-from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
+from twin.network.rewrites.rewrite import Rewrite, find_readers, pad_layer, read_choice, rebuild
 
 KINDS = ("activation", "pad", "add", "all", "none")
 
@@ -141,11 +141,8 @@ def take_apart(graph: Graph) -> Graph:
             batch, height, width, channels = tensors[layer.inputs[0]].shape
             made = between(layer, (batch, height + top + bottom, width + left + right, channels),
                            layer.inputs[0], "pad")
-            layers.append(Layer(index=0, name=f"{layer.name}/pad", op=PAD,
-                                inputs=(layer.inputs[0],), outputs=(made,), options=(
-                                    ("mode", "constant"),
-                                    ("paddings", ((0, 0), (top, bottom), (left, right), (0, 0))),
-                                    ("value", 0.0))))
+            layers.append(pad_layer(f"{layer.name}/pad", layer.inputs[0], made, (top, bottom),
+                                    (left, right)))
             padded = replace(layer, inputs=(made, *layer.inputs[1:]),
                              window=replace(window, padding=(0, 0, 0, 0)))
         if layer.activation is not None and layer.activation in CLAMPS and (

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
-from twin.network.operators import CONCATENATION, PAD, SLICE, Form, is_alias, traits
-from twin.network.rewrites.rewrite import Rewrite, rebuild
+from twin.network.operators import CONCATENATION, SLICE, Form, is_alias, traits
+from twin.network.rewrites.rewrite import Rewrite, pad_layer, rebuild
 
 MOST = 16
 """Patches along a side at most."""
@@ -212,9 +212,9 @@ class _Split:
         if window is not None:
             shape = self.graph.input(layer).shape
             before = self._reach(layer, layer.inputs[0], after)
-            pads = tuple(_pads(before[place], after[place], window, place, shape[place + 1])
-                         for place in (0, 1))
-            source, window = self._pad(layer, source, window, pads, label)
+            rows, columns = (_pads(before[place], after[place], window, place, shape[place + 1])
+                             for place in (0, 1))
+            source, window = self._pad(layer, source, window, (rows, columns), label)
         channels = self.graph.tensors[like].shape[3]
         made = self._add(like, f"{label}/{layer.name}",
                          (1, after[0][1] - after[0][0], after[1][1] - after[1][0], channels))
@@ -223,7 +223,7 @@ class _Split:
                                    inputs=inputs, outputs=(made,)))
         return made
 
-    def _pad(self, layer: Layer, source: int, window: Window, pads: tuple[Span, ...],
+    def _pad(self, layer: Layer, source: int, window: Window, pads: Area,
              label: str) -> tuple[int, Window]:
         """Return what the window slides over: padded by a layer where it is not SAME or VALID."""
         _, height, width, channels = self.tensors[source].shape
@@ -235,11 +235,7 @@ class _Split:
             return source, replace(window, padding=(flat[0], flat[1], flat[2], flat[3]))
         made = self._add(source, f"{label}/{layer.name}/pad",
                          (1, height + sum(pads[0]), width + sum(pads[1]), channels))
-        self.layers.append(Layer(
-            index=0, name=f"{label}/{layer.name}/pad", op=PAD, inputs=(source,),
-            outputs=(made,), options=(("mode", "constant"),
-                                      ("paddings", ((0, 0), pads[0], pads[1], (0, 0))),
-                                      ("value", 0.0))))
+        self.layers.append(pad_layer(f"{label}/{layer.name}/pad", source, made, *pads))
         return made, replace(window, padding=(0, 0, 0, 0))
 
     def _join(self, parts: list[int], axis: int, into: int | None) -> int:

@@ -18,6 +18,7 @@ from hwmodels.errors import did_you_mean
 from hwmodels.quantities import read_quantity
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import PAD
 
 _NAMED = re.compile(r'^REWRITE = Rewrite\(\s*name="(network\.\w+)"', re.MULTILINE)
 
@@ -170,6 +171,13 @@ def rebuild(graph: Graph, tensors: Iterable[Tensor], layers: Iterable[Layer],
     return replace(graph, tensors=tuple(tensors), layers=tuple(
         layer if layer.index == index else replace(layer, index=index)
         for index, layer in enumerate(layers)), **fields)
+
+
+def pad_layer(name: str, source: int, output: int, rows: tuple[int, int],
+              columns: tuple[int, int]) -> Layer:
+    """Return the layer that pads an image by zeros: above and below, left and right."""
+    return Layer(index=0, name=name, op=PAD, inputs=(source,), outputs=(output,), options=(
+        ("mode", "constant"), ("paddings", ((0, 0), rows, columns, (0, 0))), ("value", 0.0)))
 
 
 def find_readers(graph: Graph) -> dict[int, list[Layer]]:

@@ -45,12 +45,13 @@ _ELEMENTS = {
     "relu6": (Level(vload=1, vstore=1, valu=2), Level(alu=4, load=1, store=1), 16)}
 """A turn of eight or sixteen elements, one element left over, elements a turn."""
 
-_AVERAGE = {"tap": Level(vload=1, valu=6), "row": Level(alu=20, load=9, mul=2),
-            "output": Level(alu=45, load=4, store=2, div=8, vstore=1, valu=24),
-            "pixel": Level(alu=22, load=14, store=12)}
-_MAXIMUM = {"tap": Level(alu=1, vload=1, valu=1), "row": Level(alu=9, load=3, mul=1),
-            "output": Level(alu=6, load=4, store=2, vstore=1, valu=3),
-            "pixel": Level(alu=16, load=14, store=10)}
+_POOLS = {
+    "average_pool_2d": {"tap": Level(vload=1, valu=6), "row": Level(alu=20, load=9, mul=2),
+                        "output": Level(alu=45, load=4, store=2, div=8, vstore=1, valu=24),
+                        "pixel": Level(alu=22, load=14, store=12)},
+    "max_pool_2d": {"tap": Level(alu=1, vload=1, valu=1), "row": Level(alu=9, load=3, mul=1),
+                    "output": Level(alu=6, load=4, store=2, vstore=1, valu=3),
+                    "pixel": Level(alu=16, load=14, store=10)}}
 _DENSE_OUTPUT = Level(alu=46, load=5, store=2, mul=2, vload=3, vmac=1, valu=3)
 _PAIR = Level(vload=4, vmac=2, valu=2)
 _SUM, _LEFT = Level(alu=2, load=1), Level(alu=5, load=2, mul=1)
@@ -69,26 +70,16 @@ def _lower_elements_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
         resolve(*element_accesses(graph, layer, site, lanes))),)
 
 
-def _lower_average_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower average pooling: eight channels at once, widened to words."""
-    return _lower_pool("average_pool_2d", _AVERAGE, graph, layer, site)
-
-
-def _lower_max_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower maximum pooling: eight channels at once."""
-    return _lower_pool("max_pool_2d", _MAXIMUM, graph, layer, site)
-
-
-def _lower_pool(op: str, levels: dict[str, Level], graph: Graph, layer: Layer,
-                site: Site) -> tuple[Kernel, ...]:
-    shape = read_geometry(graph, layer)
+def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower pooling: eight channels at once, widened to words for an average."""
+    shape, levels = read_geometry(graph, layer), _POOLS[layer.op]
     lanes = 8 if shape.input_channels % 8 == 0 else 4
     if shape.input_channels % 4:
-        return ANSI[op]["c"].lower(graph, layer, site)
+        return ANSI[layer.op]["c"].lower(graph, layer, site)
     groups, pixels = shape.input_channels // lanes, shape.pixels * shape.batches
     rows = shape.window_rows * shape.batches * groups
     return (build_kernel(
-        f"esp_nn_{op.split('_', maxsplit=1)[0]}_pool_s8_esp32s3", "pool", site,
+        f"esp_nn_{layer.op.split('_', maxsplit=1)[0]}_pool_s8_esp32s3", "pool", site,
         (call_level(Level(alu=40, load=10, store=20)),
          run_through("window position", levels["tap"], shape.taps_inside * shape.batches * groups,
                      rows),
@@ -122,9 +113,9 @@ def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
 
 KERNELS: Kernels = {
     "add": {**ANSI["add"], "pie": Lowering(lower=_lower_elements_pie)},
-    "average_pool_2d": {**ANSI["average_pool_2d"], "pie": Lowering(lower=_lower_average_pie)},
+    "average_pool_2d": {**ANSI["average_pool_2d"], "pie": Lowering(lower=_lower_pool_pie)},
     "fully_connected": {**ANSI["fully_connected"], "pie": Lowering(lower=_lower_dense_pie)},
-    "max_pool_2d": {**ANSI["max_pool_2d"], "pie": Lowering(lower=_lower_max_pie)},
+    "max_pool_2d": {**ANSI["max_pool_2d"], "pie": Lowering(lower=_lower_pool_pie)},
     "mul": {**ANSI["mul"], "pie": Lowering(lower=_lower_elements_pie)},
     "relu6": {**ANSI["relu6"], "pie": Lowering(lower=_lower_elements_pie)},
     "softmax": {"c": Lowering(lower=_lower_softmax)},

@@ -57,11 +57,16 @@ _POOL = {"row": (Level(alu=5, mul=1), Level(alu=4, load=1, store=1, mul=1)),
          "pixel": (Level(alu=24, load=5, store=5), Level(alu=22, load=6, store=5)),
          "line": (Level(alu=23, load=4, store=5), Level(alu=25, load=4, store=4)),
          "call": (Level(alu=41, load=20, store=20), Level(alu=39, load=20, store=21))}
+_POOLS = {"average_pool_2d": ("esp_nn_avg_pool_s8_ansi", 0, _SUM),
+          "max_pool_2d": ("esp_nn_max_pool_s8_ansi", 1, _LARGEST)}
 _DENSE_OUTPUT = Level(alu=37, load=2, store=1, high=1)
 _DENSE_CALL = Level(alu=50, load=18, store=19)
-_ADD, _ADD_CALL = Level(alu=81, load=5, store=1, high=3), Level(alu=70, load=19, store=27)
-_MUL, _MUL_CALL = Level(alu=33, load=2, store=1, high=1, mul=1), Level(alu=55, load=13, store=13)
-_RELU, _RELU_CALL = Level(alu=5, load=1, store=1), Level(alu=8)
+_ELEMENTS = {
+    "add": ("esp_nn_add_elementwise_s8_ansi", Level(alu=81, load=5, store=1, high=3),
+            Level(alu=70, load=19, store=27)),
+    "mul": ("esp_nn_mul_elementwise_s8_ansi", Level(alu=33, load=2, store=1, high=1, mul=1),
+            Level(alu=55, load=13, store=13)),
+    "relu6": ("esp_nn_relu6_s8_ansi", Level(alu=5, load=1, store=1), Level(alu=8))}
 SOFTMAX = {"element": Level(alu=530, load=35, store=6, high=20),
            "row": Level(alu=214, load=15, store=22, high=19),
            "call": Level(alu=28, load=14, store=23)}
@@ -150,19 +155,10 @@ def dense_accesses(layer: Layer, vectors: int, rows: int, columns: int, width: i
                                         out=1) if move.operand != "parameters"]))]
 
 
-def _lower_average(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower average pooling."""
-    return _lower_pool("esp_nn_avg_pool_s8_ansi", 0, _SUM, graph, layer, site)
-
-
-def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower maximum pooling."""
-    return _lower_pool("esp_nn_max_pool_s8_ansi", 1, _LARGEST, graph, layer, site)
-
-
-def _lower_pool(name: str, which: int, text: str, graph: Graph, layer: Layer,
-                site: Site) -> tuple[Kernel, ...]:
+def _lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower average or maximum pooling."""
     check_core(graph, layer, site)
+    name, which, text = _POOLS[layer.op]
     shape = read_geometry(graph, layer)
     channels = shape.input_channels
     taps = shape.taps_inside * shape.batches * channels
@@ -183,24 +179,10 @@ def pool_accesses(shape: Geometry, width: int) -> Any:
         store("output", width, 0, channel=width, **output_steps(shape, 1))))
 
 
-def _lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower an addition."""
-    return _lower_elements("esp_nn_add_elementwise_s8_ansi", _ADD, _ADD_CALL, graph, layer, site)
-
-
-def _lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a multiplication."""
-    return _lower_elements("esp_nn_mul_elementwise_s8_ansi", _MUL, _MUL_CALL, graph, layer, site)
-
-
-def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower relu6."""
-    return _lower_elements("esp_nn_relu6_s8_ansi", _RELU, _RELU_CALL, graph, layer, site)
-
-
-def _lower_elements(name: str, level: Level, call: Level, graph: Graph, layer: Layer,
-                    site: Site) -> tuple[Kernel, ...]:
+def _lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an addition, a multiplication or relu6."""
     check_core(graph, layer, site)
+    name, level, call = _ELEMENTS[layer.op]
     count = math.prod(graph.output(layer).shape)
     return (build_kernel(
         name, "activation" if "relu" in name else "elementwise", site,
@@ -247,13 +229,13 @@ def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Laye
 
 
 KERNELS: Kernels = {
-    "add": {"c": Lowering(lower=_lower_add)},
-    "average_pool_2d": {"c": Lowering(lower=_lower_average)},
+    "add": {"c": Lowering(lower=_lower_elements)},
+    "average_pool_2d": {"c": Lowering(lower=_lower_pool)},
     "conv_2d": {"c": Lowering(lower=_lower_conv)},
     "depthwise_conv_2d": {"c": Lowering(lower=_lower_depthwise)},
     "fully_connected": {"c": Lowering(lower=_lower_dense)},
-    "max_pool_2d": {"c": Lowering(lower=_lower_max)},
-    "mul": {"c": Lowering(lower=_lower_mul)},
-    "relu6": {"c": Lowering(lower=_lower_relu)},
+    "max_pool_2d": {"c": Lowering(lower=_lower_pool)},
+    "mul": {"c": Lowering(lower=_lower_elements)},
+    "relu6": {"c": Lowering(lower=_lower_elements)},
     "softmax": {"c": Lowering(lower=_lower_softmax)},
 }
