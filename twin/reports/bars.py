@@ -51,6 +51,10 @@ class Bar:
         Beside it, and what a pointer shows on a page.
     inside : bool
         Whether its text stands in it.
+    ends : tuple of float or None
+        Of the interval around its end.
+    lane : int
+        Which of the bars of its row that lie beside each other.
     """
 
     row: int
@@ -61,6 +65,8 @@ class Bar:
     text: str = ""
     hover: str = ""
     inside: bool = False
+    ends: tuple[float, float] | None = None
+    lane: int = 0
 
     @property
     def end(self) -> float:
@@ -84,6 +90,8 @@ class BarChart:
         Units of the bars in one of the axis.
     upright, stacked : bool
         Whether bars stand; whether those of a row stand upon each other.
+    lanes : int
+        Bars of a row that lie beside each other.
     limit : float or None
         Where a dashed line is drawn.
     name, title, told : str
@@ -97,6 +105,7 @@ class BarChart:
     scale: float = 1.0
     upright: bool = False
     stacked: bool = False
+    lanes: int = 1
     limit: float | None = None
     name: str = ""
     title: str = ""
@@ -104,8 +113,16 @@ class BarChart:
 
     @property
     def longest(self) -> float:
-        """The farthest end of all bars."""
-        return max((bar.end for bar in self.bars), default=0.0) or 1.0
+        """The farthest end of all bars and their intervals."""
+        return max((max(bar.end, *(bar.ends or ())) if bar.ends else bar.end
+                    for bar in self.bars), default=0.0) or 1.0
+
+
+def list_bars(lengths: Iterable[float], look: Look, write: Callable[[int, float], str],
+              series: str = "") -> tuple[Bar, ...]:
+    """Return a bar for each row, all of one look; `write` says of a row's place its hover text."""
+    return tuple(Bar(row=row, length=length, look=look, series=series, hover=write(row, length))
+                 for row, length in enumerate(lengths))
 
 
 def chain_steps(start: float, moves: Iterable[tuple[str, float]], end: float, *,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twin.reports.bars import Bar, BarChart
 from twin.reports.figures.canvas import rule_values
-from twin.reports.palette import VERMILION, fill
+from twin.reports.palette import DARK_GREY, INK, VERMILION, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,16 +34,23 @@ def draw_bars(chart: BarChart, axes: Axes, *, room: float = 1.2, points: float =
     """
     along, base, size = (axes.bar, "bottom", "width") if chart.upright else (
         axes.barh, "left", "height")
-    for (series, colours), group in groupby((bar for bar in chart.bars if bar.length),
-                                            key=lambda bar: (bar.series, bar.look)):
+    for (series, colours), group in groupby(
+            sorted((bar for bar in chart.bars if bar.length), key=lambda bar: bar.lane),
+            key=lambda bar: (bar.series, bar.look)):
         bars = list(group)
-        where: dict[str, Any] = {base: [bar.start / chart.scale for bar in bars], size: thick}
-        along([bar.row for bar in bars], [bar.length / chart.scale for bar in bars], **where,
+        where: dict[str, Any] = {base: [bar.start / chart.scale for bar in bars],
+                                 size: thick / chart.lanes}
+        along([_place(bar, chart, thick) for bar in bars],
+              [bar.length / chart.scale for bar in bars], **where,
               label=series or None, **(fill(*colours) | look))
+    for bar in chart.bars:
+        if bar.ends is not None:
+            axes.hlines(_place(bar, chart, thick), bar.ends[0] / chart.scale,
+                        bar.ends[1] / chart.scale, color=INK, linewidth=1.2)
     whole = chart.longest / chart.scale
     for bar in chart.bars:
         if bar.text:
-            _write(axes, bar, chart.scale, whole, room, points)
+            _write(axes, bar, chart, thick, room, points)
     count = len(chart.rows)
     if chart.upright:
         step = max(1, count // 60)
@@ -64,13 +71,21 @@ def draw_bars(chart: BarChart, axes: Axes, *, room: float = 1.2, points: float =
     rule_values(axes, "y" if chart.upright else "x")
 
 
-def _write(axes: Axes, bar: Bar, scale: float, whole: float, room: float, points: float) -> None:
-    end, start = bar.end / scale, bar.start / scale
+def _place(bar: Bar, chart: BarChart, thick: float) -> float:
+    """Return where along the rows a bar lies."""
+    return bar.row + thick * ((bar.lane + 0.5) / chart.lanes - 0.5)
+
+
+def _write(axes: Axes, bar: Bar, chart: BarChart, thick: float, room: float,
+           points: float) -> None:
+    end, start = (max(bar.end, *(bar.ends or (0.0,))) / chart.scale, bar.start / chart.scale)
+    place = _place(bar, chart, thick)
     if bar.inside:
-        axes.text(end / 2, bar.row, bar.text, ha="center", va="center", color="white",
+        axes.text(end / 2, place, bar.text, ha="center", va="center", color="white",
                   fontsize=points)
         return
-    right = room > 1.05 or end < 0.85 * whole
-    axes.annotate(bar.text, (end if right else start, bar.row), (4 if right else -4, 0),
+    right = room > 1.05 or end < 0.85 * chart.longest / chart.scale
+    axes.annotate(bar.text, (end if right else start, place), (4 if right else -4, 0),
                   textcoords="offset points", va="center", fontsize=points,
+                  color=INK if bar.length or not chart.lanes > 1 else DARK_GREY,
                   ha="left" if right else "right")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
-from twin.pricing.ledger import bill_time_us
-from twin.reports.bars import LESS, MORE, BarChart, chain_steps
+from twin.pricing.ledger import bill_time_us, cause_times_us
+from twin.reports.bars import LESS, MORE, WHOLE, Bar, BarChart, chain_steps, stack_causes
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
@@ -21,9 +21,7 @@ from twin.reports.figures.sheet import is_folder
 from twin.reports.palette import (
     BLUE,
     DARK_GREY,
-    INK,
     ORANGE,
-    bar_style,
     fill,
 )
 
@@ -128,26 +126,15 @@ def draw_configurations(named: Named, axes: Axes) -> None:
     axes : Axes
         Where; time in milliseconds across.
     """
-    longest = max(_end(one) for _, one in named)
-    for place, (_, one) in enumerate(named):
-        start = 0.0
-        for cause in one.bill.causes():
-            width = bill_time_us(one, one.bill, cause) / 1e3
-            if width:
-                axes.barh(place, width, left=start, height=0.62, label=cause, **bar_style(cause))
-                start += width
-        if one.certainty is not None:
-            interval = one.certainty.time_us
-            axes.errorbar(one.time_us / 1e3, place, xerr=[
-                [(one.time_us - interval.low) / 1e3], [(interval.high - one.time_us) / 1e3]],
-                color=INK, capsize=3, linewidth=1)
-        axes.text(_end(one) + 0.015 * longest, place, format_time(one.time_us), va="center",
-                  fontsize=8)
-    axes.set_yticks(range(len(named)), [name for name, _ in named])
-    axes.set_ylim(len(named) - 0.4, -0.6)
-    axes.set_xlim(0, 1.16 * longest)
-    axes.set_xlabel("time of an inference, ms")
-    rule_values(axes)
+    amounts = [cause_times_us(one, one.bill) for _, one in named]
+    causes = dict.fromkeys(cause for part in amounts for cause in part)
+    draw_bars(BarChart(
+        rows=tuple(name for name, _ in named), axis="time of an inference, ms", scale=1e3,
+        bars=(*stack_causes(amounts, causes, lambda row, cause, amount: ""), *(
+            Bar(row=row, start=one.time_us, length=0.0, look=WHOLE, text=format_time(one.time_us),
+                ends=None if one.certainty is None else (
+                    one.certainty.time_us.low, one.certainty.time_us.high))
+            for row, (_, one) in enumerate(named)))), axes, room=1.16, thick=0.62)
 
 
 def draw_steps_figure(named: Named) -> Figure:
@@ -181,10 +168,6 @@ def draw_steps(named: Named, axes: Axes) -> None:
     axes.set_xlim(-0.4, len(named) - 0.6)
     axes.set_ylabel("of the beginning, %")
     rule_values(axes, "y")
-
-
-def _end(one: Prediction) -> float:
-    return (one.time_us if one.certainty is None else one.certainty.time_us.high) / 1e3
 
 
 def _moved(before: Prediction, after: Prediction) -> list[tuple[str, float, float]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_share, format_size
+from twin.reports.bars import WHOLE, Bar, BarChart
+from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
     new_sheet,
-    rule_values,
     write_legend,
 )
-from twin.reports.palette import DARK_GREY, VERMILION, fill_series
+from twin.reports.palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,20 +52,18 @@ def draw_memories(prediction: Prediction, axes: Axes) -> None:
     rows = (("RAM", ram, prediction.ram_available_bytes),
             ("flash", flash, prediction.flash_available_bytes))
     names = list(dict.fromkeys(name for _, parts, _ in rows for name in parts))
-    for place, (_, parts, room) in enumerate(rows):
+    bars = []
+    for row, (_, parts, room) in enumerate(rows):
         start = 0.0
         for name, size in parts.items():
+            colour, _, _, hatch = SERIES[names.index(name) % len(SERIES)]
             share = 100 * size / max(1, room)
-            axes.barh(place, share, left=start, height=0.6, label=name,
-                      **fill_series(names.index(name)))
+            bars.append(Bar(row=row, start=start, length=share, series=name, look=(colour, hatch)))
             start += share
-        axes.text(start, place, f"  {format_size(sum(parts.values()))} of {format_size(room)}",
-                  va="center", fontsize=8, color=DARK_GREY)
+        bars.append(Bar(row=row, start=start, length=0.0, look=WHOLE, text=(
+            f"{format_size(sum(parts.values()))} of {format_size(room)}")))
     fullest = max((100 * sum(parts.values()) / max(1, room) for _, parts, room in rows),
                   default=1.0)
-    axes.axvline(100, color=VERMILION, linestyle="--", linewidth=1)
+    draw_bars(BarChart(rows=("RAM", "flash"), bars=tuple(bars), axis="share of the memory, %",
+                       limit=100.0), axes, thick=0.6)
     axes.set_xlim(0, max(1.35 * fullest, 1e-3) if fullest < 60 else max(105.0, 1.35 * fullest))
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
-    axes.set_ylim(1.6, -0.6)
-    axes.set_xlabel("share of the memory, %")
-    rule_values(axes)

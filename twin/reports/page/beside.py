@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
 from hwmodels.quantities import format_energy, format_time, significant
 from twin.attribution.diagnosis.finding import Diagnosis
@@ -13,14 +10,18 @@ from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
 from twin.attribution.views import PublishedView, View
 from twin.learning.published import Comparison, describe_sealed
-from twin.reports.bars import BarChart, chain_steps
+from twin.reports.beside import (
+    KIND_LOOKS,
+    chart_gap,
+    chart_pairs,
+    name_account,
+    pair_latencies,
+    pair_rows,
+)
 from twin.reports.columns import Column, number, write_cells
-from twin.reports.page.axes import error_bars
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Notes, Plot, Section, Table, make_table, notes
-from twin.reports.page.styles import INK, KIND_STYLES, kind_marker
-from twin.reports.tables.difference import name_account
 from twin.reports.tables.published import OF_ROW
 
 MOST_FAULTS, MOST_LIKELY = 10, 0.99
@@ -95,7 +96,7 @@ def list_totals(difference: Difference) -> Table:
 
 def head_sides(kinds: tuple[str, str]) -> tuple[Column, Column, Column]:
     """Return columns of both sides and their ratio."""
-    first, second = (number(kind, side, kind=kind if kind in KIND_STYLES else "")
+    first, second = (number(kind, side, kind=kind if kind in KIND_LOOKS else "")
                      for kind, side in zip(kinds, ("first", "second"), strict=True))
     return first, second, number(" / ".join(kinds), "ratio", "{:.2f}")
 
@@ -118,49 +119,28 @@ def _causes(row: Beside, unit: str) -> tuple[tuple[str, str], ...]:
 
 def draw_beside(account: Account, kinds: tuple[str, str]) -> Plot:
     """Draw two bars for each part."""
-    labels = [row.label for row in account.parts]
     divide, unit = {"ns": (1e6, "ms"), "nJ": (1e3, "uJ")}.get(account.unit, (1.0, account.unit))
-    traces: list[Mapping[str, Any]] = [{
-        "type": "bar", "name": kind, "x": [row.index for row in account.parts],
-        "y": [getattr(row, side) / divide for row in account.parts], "marker": kind_marker(kind),
-        "hoverinfo": "text", "hovertext": [
-            f"{plain(label)}<br>{kind} {getattr(row, side) / divide:,.4g} {unit}"
-            for label, row in zip(labels, account.parts, strict=True)]}
-        for side, kind in zip(("first", "second"), kinds, strict=True)]
     ratios = sorted(row.ratio for row in account.parts if row.ratio)
     told = "" if not ratios else (
         f"Ratios of single parts lie from {ratios[0]:.2f} to {ratios[-1]:.2f}, the middle one "
         f"is {ratios[len(ratios) // 2]:.2f}.")
-    return Plot(name="beside-plot", title=f"{account.quantity.capitalize()} of each part, on both "
-                "sides", told=told, traces=tuple(traces), height_px=360, layout={
-                    "barmode": "group", "xaxis": {"title": {"text": "part, in order"}},
-                    "yaxis": {"title": {"text": unit if account.quantity == unit
-                              else f"{account.quantity}, {unit}"}, "rangemode": "tozero"}})
+    return plot_bars(chart_pairs(
+        pair_rows(account.parts, lambda row: f"{row.index} {row.name or row.op}", divide), kinds,
+        unit if account.quantity == unit else f"{account.quantity}, {unit}", upright=True,
+        across="part, in order", name="beside-plot",
+        title=f"{account.quantity.capitalize()} of each part, on both sides", told=told),
+        lambda label: plain(label.partition(" ")[0]), texts=False, height_px=360)
 
 
 def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
     """Draw the way from one total to the other, cause by cause."""
-    total = account.total
-    steps = [(line.label if len(line.label) < 40 else f"{line.label[:38]}...", line.gap or 0)
-             for line in total.moved[:12]]
-    rest = total.gap - total.unexplained - sum(gap for _, gap in steps)
-    steps += [(name, gap) for name, gap in (("other causes", rest),
-                                            ("unexplained", total.unexplained)) if gap]
-    looks = [(marker["color"], marker["pattern"]["shape"]) for marker in map(kind_marker, kinds)]
-    rows, bars = chain_steps(
-        total.first, steps, total.second, ends=kinds, write=lambda one: f"{one:,.0f}",
-        looks=(looks[0], looks[1]),
-        look=lambda name, gap: ("#B34700", "/") if gap > 0 else ("#2A7F62", "\\"))
-    return plot_bars(BarChart(
-        rows=rows, axis=account.unit, name="gap",
-        title=f"From {kinds[0]} to {kinds[1]}, cause by cause",
+    chart = chart_gap(
+        account, kinds, name="gap", title=f"From {kinds[0]} to {kinds[1]}, cause by cause",
         told="Bars to the right cost more afterwards, bars to the left less." if kinds[0].endswith(
             "before") else "Bars to the right are time the prediction lacks, bars to the left what "
-            "it has too much of; what no counter tells is unexplained.",
-        bars=tuple(replace(bar, text="", hover=f"{rows[bar.row]}<br>{bar.length:+,}")
-                   for bar in bars)),
-        height_px=80 + 28 * len(rows),
-        layout={"xaxis": {"title": {"text": account.unit}, "tickformat": "~s"}})
+            "it has too much of; what no counter tells is unexplained.")
+    return plot_bars(chart, texts=False, height_px=80 + 28 * len(chart.rows),
+                     layout={"xaxis": {"title": {"text": account.unit}, "tickformat": "~s"}})
 
 
 FAULTS = (Column("fault", "fault.name"), Column("kind", "fault.kind"),
@@ -236,25 +216,12 @@ def is_covered(one: Comparison) -> bool | None:
 def _draw_published(view: PublishedView) -> Plot:
     """Draw predicted and published time of each open row."""
     drawn = [one for one in view.comparisons if not one.sealed and one.latency_ratio]
-    labels = [f"{place + 1}. {one.row.submitter} {one.row.edition}"
-              for place, one in enumerate(drawn)]
-    traces: list[dict[str, Any]] = [{
-        "type": "bar", "orientation": "h", "name": kind, "y": [plain(one) for one in labels],
-               "x": values, "marker": kind_marker(kind)} for kind, values in (
-        ("predicted", [one.predicted_ms for one in drawn]),
-        ("published", [one.row.latency_ms for one in drawn]))]
-    known = [(one.predicted_ms or 0.0, None if one.prediction is None
-              or one.prediction.certainty is None else one.prediction.certainty.time_us)
-             for one in drawn]
-    if any(interval for _, interval in known):
-        traces[0]["error_x"] = error_bars(
-            ((point, point, point) if one is None else (one.low / 1e3, point, one.high / 1e3)
-             for point, one in known), color=INK, thickness=1.3, width=3)
-    return Plot(name="published-plot", title="Time, predicted and published",
-                told=f"{len(drawn)} open rows with a time; lines are 90 % intervals.",
-                traces=tuple(traces), height_px=90 + 44 * len(drawn), layout={
-                    "barmode": "group", "xaxis": {"title": {"text": "ms"}},
-                    "yaxis": {"autorange": "reversed"}})
+    pairs = pair_latencies(drawn, lambda one: f"{one.row.submitter} {one.row.edition}")
+    return plot_bars(chart_pairs(
+        pairs, ("predicted", "published"), "ms", name="published-plot",
+        title="Time, predicted and published",
+        told=f"{len(drawn)} open rows with a time; lines are 90 % intervals."), plain, texts=False,
+        height_px=90 + 44 * len(drawn))
 
 
 def list_kinds(difference: Difference) -> tuple[str, str]:

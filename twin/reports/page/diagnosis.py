@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from twin.attribution.diagnosis.faults import DECLARED, STAND_IN
 from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows
+from twin.reports.bars import BarChart, list_bars
+from twin.reports.page.bars import plot_bars
 from twin.reports.page.beside import LIKELY, list_faults
-from twin.reports.page.page import plain
 from twin.reports.page.parts import Answer, Notes, Page, Pairs, Plot, Section, describe_warnings
 from twin.reports.page.provenance import made_by
-from twin.reports.page.styles import hatches
 from twin.reports.palette import BLUE, GREEN
 from twin.reports.tables.limits import format_chance
 
@@ -87,17 +87,14 @@ def draw_chances(diagnosis: Diagnosis) -> Plot:
     """Draw each kind of fault by its probability."""
     kinds = [one for place, one in enumerate(diagnosis.kinds.items())
              if place < 3 or one[1] >= LIKELY][:MOST_DRAWN]
-    return Plot(
-        name="chances", title="Probability by kind of fault", half=True,
-        told=f"{kinds[0][0]} has {format_chance(kinds[0][1])}.", traces=({
-            "type": "bar", "orientation": "h", "y": [plain(kind) for kind, _ in kinds],
-            "x": [100 * chance for _, chance in kinds], "marker": {"color": BLUE},
-            "hoverinfo": "text", "hovertext": [f"{plain(kind)}<br>{format_chance(chance)}"
-                                               for kind, chance in kinds]},),
-        height_px=100 + 26 * len(kinds), layout={
-            "showlegend": False, "xaxis": {"title": {"text": "probability, %"},
-                                           "range": [0, 100]},
-            "yaxis": {"autorange": "reversed", "type": "category"}})
+    return plot_bars(BarChart(
+        rows=tuple(kind for kind, _ in kinds), axis="probability, %", name="chances",
+        title="Probability by kind of fault",
+        told=f"{kinds[0][0]} has {format_chance(kinds[0][1])}.",
+        bars=list_bars([100 * chance for _, chance in kinds], (BLUE, ""), lambda row, _: (
+            f"{kinds[row][0]}<br>{format_chance(kinds[row][1])}"), "probability")),
+        half=True, height_px=100 + 26 * len(kinds),
+        layout={"xaxis": {"title": {"text": "probability, %"}, "range": [0, 100]}})
 
 
 def draw_effects(diagnosis: Diagnosis) -> Plot | None:
@@ -108,13 +105,11 @@ def draw_effects(diagnosis: Diagnosis) -> Plot | None:
     if verdict.fault.kind == DECLARED or not any(changes.values()):
         return None
     most = max(changes, key=lambda index: abs(changes[index]))
-    return Plot(
-        name="effects", title="What it does to each layer", half=True, height_px=360,
+    rows = tuple(map(str, changes))
+    return plot_bars(BarChart(
+        rows=rows, axis="change, %", across="layer", upright=True, name="effects",
+        title="What it does to each layer",
         told=f"{verdict.fault.name}: layer {most} moves most, {100 * changes[most]:+.1f} % beside "
-             "what is predicted as declared.", traces=({
-                 "type": "bar", "x": list(changes), "y": [100 * one for one in changes.values()],
-                 "marker": {"color": GREEN, "pattern": hatches("/")}, "hoverinfo": "text",
-                 "hovertext": [f"layer {index}: {100 * share:+.1f} %"
-                               for index, share in changes.items()]},),
-        layout={"showlegend": False, "xaxis": {"title": {"text": "layer"}},
-                "yaxis": {"title": {"text": "change, %"}}})
+             "what is predicted as declared.",
+        bars=list_bars([100 * one for one in changes.values()], (GREEN, "/"), lambda row, share: (
+            f"layer {rows[row]}: {share:+.1f} %"), "change")), half=True, height_px=360)

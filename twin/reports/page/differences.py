@@ -12,6 +12,7 @@ from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View, WhatIf
 from twin.pricing.ledger import explain_time
+from twin.reports.beside import KIND_LOOKS
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.beside import (
     describe_comparison,
@@ -30,7 +31,6 @@ from twin.reports.page.parts import (
     notes,
 )
 from twin.reports.page.provenance import made_by
-from twin.reports.page.styles import KIND_STYLES
 from twin.reports.tables.limits import format_chance
 
 WRITERS = {"time": format_time, "energy": format_energy}
@@ -76,7 +76,7 @@ def list_answers(difference: Difference) -> tuple[Answer, ...]:
             found.append(Answer(
                 name=f"{quantity} {name.partition(' ')[2]}".strip(), value=write(amount / 1e3),
                 range=told or (f"median of {side.runs} runs" if side.runs > 1 else ""),
-                kind=side.kind if side.kind in KIND_STYLES else ""))
+                kind=side.kind if side.kind in KIND_LOOKS else ""))
     return tuple(found)
 
 

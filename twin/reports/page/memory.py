@@ -81,20 +81,17 @@ def list_cache_plots(locality: Locality) -> tuple[Plot, ...]:
         chart_working_sets(locality), chart_miss_rates(locality)))
     across = {"title": {"text": "layer, in the order they run"}}
     sizes = [bar.end / sets.scale for bar in sets.bars]
-    assert sets.limit is not None and rates.limit is not None
-    return (plot_bars(sets, height_px=340, layout={
-        "showlegend": False, "xaxis": across, "shapes": [_rule(sets.limit / sets.scale)],
+    assert sets.limit is not None
+    return (plot_bars(sets, texts=False, height_px=340, layout={
+        "showlegend": False, "xaxis": across,
         "yaxis": log_axis((sets.limit / sets.scale, *sizes), sets.axis)}),
-        plot_bars(rates, height_px=300, layout={
-            "showlegend": False, "xaxis": across, "shapes": [_rule(rates.limit)]}))
+        plot_bars(rates, texts=False, height_px=300, layout={
+            "showlegend": False, "xaxis": across}))
 
 
 def _stand_up(chart: BarChart) -> BarChart:
     """Return a chart with upright bars, without what is not cached, by the layers' numbers."""
     return replace(chart, upright=True, rows=tuple(row.split()[-1] for row in chart.rows),
-                   bars=tuple(replace(bar, text="") for bar in chart.bars if bar.length))
+                   bars=tuple(bar for bar in chart.bars if bar.length))
 
 
-def _rule(height: float) -> Mapping[str, Any]:
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height,
-            "line": {"color": INK, "width": 1.5, "dash": "dash"}}

@@ -8,17 +8,16 @@ from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_time
 from twin.learning.portability.plan import RUN, Ranking
 from twin.learning.portability.port import Ported
+from twin.reports.bars import Bar, BarChart, list_bars
 from twin.reports.columns import Cell, Column, number
-from twin.reports.page.axes import error_bars
+from twin.reports.page.bars import plot_bars
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
-from twin.reports.page.page import plain
 from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
-from twin.reports.page.styles import INK, hatches
 from twin.reports.palette import BLUE, GREEN, SKY
 from twin.reports.tables.portability import BEHIND, name_runs
 
-DRAWN = (("physics", SKY, "."), ("ported", BLUE, ""), ("twin predict", GREEN, "/"))
+DRAWN = (("physics", (SKY, ".")), ("ported", (BLUE, "")), ("twin predict", (GREEN, "/")))
 
 
 def describe_port(ported: Ported, command: str = "") -> Page:
@@ -62,46 +61,38 @@ def _describe_steps(ported: Ported) -> Section:
 
 def draw_steps(ported: Ported) -> Plot:
     """Draw the three predictions with their intervals."""
+    shipped = ported.shipped.certainty
     values: list[tuple[float, Interval | None]] = [
         (ported.physics_us, None), (ported.prediction.time_us, ported.certainty.time_us),
-        (ported.shipped.time_us, None if ported.shipped.certainty is None
-         else ported.shipped.certainty.time_us)]
-    traces = []
-    for (name, colour, hatch), (time_us, interval) in zip(DRAWN, values, strict=True):
-        trace = {"type": "bar", "orientation": "h", "name": name, "y": [name],
-                 "x": [time_us / 1e3], "marker": {"color": colour, "pattern": hatches(hatch)},
-                 "hoverinfo": "text", "hovertext": [f"{name}<br>{format_time(time_us)}"]}
-        if interval is not None:
-            trace["error_x"] = error_bars([(interval.low, time_us, interval.high)], 1e-3,
-                                          color=INK)
-        traces.append(trace)
-    return Plot(name="steps-plot", title="From the datasheet to the prediction", half=True,
-                told="Physics: counts on this board at datasheet prices. Ported: times what the "
-                     "boards below took over what their datasheets say. Bars are intervals.",
-                traces=tuple(traces), height_px=240, layout={
-                    "barmode": "overlay", "showlegend": False,
-                    "xaxis": {"title": {"text": "time, ms"}, "rangemode": "tozero"},
-                    "yaxis": {"autorange": "reversed", "type": "category"}})
+        (ported.shipped.time_us, None if shipped is None else shipped.time_us)]
+    return plot_bars(BarChart(
+        rows=tuple(name for name, _ in DRAWN), axis="time, ms", scale=1e3, name="steps-plot",
+        title="From the datasheet to the prediction",
+        told="Physics: counts on this board at datasheet prices. Ported: times what the "
+             "boards below took over what their datasheets say. Bars are intervals.",
+        bars=tuple(Bar(row=row, length=time_us, look=look,
+                       hover=f"{name}<br>{format_time(time_us)}",
+                       ends=None if interval is None else (interval.low, interval.high))
+                   for row, ((name, look), (time_us, interval)) in enumerate(
+                       zip(DRAWN, values, strict=True)))), half=True, height_px=240)
 
 
 def draw_makeup(ported: Ported) -> Plot:
     """Draw what the interval is made of."""
     makeup = ported.makeup
-    shares = (("what boards differ by", makeup.boards, BLUE, ""),
-              ("prices left open", makeup.parameters, SKY, "."),
-              ("what no price explains", makeup.model, GREEN, "/"))
+    shares = (("what boards differ by", makeup.boards, (BLUE, "")),
+              ("prices left open", makeup.parameters, (SKY, ".")),
+              ("what no price explains", makeup.model, (GREEN, "/")))
     largest = max(shares, key=lambda one: one[1])
-    return Plot(name="makeup", title="What the interval is made of", half=True, height_px=240,
-                told=f"Most of it is {largest[0]}: {largest[1]:.0%} of the variance.",
-                traces=tuple({
-                    "type": "bar", "orientation": "h", "name": name, "y": ["interval"],
-                    "x": [100 * share], "marker": {"color": colour, "pattern": hatches(hatch)},
-                    "text": [f"{share:.0%}"], "textposition": "inside", "hoverinfo": "text",
-                    "hovertext": [f"{name}<br>{share:.0%}"]}
-                    for name, share, colour, hatch in shares), layout={
-                        "barmode": "stack", "xaxis": {"title": {"text": "share of variance, %"},
-                                                      "range": [0, 100]},
-                        "yaxis": {"showticklabels": False}, "legend": {"traceorder": "normal"}})
+    return plot_bars(BarChart(
+        rows=("interval",), axis="share of variance, %", stacked=True, name="makeup",
+        title="What the interval is made of",
+        told=f"Most of it is {largest[0]}: {largest[1]:.0%} of the variance.",
+        bars=tuple(Bar(row=0, length=100 * share, look=look, series=name, text=f"{share:.0%}",
+                       hover=f"{name}<br>{share:.0%}") for name, share, look in shares)),
+        texts=False, half=True, height_px=240, layout={
+            "xaxis": {"title": {"text": "share of variance, %"}, "range": [0, 100]},
+            "yaxis": {"showticklabels": False}})
 
 
 def _describe_behind(ported: Ported) -> Section:
@@ -123,15 +114,12 @@ def describe_narrowing(ranking: Ranking) -> Section:
     """Return what each measurement would leave of the interval."""
     found = sorted((*ranking.single, *ranking.runs), key=lambda one: -one.narrowing)
     drawn = found[:12]
-    plot = Plot(
-        name="narrowing", title="What to measure next", traces=({
-            "type": "bar", "orientation": "h", "marker": {"color": BLUE},
-            "y": [plain(name_runs(one.names)) for one in drawn],
-            "x": [100 * one.narrowing for one in drawn]},),
+    rows = tuple(name_runs(one.names) for one in drawn)
+    plot = plot_bars(BarChart(
+        rows=rows, axis="narrower by, %", name="narrowing", title="What to measure next",
         told=f"The two that tell most together: {' and '.join(ranking.best.names)}, "
              f"{100 * ranking.best.narrowing:.1f} % narrower.",
-        height_px=90 + 26 * len(drawn), layout={
-            "showlegend": False, "xaxis": {"title": {"text": "narrower by, %"}},
-            "yaxis": {"autorange": "reversed", "type": "category"}})
+        bars=list_bars([100 * one.narrowing for one in drawn], (BLUE, ""), lambda row, share: (
+            f"{rows[row]}<br>{share:.1f} %"), "narrower")), height_px=90 + 26 * len(drawn))
     return Section(name="narrowing-section", title="What would narrow it", items=(
         plot, make_table("narrowing-table", "Expected before it is measured", NARROWING, found)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hwmodels.quantities import significant
+from twin.reports.bars import BarChart, list_bars
 from twin.reports.columns import Cell, Column, number
-from twin.reports.page.page import plain
+from twin.reports.page.bars import plot_bars
 from twin.reports.page.parts import Notes, Page, Plot, Section, Table, make_table
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
@@ -15,7 +15,7 @@ from twin.reports.page.rival_plots import (
     draw_dashboard,
     draw_front,
     draw_radar,
-    label_axis,
+    short_label,
 )
 from twin.reports.page.rivals import (
     BEST,
@@ -27,7 +27,6 @@ from twin.reports.page.rivals import (
     row_details,
     say_lead,
 )
-from twin.reports.page.styles import hatches
 from twin.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.selection import explain_miss
@@ -141,23 +140,16 @@ def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
 
 def draw_scores(runs: Sequence[tuple[Choice, Rival]]) -> Plot:
     """Draw each board's score, and what it lost for what."""
-    places = list(range(len(runs)))
-    bars: list[tuple[str, list[float], Any]] = [("score", [one.score for one, _ in runs],
-                                                 {"color": BLUE})]
-    for name, (colour, hatch) in LOSSES.items():
-        lost = [sum(penalty.points for penalty in one.penalties if penalty.name == name)
-                for one, _ in runs]
-        if any(lost):
-            bars.append((f"lost for {name}", lost, {"color": colour, "pattern": hatches(hatch)}))
+    parts = {"score": ((BLUE, ""), [one.score for one, _ in runs])} | {
+        f"lost for {name}": (look, lost) for name, look in LOSSES.items() if any(lost := [
+            sum(penalty.points for penalty in one.penalties if penalty.name == name)
+            for one, _ in runs])}
     best = runs[0][0]
-    return Plot(
-        name="scores", title="Scores, and what they lost", half=True,
-        told=f"{best.row.board} has {best.score:.0f} of 100.", traces=tuple({
-            "type": "bar", "orientation": "h", "name": name, "y": places, "x": values, "width": 0.8,
-            "marker": marker, "hoverinfo": "text", "hovertext": [
-                f"{plain(rival.label)}<br>{name} {significant(value)}"
-                for (_, rival), value in zip(runs, values, strict=True)]}
-            for name, values, marker in bars), height_px=110 + 30 * len(runs), layout={
-                "barmode": "stack", "xaxis": {"range": [0, 100], "title": {"text": "points"}},
-                "yaxis": label_axis([rival.label for _, rival in runs]),
-                "legend": {"traceorder": "normal"}})
+    return plot_bars(BarChart(
+        rows=tuple(rival.label for _, rival in runs), axis="points", stacked=True, name="scores",
+        title="Scores, and what they lost", told=f"{best.row.board} has {best.score:.0f} of 100.",
+        bars=tuple(bar for name, (look, values) in parts.items() for bar in list_bars(
+            values, look, lambda row, value, name=name: (  # type: ignore[misc]
+                f"{runs[row][1].label}<br>{name} {significant(value)}"), name))),
+        short_label, half=True, height_px=110 + 30 * len(runs),
+        layout={"xaxis": {"range": [0, 100], "title": {"text": "points"}}})

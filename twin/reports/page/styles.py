@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from twin.reports.palette import BLUE, GREEN, GREY, PURPLE, VERMILION
-
-KIND_STYLES = {"predicted": (BLUE, ""), "simulated": (PURPLE, "x"), "measured": (VERMILION, "/"),
-               "published": (GREEN, ".")}
-"""(colour, hatch) by what a figure is."""
-
 INK, PAGE = "ink", "page"
 """Colours the page puts in: of text and of its ground, which differ in the dark and on paper."""
-
-
-def kind_marker(kind: str) -> dict[str, Any]:
-    """Return plotly's marker of a bar of a figure of that kind, "measured" or "measured after"."""
-    word, _, when = kind.partition(" ")
-    colour, hatch = (GREY, "\\") if when == "before" else KIND_STYLES.get(word, (GREY, ""))
-    return page_marker(colour, hatch)
 
 
 def page_marker(colour: str, hatch: str, edge: float = 0.5) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from hwmodels.quantities import format_energy, format_time
 from twin.attribution.difference import Account
-from twin.reports.bars import BarChart, chain_steps, stack_causes
+from twin.reports.bars import BarChart, stack_causes
+from twin.reports.beside import chart_gap
 from twin.reports.page.axes import error_bars
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
@@ -17,7 +17,7 @@ from twin.reports.page.parts import Plot
 from twin.reports.page.rival_plots import COLOURS, DASHES, SYMBOLS, short_label
 from twin.reports.page.rivals import Rival, write_figure
 from twin.reports.page.styles import INK
-from twin.reports.palette import BLUE, CAUSE_STYLES, GREY, ORANGE
+from twin.reports.palette import CAUSE_STYLES
 
 FOLLOWED = (("time", "time_us"), ("energy", "energy_uj"), ("RAM", "ram_bytes"),
             ("flash", "flash_bytes"))
@@ -86,21 +86,12 @@ def draw_timeline(rivals: Sequence[Rival]) -> Plot:
 
 def draw_moves(account: Account, before: str, after: str) -> Plot:
     """Draw the way from the time of one variant to that of another, cause by cause."""
-    total = account.total
-    moved = [(line.label, line.gap or 0) for line in total.moved]
-    steps = moved[:MOST_MOVES]
-    rest = total.gap - sum(gap for _, gap in steps)
-    steps += [("others", rest)] if rest else []
-    rows, bars = chain_steps(
-        total.first, steps, total.second, ends=(before, after), looks=((GREY, ""), (GREY, "")),
-        look=lambda name, gap: (ORANGE, "/") if gap > 0 else (BLUE, "\\"),
-        write=lambda ns: f"{ns / 1e6:,.3f}")
-    chart = BarChart(
-        rows=rows, axis="time, ms", scale=1e6, name="moves", title=f"From {before} to {after}",
-        told=f"{moved[0][0]} moves most: {moved[0][1] / 1e6:+,.3f} ms. Orange with rising strokes "
-             "costs more, blue with falling ones less.",
-        bars=tuple(replace(bar, hover=f"{rows[bar.row]}<br>{bar.length / 1e6:+,.3f} ms")
-                   for bar in bars))
-    return plot_bars(chart, short_label, height_px=90 + 30 * len(rows), layout={
+    most = account.total.moved[0]
+    chart = chart_gap(
+        account, (before, after), most=MOST_MOVES, scale=1e6, unit="ms", name="moves",
+        title=f"From {before} to {after}",
+        told=f"{most.label} moves most: {(most.gap or 0) / 1e6:+,.3f} ms. Orange with rising "
+             "strokes costs more, blue with falling ones less.")
+    return plot_bars(chart, short_label, height_px=90 + 30 * len(chart.rows), layout={
         "xaxis": {"title": {"text": "time, ms"}, "range": [0, 1.04 * chart.longest / 1e6],
                   "zerolinecolor": INK}})

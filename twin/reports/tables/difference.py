@@ -14,6 +14,7 @@ from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
 from twin.pricing.ledger import explain_time
+from twin.reports.beside import name_account
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
@@ -259,12 +260,6 @@ def layers_beside(difference: Difference) -> Content:
                               f"{ratios[0]:.2f} to {ratios[-1]:.2f}, median {median(ratios):.2f}, "
                               f"n = {len(ratios)}"))
     return spaced([*parts, *filter(None, [difference.pairing.note])])
-
-
-def name_account(account: Account) -> str:
-    """Return the quantity of an account with its unit."""
-    return account.quantity if account.quantity == account.unit else \
-        f"{account.quantity}, {account.unit}"
 
 
 def _beside_cells(row: Row | None) -> list[str]:

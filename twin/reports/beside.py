@@ -1,0 +1,135 @@
+"""Pictures of two sides beside each other: bars in pairs, and the way from one to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hwmodels.quantities import NOT_KNOWN, significant
+from twin.attribution.difference import Account, Row
+from twin.learning.published import Comparison
+from twin.reports.bars import UNEXPLAINED, Bar, BarChart, Look, chain_steps
+from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
+
+KIND_LOOKS: dict[str, Look] = {
+    "predicted": (BLUE, ""), "simulated": (PURPLE, "xxxx"), "measured": (VERMILION, "////"),
+    "published": (GREEN, "....")}
+"""Colour and hatch by what a figure is."""
+
+STOOD_IN = "predicted with another version of the runtime"
+LONGEST_LABEL = 44
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two bars: what was predicted, and what is beside it, in the axis's unit."""
+
+    label: str
+    first: float | None
+    second: float | None
+    stood_in: bool = False
+    comparable: bool = True
+    ends: tuple[float, float] | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """First over second; None when either is not known, or they are not of the same."""
+        if not self.comparable or self.first is None or not self.second:
+            return None
+        return self.first / self.second
+
+
+def name_account(account: Account) -> str:
+    """Return the quantity of an account with its unit."""
+    return account.quantity if account.quantity == account.unit else \
+        f"{account.quantity}, {account.unit}"
+
+
+def look_of(kind: str) -> Look:
+    """Return how a figure of a kind looks, "measured" or "measured after"."""
+    word, _, when = kind.partition(" ")
+    return (GREY, "\\\\\\\\") if when == "before" else KIND_LOOKS.get(word, (GREY, ""))
+
+
+def chart_pairs(pairs: Sequence[Pair], kinds: tuple[str, str], axis: str, **chart: Any,
+                ) -> BarChart:
+    """Describe a pair of bars for each part: what is beside above, what was predicted below."""
+    first, second = kinds
+    bars = []
+    for row, pair in enumerate(pairs):
+        for lane, kind, value in ((0, second, pair.second), (1, first, pair.first)):
+            said = NOT_KNOWN if value is None else significant(value)
+            ratio = f"   ratio {pair.ratio:.2f}" if lane and pair.ratio is not None else ""
+            stood_in = bool(lane) and pair.stood_in
+            bars.append(Bar(
+                row=row, lane=lane, length=value or 0.0, text=said + ratio,
+                ends=pair.ends if lane else None, series=STOOD_IN if stood_in else kind,
+                look=(BLUE, "////") if stood_in else look_of(kind),
+                hover=f"{pair.label}<br>{kind} {said}"))
+    return BarChart(rows=tuple(pair.label for pair in pairs), bars=tuple(bars), axis=axis, lanes=2,
+                    **chart)
+
+
+def pair_rows(rows: Iterable[Row], label: Callable[[Row], str], scale: float = 1.0) -> list[Pair]:
+    """Return a pair for each part, in units of so many of the account's."""
+    return [Pair(label=label(row), first=row.first / scale, second=row.second / scale)
+            for row in rows]
+
+
+def pair_latencies(comparisons: Iterable[Comparison], label: Callable[[Comparison], str],
+                   ) -> list[Pair]:
+    """Return milliseconds predicted, with their interval, and published."""
+    return [Pair(label=label(one), first=one.predicted_ms, second=one.row.latency_ms,
+                 stood_in=one.stood_in, ends=_ends_ms(one)) for one in comparisons]
+
+
+def pair_energies(comparisons: Iterable[Comparison], label: Callable[[Comparison], str],
+                  ) -> list[Pair]:
+    """Return millijoules predicted and published."""
+    def thousandth(value: float | None) -> float | None:
+        return None if value is None else value / 1e3
+
+    return [Pair(label=label(one), first=thousandth(one.predicted_uj),
+                 second=thousandth(one.row.energy_uj), stood_in=one.stood_in,
+                 comparable=one.energy_ratio is not None) for one in comparisons]
+
+
+def _ends_ms(one: Comparison) -> tuple[float, float] | None:
+    sure = None if (made := getattr(one, "prediction", None)) is None else made.certainty
+    return None if sure is None else (sure.time_us.low / 1e3, sure.time_us.high / 1e3)
+
+
+def chart_gap(account: Account, ends: tuple[str, str], *, most: int = 12, scale: float = 1.0,
+              unit: str = "", **chart: Any) -> BarChart:
+    """Describe the way from one total of an account to the other, cause by cause.
+
+    Parameters
+    ----------
+    account : Account
+        Of two sides.
+    ends : (str, str)
+        What the totals are called.
+    most : int
+        Causes with a step each, the largest; the others share one.
+    scale, unit
+        Units of the account in one of the axis, and that of the axis.
+    chart
+        Name, title and sentence of the page.
+    """
+    total, unit = account.total, unit or account.unit
+    steps: list[tuple[str, float]] = [
+        (line.label if len(line.label) <= LONGEST_LABEL else
+         f"{line.label[:LONGEST_LABEL - 3]}...", line.gap or 0) for line in total.moved[:most]]
+    rest = total.gap - total.unexplained - sum(gap for _, gap in steps)
+    steps += [(name, gap) for name, gap in (("other causes", rest),
+                                            ("unexplained", total.unexplained)) if gap]
+    rows, bars = chain_steps(
+        total.first, steps, total.second, ends=ends, looks=(look_of(ends[0]), look_of(ends[1])),
+        look=lambda name, gap: UNEXPLAINED if name == "unexplained" else
+        (ORANGE, "////") if gap > 0 else (BLUE, "\\\\\\\\"),
+        write=lambda one: f"{one / scale:,.3f}" if scale > 1 else f"{one:,.0f}")
+    return BarChart(
+        rows=rows, scale=scale, bars=tuple(
+            replace(bar, hover=f"{rows[bar.row]}<br>{bar.text} {unit}") for bar in bars),
+        axis=unit if account.quantity == unit else f"{account.quantity}, {unit}", **chart)
