@@ -22,10 +22,11 @@ from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.beside import draw_published
 from twin.reports.figures.canvas import fold_text, new_sheet, place_labels, save_figure
 from twin.reports.figures.layers import draw_layer_figure
-from twin.reports.figures.roofline import draw_roofline_figure, list_sides
+from twin.reports.figures.roofline import draw_roofline_figure
 from twin.reports.figures.sheet import check_target, draw_sheet, write_pictures
 from twin.reports.figures.waterfall import draw_bill_figure
 from twin.reports.palette import CAUSE_STYLES, SERIES, lightness
+from twin.reports.roofline import list_sides
 
 DRAWN = (draw_layer_figure, draw_bill_figure, draw_roofline_figure, draw_arena_figure, draw_sheet)
 

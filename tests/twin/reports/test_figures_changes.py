@@ -17,12 +17,13 @@ from twin.reports.figures.changes import (
     draw_configurations,
     write_change_pictures,
 )
-from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure, name_rows
+from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.intervals import draw_interval_figure
 from twin.reports.figures.layers import draw_energy_figure
 from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.figures.sunburst import draw_sunburst_figure
 from twin.reports.figures.utilisation import draw_utilisation_figure
+from twin.reports.rivals import name_rivals
 
 
 @pytest.fixture(scope="module")
@@ -117,5 +118,6 @@ def test_networks_are_not_compared_with_each_other(table):
         assert "configurations of kws" in text and "1 other networks" in text
     values = [line.get_ydata() for line in draw_radar_figure(table).axes[0].lines]
     assert max(max(line) for line in values) == pytest.approx(1.0)
-    names = name_rows([row for row in table.predicted if row.model == "kws"])
+    names = [one.label for one in name_rivals([
+        row for row in table.predicted if row.model == "kws"])]
     assert len(set(names)) == len(names)

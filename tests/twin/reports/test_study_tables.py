@@ -93,7 +93,8 @@ def test_pictures_are_drawn_whatever_is_known(tmp_path) -> None:
 
 def test_a_heat_map_needs_two_axes(tmp_path) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the plot extra")
-    from twin.reports.figures.studies import draw_heat_figure, sort_values
+    from twin.reports.figures.studies import draw_heat_figure
+    from twin.reports.study_charts import sort_values
 
     rows = [dataclasses.replace(row(1e3 * clock, 1.0, board), inputs=(
         ("board", board), ("clock", f"{clock}MHz"))) for board in "ab" for clock in (100, 20)]

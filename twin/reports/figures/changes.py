@@ -17,6 +17,7 @@ from twin.reports.figures.canvas import (
     save_figure,
     write_legend,
 )
+from twin.reports.figures.charts import draw_chart
 from twin.reports.figures.sheet import is_folder
 from twin.reports.palette import (
     BLUE,
@@ -24,6 +25,7 @@ from twin.reports.palette import (
     ORANGE,
     fill,
 )
+from twin.reports.rivals import chart_stages
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -151,23 +153,17 @@ def draw_steps_figure(named: Named) -> Figure:
 
 def draw_steps(named: Named, axes: Axes) -> None:
     """Draw time, and energy where it is known, after each step as a share of the beginning."""
-    places = range(len(named))
     first = named[0][1]
-    series = [("time", [100 * one.time_us / first.time_us for _, one in named], "o", "-", BLUE)]
+    amounts: dict[str, list[float]] = {"time": [one.time_us for _, one in named]}
     if first.energy_uj and all(one.energy_uj is not None for _, one in named):
-        series.append(("energy", [100 * (one.energy_uj or 0.0) / first.energy_uj
-                                  for _, one in named], "s", "--", ORANGE))
-    for name, values, marker, dashes, colour in series:
-        axes.plot(places, values, marker=marker, linestyle=dashes, color=colour, label=name,
-                  linewidth=1.6)
+        amounts["energy"] = [one.energy_uj or 0.0 for _, one in named]
+    shares = {name: [(100 * value / values[0],) * 3 for value in values]
+              for name, values in amounts.items()}
+    draw_chart(chart_stages([name for name, _ in named], shares, lambda name, place: ""), axes)
     for place, (_, one) in enumerate(named):
-        axes.annotate(format_time(one.time_us), (place, series[0][1][place]), (0, 8),
+        axes.annotate(format_time(one.time_us), (place, shares["time"][place][1]), (0, 8),
                       textcoords="offset points", ha="center", fontsize=8)
-    axes.set_xticks(list(places), [name for name, _ in named], fontsize=8)
-    axes.set_ylim(0, 1.18 * max(max(values) for _, values, *_ in series))
-    axes.set_xlim(-0.4, len(named) - 0.6)
-    axes.set_ylabel("of the beginning, %")
-    rule_values(axes, "y")
+    axes.set_ylim(0, 1.18 * max(share for bounds in shares.values() for _, share, _ in bounds))
 
 
 def _moved(before: Prediction, after: Prediction) -> list[tuple[str, float, float]]:

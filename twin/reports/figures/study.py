@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twin.reports.figures.canvas import new_sheet, write_legend
-from twin.reports.palette import BLUE, DARK_GREY, GREY, ORANGE, fill, line_series
+from twin.reports.figures.charts import draw_chart
+from twin.reports.palette import BLUE, DARK_GREY, ORANGE, fill
+from twin.reports.study_charts import chart_effects
 from twin.studies.results import Table
 from twin.studies.study.findings import WORDS, find_baseline, list_effects
 from twin.studies.study.tasks import Finding, Study
@@ -16,40 +18,23 @@ if TYPE_CHECKING:
 
     from twin.studies.study.sensitivity import Sensitivity
 
-LOOKS = {word: line_series(place) for place, word in enumerate(WORDS)}
 LOW, HIGH = fill(BLUE), fill(ORANGE, "////")
 
 
 def draw_effects(study: Study, finding: Finding, table: Table) -> Figure | None:
-    """Return every value's ratios to the baseline: each pair a dot, the median a bar.
+    """Return every value's ratios to the baseline: each pair a mark, the median a line.
 
     None where no two rows differ in the compared axis alone.
     """
     effects = list_effects(table, finding)
     if not effects:
         return None
-    values = [*dict.fromkeys(effect.value for effect in effects)]
-    figures = [*dict.fromkeys(effect.figure for effect in effects)]
-    with new_sheet(9.0, 1.1 + 0.24 * len(values) * len(figures), study.question or study.name,
+    chart = chart_effects(effects, finding, table)
+    figures = len({effect.figure for effect in effects})
+    with new_sheet(9.0, 1.1 + 0.24 * len(chart.y.ticks) * figures, study.question or study.name,
                    f"predicted · over {find_baseline(table, finding)}, all else equal · "
-                   "marks: pairs, bars: medians") as figure:
-        axes = figure.subplots()
-        step = 0.8 / len(figures)
-        for effect in effects:
-            at = values.index(effect.value) - 0.4 + step * (figures.index(effect.figure) + 0.5)
-            look = LOOKS[effect.figure]
-            axes.plot(effect.ratios, [at] * len(effect.ratios), linestyle="", markersize=3.5,
-                      marker=look["marker"], color=look["color"], alpha=0.5, markeredgewidth=0)
-            axes.plot([effect.median] * 2, [at - 0.4 * step, at + 0.4 * step], linewidth=3,
-                      color=look["color"])
-        for name in figures:
-            look = LOOKS[name]
-            axes.plot([], [], marker=look["marker"], color=look["color"], linewidth=3,
-                      label=WORDS[name])
-        axes.axvline(1, color=GREY, linewidth=1, zorder=0)
-        axes.set(xscale="log", yticks=range(len(values)), ylim=(len(values) - 0.5, -0.5),
-                 xlabel="times the baseline")
-        axes.set_yticklabels(values)
+                   "marks: pairs, upright lines: medians") as figure:
+        draw_chart(chart, figure.subplots())
         write_legend(figure)
     return figure
 

@@ -14,8 +14,8 @@ from twin.reports.figures.canvas import (
     rule_values,
     write_legend,
 )
-from twin.reports.figures.roofline import list_sides
 from twin.reports.palette import BLUE, GREY, INK, ORANGE, VERMILION, WINE, fill
+from twin.reports.roofline import list_sides
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

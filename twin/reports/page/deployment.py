@@ -30,6 +30,7 @@ from twin.reports.columns import Cell, Column, number
 from twin.reports.page.beside import describe_comparison, describe_published
 from twin.reports.page.bill import list_bill_plots
 from twin.reports.page.changes import describe_changes, tell_best
+from twin.reports.page.charts import plot_chart
 from twin.reports.page.memory import draw_arena, list_cache_plots
 from twin.reports.page.parts import (
     Answer,
@@ -44,7 +45,7 @@ from twin.reports.page.parts import (
 )
 from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
-from twin.reports.page.roofs import list_roof_plots
+from twin.reports.roofline import chart_roofline, list_sides
 from twin.reports.tables.header import header_pairs, setup_line
 from twin.studies.change import Change
 
@@ -130,7 +131,9 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
             lead="A header sorts, the box filters, the triangle opens a layer's own bill."),
         epochs,
         Section(name="memory", title="Memory", items=_memory_items(report)),
-        Section(name="roofline", title="Roofline", items=list_roof_plots(prediction),
+        Section(name="roofline", title="Roofline", items=tuple(
+            plot_chart(chart_roofline(prediction, side, place), height_px=440)
+            for place, side in enumerate(list_sides(prediction)) if side.points),
                 lead="What each layer attains under what core and memories allow. Areas are "
                      "shares of the time."),
         None if report.power is None else describe_power(report.power, prediction),

@@ -6,17 +6,16 @@ import platform
 from collections import Counter
 
 from calibration.fitting.intervals import describe_basis
-from hwmodels.quantities import NOT_KNOWN, format_time, significant
+from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.views import PublishedView, View
 from twin.documents import find_version
 from twin.pricing.document import PredictionDocument
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column
-from twin.reports.page.axes import error_bars
+from twin.reports.intervals import chart_intervals
 from twin.reports.page.beside import judge, tell_coverage
-from twin.reports.page.page import plain
-from twin.reports.page.parts import Notes, Pairs, Plot, Section, make_table, notes
-from twin.reports.page.styles import INK
+from twin.reports.page.charts import plot_chart
+from twin.reports.page.parts import Notes, Pairs, Section, make_table, notes
 from twin.reports.tables.header import calibration_pairs, interval_pairs
 from twin.studies.study.tasks import find_versions
 
@@ -46,40 +45,12 @@ def describe_certainty(prediction: Prediction, measured: View | None = None,
         f"Nine in ten measurements are meant to lie inside; the intervals are {sure.basis}: "
         f"{describe_basis(sure.basis, sure.errors)}. How often they held where it could be "
         "checked is in the project's tables of accuracy.")
-    plot = draw_intervals(prediction)
+    plots = []
+    if sure is not None and any(one.time_us is not None for one in sure.layers):
+        chart = chart_intervals(prediction, most=MOST_DRAWN)
+        plots.append(plot_chart(chart, height_px=100 + 20 * len(chart.y.ticks)))
     return Section(name="calibration", title="Certainty", lead=lead, items=(
-        *([plot] if plot else []), Pairs(pairs=tuple(pairs))))
-
-
-def draw_intervals(prediction: Prediction) -> Plot | None:
-    """Draw the intervals of the dearest layers; None where there are none."""
-    sure = prediction.certainty
-    if sure is None:
-        return None
-    known = [(layer, one.time_us) for layer, one in zip(prediction.layers, sure.layers, strict=True)
-             if one.time_us is not None and layer.time_us > 0]
-    known = sorted(known, key=lambda one: -one[0].time_us)[:MOST_DRAWN]
-    if not known:
-        return None
-    known.sort(key=lambda one: one[0].index)
-    labels = [f"{layer.index} {layer.op}" for layer, _ in known]
-    times = [layer.time_us / 1e3 for layer, _ in known]
-    return Plot(
-        name="intervals", title="Intervals of the layers that take most",
-        told=f"Points are predictions, lines {100 * sure.time_us.level:.0f} % intervals of single "
-             "layers, which are wider than that of their sum.",
-        height_px=70 + 20 * len(known), traces=({
-            "type": "scatter", "mode": "markers", "y": [plain(label) for label in labels],
-            "x": times, "marker": {"color": INK, "symbol": "diamond-open", "size": 8},
-            "error_x": error_bars(((interval.low, layer.time_us, interval.high)
-                                   for layer, interval in known), 1e-3, color=INK, thickness=1.5),
-            "hoverinfo": "text", "hovertext": [
-                f"{plain(label)}<br>{format_time(layer.time_us)}, {format_time(interval.low)} to "
-                f"{format_time(interval.high)}"
-                for label, (layer, interval) in zip(labels, known, strict=True)]},),
-        layout={"showlegend": False, "xaxis": {"title": {"text": "time, ms"},
-                                               "rangemode": "tozero"},
-                "yaxis": {"autorange": "reversed", "dtick": 1}})
+        *plots, Pairs(pairs=tuple(pairs))))
 
 
 def describe_provenance(prediction: Prediction, command: str, measured: View | None,

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import PurePath
 
 from hwmodels.quantities import (
-    NOT_KNOWN,
     format_energy,
     format_frequency,
     format_size,
@@ -16,54 +13,13 @@ from hwmodels.quantities import (
 )
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.parts import Answer
+from twin.reports.rivals import BEST, Rival, write_figure
 from twin.reports.tables.limits import format_chance
 from twin.studies.results import QUANTITIES, Row
 from twin.studies.selection import METRICS, draw_least
 
-WRITERS = {"time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
-           "flash_bytes": format_size}
-
 MOST_DRAWN = 50
 """Of the best by a metric, those whose chances are weighed against each other."""
-
-BEST = "★"
-"""Beside what wins."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rival:
-    """A configuration and what it is called among the others."""
-
-    label: str
-    row: Row
-
-
-def write_figure(quantity: str, value: float | None) -> str:
-    """Write a quantity of a row with its unit."""
-    if value is None:
-        return NOT_KNOWN
-    return WRITERS[quantity](value) if quantity in WRITERS else f"{value:,.2f} USD"
-
-
-def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
-    """Name rows by what they differ in: board, library, clock, then each axis with its name."""
-    told: list[tuple[str, list[str]]] = [
-        ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
-        ("model", [PurePath(row.model).stem if row.model.endswith((".tflite", ".onnx"))
-                   else row.model for row in rows])]
-    names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
-    clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
-    if "clock" in names or any(name.startswith("clocks.") for name in names):
-        told.append(("clock", clocks))
-    for name in names:
-        if name not in ("board", "runtime", "model", "clock") and not name.endswith(
-                ".frequency_hz"):
-            values = [dict(row.inputs).get(name) for row in rows]
-            told.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
-                                for value in values]))
-    differing = [texts for _, texts in told if len(set(texts)) > 1] or [told[0][1]]
-    labels = [" · ".join(filter(None, parts)) for parts in zip(*differing, strict=True)]
-    return tuple(Rival(label=label, row=row) for label, row in zip(labels, rows, strict=True))
 
 
 def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float | None], ...]:

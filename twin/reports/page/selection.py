@@ -11,23 +11,20 @@ from twin.reports.page.bars import plot_bars
 from twin.reports.page.parts import Notes, Page, Plot, Section, Table, make_table
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
-    choose_objectives,
     draw_dashboard,
     draw_front,
     draw_radar,
     short_label,
 )
 from twin.reports.page.rivals import (
-    BEST,
-    Rival,
     head_figures,
     list_answers,
     list_least,
-    name_rivals,
     row_details,
     say_lead,
 )
 from twin.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
+from twin.reports.rivals import BEST, Rival, choose_objectives, name_rivals
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.selection import explain_miss
 from twin.reports.tables.studies import describe_limits, say_idle, shorten
@@ -93,7 +90,7 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
     sections = []
     if runs:
         ranked = [rival for _, rival in runs]
-        front = choose_objectives(ranked, ("time_us", "energy_uj"))
+        front = choose_objectives([one.row for one in ranked], ("time_us", "energy_uj"))
         radar = draw_radar([one for one in ranked if one.row.met] or ranked)
         plots = [draw_scores(runs), *([radar] if radar else []),
                  *draw_dashboard(ranked, selection.limits),

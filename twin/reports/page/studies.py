@@ -13,6 +13,7 @@ from hwmodels.files import LARGEST_YAML_BYTES, read_regular_text
 from hwmodels.quantities import significant
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio
+from twin.reports.page.charts import plot_chart, plot_grid
 from twin.reports.page.parts import (
     Answer,
     Notes,
@@ -26,23 +27,20 @@ from twin.reports.page.parts import (
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
-    choose_objectives,
     draw_dashboard,
     draw_front,
     draw_radar,
 )
 from twin.reports.page.rivals import (
-    Rival,
     head_figures,
     list_answers,
     list_least,
     list_winners,
-    name_rivals,
     row_details,
     say_lead,
-    write_figure,
 )
-from twin.reports.page.study_plots import draw_effects, draw_heat, draw_parallel
+from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_figure
+from twin.reports.study_charts import chart_effects, chart_parallel, grid_cells
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.studies import (
     describe_limits,
@@ -90,7 +88,7 @@ def describe_study(session: Session, command: str = "") -> Page:
     if study.finding is not None:
         effects = list_effects(table, study.finding)
         if effects:
-            found += [draw_effects(effects, study.finding, table),
+            found += [_draw_effects(effects, study.finding, table),
                       list_effect_rows(effects, study.finding, table)]
     found += [Notes(notes=study.notes)] if study.notes else []
     head = session.head
@@ -210,11 +208,15 @@ def _compare(table: Points) -> list[Section]:
     if not ranked:
         return []
     rivals = name_rivals(ranked)
-    objectives = choose_objectives(rivals, table.objectives)
+    objectives = choose_objectives(ranked, table.objectives)
     plots: list[Plot] = []
     if objectives is not None:
         plots.append(draw_front(rivals, objectives, table.limits))
-    plots += [one for one in (draw_parallel(table), draw_heat(table)) if one is not None]
+    parallel, grid = chart_parallel(table), grid_cells(table)
+    wide = len(parallel.x.ticks)
+    if wide > 2 and len(ranked) > 2:
+        plots.append(plot_chart(parallel, height_px=420, least_px=105 * wide))
+    plots += [] if grid is None else [plot_grid(grid)]
     networks = _list_networks(table)
     many = len(networks) > 1
     found = [_list_best(networks)] if many else []
@@ -229,6 +231,12 @@ def _compare(table: Points) -> list[Section]:
                 items=tuple(replace(plot, name=plot.name + mark) for plot in (
                     *draw_dashboard(mine, table.limits), *([radar] if radar else [])))))
     return found
+
+
+def _draw_effects(effects: Sequence[Effect], finding: Finding, table: Points) -> Plot:
+    chart = chart_effects(effects, finding, table)
+    figures = len({effect.figure for effect in effects})
+    return plot_chart(chart, height_px=110 + (16 + 18 * figures) * len(chart.y.ticks))
 
 
 def _list_all(table: Points) -> Section | None:

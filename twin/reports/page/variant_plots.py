@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from hwmodels.quantities import format_energy, format_time
 from twin.attribution.difference import Account
 from twin.reports.bars import BarChart, stack_causes
 from twin.reports.beside import chart_gap
-from twin.reports.page.axes import error_bars
 from twin.reports.page.bars import plot_bars
-from twin.reports.page.page import plain
+from twin.reports.page.charts import plot_chart
 from twin.reports.page.parts import Plot
-from twin.reports.page.rival_plots import COLOURS, DASHES, SYMBOLS, short_label
-from twin.reports.page.rivals import Rival, write_figure
+from twin.reports.page.rival_plots import short_label
 from twin.reports.page.styles import INK
 from twin.reports.palette import CAUSE_STYLES
-
-FOLLOWED = (("time", "time_us"), ("energy", "energy_uj"), ("RAM", "ram_bytes"),
-            ("flash", "flash_bytes"))
-"""Figures of the timeline."""
+from twin.reports.rivals import FIGURES, Rival, chart_stages, write_figure
+from twin.studies.results import QUANTITIES
 
 MOST_MOVES = 10
 
@@ -54,34 +49,23 @@ def draw_bills(what: str, bills: Sequence[tuple[str, Mapping[str, float]]]) -> P
 
 def draw_timeline(rivals: Sequence[Rival]) -> Plot:
     """Draw what each stage leaves of each figure, in per cent of the first."""
-    traces = []
-    places = list(range(len(rivals)))
-    for number, (name, quantity) in enumerate(FOLLOWED):
-        start = getattr(rivals[0].row, quantity)
-        if not start or any(getattr(one.row, quantity) is None for one in rivals):
-            continue
-        bounds = [one.row.bounds_of(quantity) or (0.0, 0.0, 0.0) for one in rivals]
-        trace: dict[str, Any] = {
-            "type": "scatter", "mode": "lines+markers", "name": name, "x": places,
-            "y": [100 * point / start for _, point, _ in bounds],
-            "line": {"color": COLOURS[number], "dash": DASHES[number], "width": 2,
-                     "shape": "linear"},
-            "marker": {"color": COLOURS[number], "symbol": SYMBOLS[number], "size": 9},
-            "hoverinfo": "text", "hovertext": [
-                f"{plain(one.label)}<br>{name} {write_figure(quantity, getattr(one.row, quantity))}"
-                for one in rivals]}
-        if quantity == "time_us" and any(high > low for low, _, high in bounds):
-            trace["error_y"] = error_bars(bounds, 100 / start, color=COLOURS[number], thickness=1)
-        traces.append(trace)
-    last, first = rivals[-1].row, rivals[0].row
-    left = 100 * (last.time_us or 0.0) / (first.time_us or 1.0)
-    return Plot(
-        name="timeline", title="What each stage leaves", traces=tuple(traces), height_px=420,
-        told=f"{left:.0f} % of the time is left at last. Each stage keeps the changes before it; "
-             "bars are 90 % intervals of the time.", layout={
-                 "xaxis": {"tickvals": places, "range": [-0.3, len(rivals) - 0.7],
-                           "ticktext": [short_label(one.label) for one in rivals]},
-                 "yaxis": {"title": {"text": "per cent of the first"}, "rangemode": "tozero"}})
+    rows = [one.row for one in rivals]
+    shares = {}
+    for quantity in QUANTITIES[:4]:
+        start = getattr(rows[0], quantity)
+        if start and all(getattr(row, quantity) is not None for row in rows):
+            shares[FIGURES[quantity][0]] = [
+                (100 * low / start, 100 * point / start, 100 * high / start)
+                if quantity == "time_us" else (100 * point / start,) * 3
+                for low, point, high in (row.bounds_of(quantity) or (0.0, 0.0, 0.0)
+                                         for row in rows)]
+    quantities = {name: quantity for quantity, (name, *_) in FIGURES.items()}
+    left = 100 * (rows[-1].time_us or 0.0) / (rows[0].time_us or 1.0)
+    return plot_chart(chart_stages(
+        [short_label(one.label) for one in rivals], shares,
+        lambda name, place: write_figure(quantities[name], getattr(rows[place], quantities[name])),
+        f"{left:.0f} % of the time is left at last. Each stage keeps the changes before it; "
+        "bars are 90 % intervals of the time."), height_px=420)
 
 
 def draw_moves(account: Account, before: str, after: str) -> Plot:

@@ -26,14 +26,11 @@ from twin.reports.page.parts import (
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
-    choose_objectives,
     draw_dashboard,
     draw_front,
     draw_radar,
 )
 from twin.reports.page.rivals import (
-    BEST,
-    Rival,
     head_figures,
     list_answers,
     list_least,
@@ -42,6 +39,7 @@ from twin.reports.page.rivals import (
     say_lead,
 )
 from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timeline
+from twin.reports.rivals import BEST, Rival, choose_objectives
 from twin.reports.tables.studies import say_idle
 from twin.studies.limits import Limits, idle_energy_uj
 from twin.studies.results import Row as Point
@@ -180,7 +178,7 @@ def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Sect
 def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
     if len(rivals) < 2:
         return None
-    objectives, radar = choose_objectives(rivals), draw_radar(rivals)
+    objectives, radar = choose_objectives([one.row for one in rivals]), draw_radar(rivals)
     plots: list[Plot] = list(draw_dashboard(rivals, limits))
     if radar is not None:
         plots.append(radar)

@@ -34,8 +34,9 @@ from twin.reports.page.page import render_page
 from twin.reports.page.parts import Plot, Table
 from twin.reports.page.results import describe_result
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar, short_label
-from twin.reports.page.rivals import list_least, name_rivals
+from twin.reports.page.rivals import list_least
 from twin.reports.page.variants import Variant, describe_variants
+from twin.reports.rivals import name_rivals
 from twin.studies.change import make_change
 from twin.studies.limits import Limits
 from twin.studies.results import Table as Rows

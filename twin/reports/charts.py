@@ -1,0 +1,189 @@
+"""Pictures made of points and lines, and of cells, each described once.
+
+`figures/charts.py` draws them for files, `page/charts.py` for pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from twin.reports.palette import INK, SERIES
+
+Ends = tuple[float, float]
+"""Of an interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """An axis: what it says, and how it is laid out.
+
+    Parameters
+    ----------
+    label : str
+        With the unit.
+    log : bool
+        Whether it is logarithmic.
+    ends : tuple of float or None
+        First and last value; None: around what is drawn.
+    ticks : tuple of (float, str)
+        Where which text stands; empty: at round values.
+    """
+
+    label: str = ""
+    log: bool = False
+    ends: Ends | None = None
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Points that look alike, and the line through them.
+
+    Parameters
+    ----------
+    x, y : sequence of float or None
+        In units of the axes; None breaks the line. On a polar chart x is the place of a tick.
+    name : str
+        Its entry in the legend; "" for none.
+    colour, mark, hatch : str
+        As matplotlib names them; no mark: a line only.
+    dashes : str or tuple
+        The same; "": no line.
+    width : float
+        Of the line, in points.
+    sizes : sequence of float
+        Of marks, in points: one for all, or one each.
+    hollow : sequence of bool
+        Which marks are; empty for none.
+    hover : sequence of str
+        What a pointer shows on a page.
+    x_ends, y_ends : sequence of tuple or None
+        Intervals around the points; empty for none.
+    steps : bool
+        Whether the line goes in steps, across and then up.
+    """
+
+    x: Sequence[float | None]
+    y: Sequence[float | None]
+    name: str = ""
+    colour: str = INK
+    mark: str = ""
+    hatch: str = ""
+    dashes: Any = ""
+    width: float = 1.4
+    sizes: Sequence[float] = (7.0,)
+    hollow: Sequence[bool] = ()
+    hover: Sequence[str] = ()
+    x_ends: Sequence[Ends | None] = ()
+    y_ends: Sequence[Ends | None] = ()
+    steps: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """Curves over two axes.
+
+    Parameters
+    ----------
+    curves : tuple of Curve
+        Those in front last.
+    x, y : Axis
+        Along and up; of a polar chart around and outwards.
+    rules : tuple of (str, float)
+        Dashed lines: the axis, "x" or "y", and where it is crossed.
+    notes : tuple of (float, float, str)
+        Small texts, each right of its place.
+    polar : bool
+        Whether the first axis goes around.
+    name, title, told : str
+        Of the page: its own name, what it shows, the same in a sentence.
+    """
+
+    curves: tuple[Curve, ...]
+    x: Axis
+    y: Axis
+    rules: tuple[tuple[str, float], ...] = ()
+    notes: tuple[tuple[float, float, str], ...] = ()
+    polar: bool = False
+    name: str = ""
+    title: str = ""
+    told: str = ""
+
+
+    def values(self, axis: str) -> list[float]:
+        """Return all that is drawn along an axis, intervals with it."""
+        return [value for curve in self.curves for value in (
+            *getattr(curve, axis), *(end for ends in getattr(curve, f"{axis}_ends")
+                                     for end in ends or ())) if value is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A value for each column of each row; None where there is none.
+
+    Parameters
+    ----------
+    columns, rows : tuple of str
+        Values of both axes.
+    across, up : str
+        What the axes are.
+    values : tuple of tuple of float or None
+        By row, in `unit`.
+    missed : tuple of tuple of bool
+        Cells whose every point misses a limit.
+    unit, name, title, told : str
+        Of the values; of the page, as of a `Chart`.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    across: str
+    up: str
+    values: tuple[tuple[float | None, ...], ...]
+    missed: tuple[tuple[bool, ...], ...]
+    unit: str
+    name: str = ""
+    title: str = ""
+    told: str = ""
+
+
+def look_of(number: int) -> dict[str, Any]:
+    """Return colour, mark and dashes of a curve by its number, from the start after the last."""
+    colour, mark, dashes, _ = SERIES[number % len(SERIES)]
+    return {"colour": colour, "mark": mark, "dashes": dashes}
+
+
+def label_rows(labels: Sequence[str]) -> Axis:
+    """Return an upright axis with a label at each whole number, the first on top."""
+    return Axis(ends=(len(labels) - 0.5, -0.5), ticks=tuple(enumerate(labels)))
+
+
+def share_of_log(value: float, known: Sequence[float]) -> float:
+    """Return where a positive value lies between the least and the largest, 0 to 1."""
+    low, high = min(known), max(known)
+    return math.log(value / low) / math.log(high / low) if high > low > 0 else 0.0
+
+
+MOST_TICKS = 9
+
+
+def spread_log(values: Iterable[float]) -> tuple[Ends, tuple[tuple[float, str], ...]]:
+    """Return ends of a logarithmic axis around values, and ticks at 1, 2 and 5 or closer."""
+    known = [value for value in values if value > 0] or [1.0]
+    low, high = math.log10(min(known)), math.log10(max(known))
+    pad = max((high - low) * 0.06, 0.03)
+    low, high = low - pad, high + pad
+    ticks: list[float] = []
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(
+            1 + place / 10 for place in range(90))):
+        found = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1)
+                 for step in steps if low <= math.log10(step * 10.0**power) <= high]
+        if len(found) > MOST_TICKS:
+            ticks = ticks if len(ticks) >= 2 else found[::math.ceil(len(found) / MOST_TICKS)]
+            break
+        ticks = found
+    return (10.0**low, 10.0**high), tuple(
+        (value, f"{value:.3g}" if value < 1e3 else f"{value:,.0f}") for value in ticks)

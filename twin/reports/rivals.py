@@ -1,0 +1,270 @@
+"""Several configurations beside each other: what they are called, and pictures of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from hwmodels.quantities import (
+    NOT_KNOWN,
+    format_energy,
+    format_frequency,
+    format_size,
+    format_time,
+    significant,
+)
+from twin.reports.bars import Bar, BarChart
+from twin.reports.charts import Axis, Chart, Curve, look_of
+from twin.reports.palette import BLUE, GREEN
+from twin.studies.limits import Limits
+from twin.studies.pareto import mark_front, network_of
+from twin.studies.results import QUANTITIES, Row
+
+WRITERS = {"time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
+           "flash_bytes": format_size}
+
+FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
+           "ram_bytes": ("RAM", "KiB", 1 / 1024), "flash_bytes": ("flash", "KiB", 1 / 1024),
+           "price_usd": ("price", "USD", 1.0)}
+"""Name, unit and factor of each quantity of a row."""
+
+BEST = "★"
+"""Beside what wins."""
+
+MOST_POINTS, MOST_GROUPS = 1500, 8
+RINGS = (1, 2, 5, 10, 100, 1000, 10000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """A configuration and what it is called among the others."""
+
+    label: str
+    row: Row
+
+
+def write_figure(quantity: str, value: float | None) -> str:
+    """Write a quantity of a row with its unit."""
+    if value is None:
+        return NOT_KNOWN
+    return WRITERS[quantity](value) if quantity in WRITERS else f"{value:,.2f} USD"
+
+
+def label_figure(quantity: str) -> str:
+    """Return what an axis of a quantity says."""
+    name, unit, _ = FIGURES[quantity]
+    return f"{name}, {unit}"
+
+
+def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
+    """Name rows by what they differ in: board, library, clock, then each axis with its name."""
+    told: list[tuple[str, list[str]]] = [
+        ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
+        ("model", [PurePath(row.model).stem if row.model.endswith((".tflite", ".onnx"))
+                   else row.model for row in rows])]
+    names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
+    clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
+    if "clock" in names or any(name.startswith("clocks.") for name in names):
+        told.append(("clock", clocks))
+    for name in names:
+        if name not in ("board", "runtime", "model", "clock") and not name.endswith(
+                ".frequency_hz"):
+            values = [dict(row.inputs).get(name) for row in rows]
+            told.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
+                                for value in values]))
+    differing = [texts for _, texts in told if len(set(texts)) > 1] or [told[0][1]]
+    labels = [" · ".join(filter(None, parts)) for parts in zip(*differing, strict=True)]
+    return tuple(Rival(label=label, row=row) for label, row in zip(labels, rows, strict=True))
+
+
+def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None = None) -> BarChart:
+    """Describe a quantity of each; the least, of those that meet the limits, is set apart."""
+    name, unit, factor = FIGURES[quantity]
+    known = [one for one in rivals if getattr(one.row, quantity) is not None]
+    values = [getattr(one.row, quantity) for one in known]
+    least = min((getattr(one.row, quantity) for one in known if one.row.met),
+                default=min(values, default=0.0))
+    alike = len(set(values)) < 2
+    bars = []
+    for place, one in enumerate(rivals):
+        value = getattr(one.row, quantity)
+        best = one.row.met and value == least and not alike
+        low, _, high = one.row.bounds_of(quantity) or (0.0, 0.0, 0.0)
+        bars.append(Bar(
+            row=place, length=value or 0.0, series="least" if best else "others",
+            look=(GREEN, "////") if best else (BLUE, ""), ends=(low, high) if high > low else None,
+            text=NOT_KNOWN if value is None else significant(value * factor) + f" {BEST}" * best,
+            hover=f"{one.label}<br>{write_figure(quantity, value)}"))
+    return BarChart(
+        rows=tuple(one.label for one in rivals), axis=label_figure(quantity), scale=1 / factor,
+        limit=limit, bars=tuple(sorted(bars, key=lambda bar: bar.series != "least")),
+        name=f"bars-{quantity.split('_')[0]}", title=f"{name[0].upper()}{name[1:]}, {unit}",
+        told=_tell_least(known, quantity, least, max(values, default=0.0), alike=alike))
+
+
+def _tell_least(known: Sequence[Rival], quantity: str, least: float, worst: float, *,
+                alike: bool) -> str:
+    """Say who has least, of those that meet the limits where some do not."""
+    if alike:
+        return f"All have {write_figure(quantity, worst)}."
+    most = f"the most is {write_figure(quantity, worst)}."
+    winner = next((one for one in known if one.row.met
+                   and getattr(one.row, quantity) == least), None)
+    if winner is None:
+        return f"None meets the limits; the least is {write_figure(quantity, least)}, {most}"
+    among = "" if all(one.row.met for one in known) else ", least of those that meet the limits"
+    return f"{BEST} hatched: {winner.label}, {write_figure(quantity, least)}{among}; {most}"
+
+
+def chart_radar(shown: Sequence[Rival]) -> Chart | None:
+    """Describe each as a ring over what is known of all; None where fewer than three things are."""
+    spokes = [(FIGURES[quantity][0], [float(getattr(one.row, quantity)) for one in shown])
+              for quantity in QUANTITIES
+              if all(getattr(one.row, quantity) for one in shown)]
+    if all(one.row.time is not None for one in shown):
+        spokes.append(("certainty", [math.log(one.row.time.high / one.row.time.low)
+                                     for one in shown if one.row.time is not None]))
+    if len(spokes) < 3 or len(shown) < 2:
+        return None
+    names = [{"time": "speed"}.get(name, name) for name, _ in spokes]
+    ratios = [[values[place] / min(values) for _, values in spokes] for place in range(len(shown))]
+    worst = max(2.0, *(ratio for ring in ratios for ratio in ring))
+
+    def radius(ratio: float) -> float:
+        return 1 - 0.9 * math.log(ratio) / math.log(worst)
+
+    places = [*range(len(spokes)), 0]
+    rings = [ratio for ratio in RINGS if ratio <= worst
+             and (ratio in (1, 2, 10, 100) or worst < 100)]
+    return Chart(
+        name="radar", title="Strengths and weaknesses", polar=True,
+        told="The rim is the best of these, rings further in take so many times as much of it; "
+             "certainty is how narrow the interval of the time is.",
+        x=Axis(ticks=tuple(enumerate(names))),
+        y=Axis(ends=(0.0, 1.05), ticks=tuple(
+            (radius(ratio), "best" if ratio == 1 else f"x{ratio}") for ratio in rings)),
+        curves=tuple(Curve(
+            x=places, y=[radius(ring[place]) for place in places], name=one.label, width=2,
+            **look_of(number), hover=[
+                f"{one.label}<br>{names[place]}: " + (
+                    "the best" if ring[place] == 1 else
+                    f"{significant(ring[place])} times the best") for place in places])
+            for number, (one, ring) in enumerate(zip(shown, ratios, strict=True))))
+
+
+def choose_objectives(rows: Sequence[Row], wanted: Sequence[str] = ()) -> tuple[str, str] | None:
+    """Return two quantities to draw over each other; None where two are not known."""
+    order = dict.fromkeys((*wanted, "time_us", "energy_uj", "ram_bytes", "flash_bytes"))
+    known = [name for name in order if any(getattr(row, name) is not None for row in rows)]
+    return (known[0], known[1]) if len(known) > 1 else None
+
+
+def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Limits | None = None,
+                groups: Sequence[str] = ()) -> Chart:
+    """Describe two quantities over each other with their intervals, and the Pareto front.
+
+    Parameters
+    ----------
+    rivals : sequence of Rival
+        A few look each as it does alone, many by their board or library.
+    objectives : (str, str)
+        Across and up.
+    limits : Limits, optional
+        Drawn as dashed lines.
+    groups : sequence of str
+        Boards, by which they look where several such charts share a legend.
+    """
+    across, up = objectives
+    known = [one for one in rivals
+             if (getattr(one.row, across) or 0) > 0 and (getattr(one.row, up) or 0) > 0]
+    marked = mark_front([one.row for one in known], objectives)
+    known = [Rival(label=one.label, row=row) for one, row in zip(known, marked, strict=True)]
+    shown = known if len(known) <= MOST_POINTS else sorted(
+        known, key=lambda one: (not one.row.front, not one.row.met))[:MOST_POINTS]
+    grouped: dict[str, list[Rival]] = {}
+    many = len({one.row.board for one in shown}) > 1
+    for one in shown:
+        grouped.setdefault(
+            one.row.board if groups else one.label if len(shown) <= MOST_GROUPS else
+            one.row.board if many else one.row.runtime, []).append(one)
+    fronts = [_list_corners([one.row for one in known if one.row.met
+                             and network_of(one.row) == network], across, up)
+              for network in dict.fromkeys(network_of(one.row) for one in known)]
+    meeting = all(one.row.met for one in known)
+    told = (f"{sum(map(len, fronts))} of {len(known)} are on the front"
+            + (" of their network" if len(fronts) > 1 else "")
+            + f": nothing {'' if meeting else 'that meets the limits '}is better in both. "
+            "Bars are 90 % intervals; filled marks may be best, hollow ones are beaten"
+            + ("." if meeting else " or miss a limit."))
+    told += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
+        known) > len(shown) else ""
+    asked = dict((limits or Limits()).list_limits())
+    return Chart(
+        name=f"front-{across.split('_')[0]}-{up.split('_')[0]}", told=told,
+        title=f"{FIGURES[across][0].capitalize()} against {FIGURES[up][0]}, with intervals",
+        x=Axis(label=label_figure(across), log=True), y=Axis(label=label_figure(up), log=True),
+        rules=tuple((axis, asked[name] * FIGURES[name][2])
+                    for axis, name in (("x", across), ("y", up)) if name in asked),
+        curves=(*(_list_points(name, mine, objectives, list(groups).index(name) if groups
+                               else number) for number, (name, mine) in enumerate(grouped.items())),
+                *(Curve(x=[x for x, _ in corners], y=[y for _, y in corners], dashes=":", width=1,
+                        name="" if place else "front", steps=True)
+                  for place, corners in enumerate(fronts))))
+
+
+def _list_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
+                 number: int) -> Curve:
+    points: list[list[float]] = []
+    ends: list[list[tuple[float, float] | None]] = []
+    for quantity in objectives:
+        factor = FIGURES[quantity][2]
+        bounds = [one.row.bounds_of(quantity) or (0.0, 0.0, 0.0) for one in mine]
+        points.append([point * factor for _, point, _ in bounds])
+        ends.append([(low * factor, high * factor) if high > low else None
+                     for low, _, high in bounds])
+    return Curve(
+        x=points[0], y=points[1], x_ends=ends[0], y_ends=ends[1], name=name,
+        **{**look_of(number), "dashes": ""}, sizes=(8.0,),
+        hollow=[not one.row.front for one in mine], hover=[
+            f"{one.label}<br>" + ", ".join(write_figure(quantity, getattr(one.row, quantity))
+                                           for quantity in objectives) for one in mine])
+
+
+def _list_corners(rows: Sequence[Row], across: str, up: str) -> list[tuple[float, float]]:
+    """Return the corners of the front, left to right."""
+    points = sorted((getattr(row, across) * FIGURES[across][2], getattr(row, up) * FIGURES[up][2])
+                    for row in rows)
+    found: list[tuple[float, float]] = []
+    for x, y in points:
+        if not found or y < found[-1][1]:
+            found.append((x, y))
+    return found
+
+
+def chart_stages(labels: Sequence[str], shares: Mapping[str, Sequence[tuple[float, float, float]]],
+                 texts: Callable[[str, int], str], told: str = "") -> Chart:
+    """Describe what each stage leaves of each figure.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Of the stages.
+    shares : mapping of str to sequence of (low, share, high)
+        By figure, per cent of the first stage's; without an interval all are one.
+    texts : callable
+        Writes a figure of a stage, by its place.
+    told : str
+        The same in a sentence.
+    """
+    places = list(range(len(labels)))
+    return Chart(
+        name="timeline", title="What each stage leaves", told=told,
+        x=Axis(ends=(-0.3, len(labels) - 0.7), ticks=tuple(enumerate(labels))),
+        y=Axis(label="per cent of the first"), curves=tuple(Curve(
+            x=places, y=[share for _, share, _ in bounds], name=name, width=2, **look_of(number),
+            y_ends=[(low, high) if high > low else None for low, _, high in bounds],
+            hover=[f"{label}<br>{name} {texts(name, place)}"
+                   for place, label in enumerate(labels)])
+            for number, (name, bounds) in enumerate(shares.items())))

@@ -1,0 +1,177 @@
+"""Pictures of studies: effects beside a baseline, parallel coordinates, a map of two axes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+
+from hwmodels.quantities import significant
+from twin.reports.charts import Axis, Chart, Curve, Grid, label_rows, look_of, share_of_log
+from twin.reports.palette import BLUE, GREY, SKY
+from twin.reports.rivals import FIGURES, label_figure
+from twin.reports.tables.studies import rank_rows
+from twin.studies.results import Row, Table
+from twin.studies.study.findings import WORDS, Effect, find_baseline
+from twin.studies.study.study import Finding
+
+MOST_LINES, MOST_CELLS, LONGEST_TICK = 200, 24, 20
+"""Lines of parallel coordinates; values of an axis that are drawn one by one; letters of one."""
+
+
+def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> Chart:
+    """Describe every value's ratios to the baseline: each pair a mark, the median a line."""
+    values = list(dict.fromkeys(effect.value for effect in effects))
+    figures = list(dict.fromkeys(effect.figure for effect in effects))
+    curves = []
+    for number, figure in enumerate(figures):
+        mine = [effect for effect in effects if effect.figure == figure]
+        offset = (number - (len(figures) - 1) / 2) * 0.22
+        look = {**look_of(number), "dashes": ""}
+        curves.append(Curve(
+            x=[ratio for effect in mine for ratio in effect.ratios],
+            y=[values.index(effect.value) + offset for effect in mine for _ in effect.ratios],
+            name=WORDS[figure], **look, sizes=(6.0,), hollow=[
+                True for effect in mine for _ in effect.ratios], hover=[
+                f"{effect.value}<br>{WORDS[figure]} x{significant(ratio)}"
+                for effect in mine for ratio in effect.ratios]))
+        curves.append(Curve(
+            x=[effect.median for effect in mine],
+            y=[values.index(effect.value) + offset for effect in mine],
+            **{**look, "mark": "|"}, sizes=(15.0,),
+            hover=[f"{effect.value}: {effect.words}" for effect in mine]))
+    baseline = find_baseline(table, finding)
+    ratios = [1.0, *(ratio for effect in effects for ratio in effect.ratios)]
+    return Chart(
+        name="effects", title=f"Beside {baseline}, all else equal", curves=tuple(curves),
+        told="A mark is a pair of configurations that differ in nothing else, an upright line the "
+             "median of its kind; left of 1 is less.", rules=(("x", 1.0),), y=label_rows(values),
+        x=Axis(label=f"times {baseline}", log=True, ends=(min(ratios), max(ratios))))
+
+
+def list_varied(table: Table) -> list[str]:
+    """Return the axes of which predicted rows have several values, as far as they differ."""
+    return [axis for axis in table.axes
+            if len({dict(row.inputs).get(axis) for row in table.predicted}) > 1]
+
+
+def chart_parallel(table: Table) -> Chart:
+    """Describe an upright for each axis and figure, a line for each row."""
+    ranked = [row for row in rank_rows(table) if row.time_us is not None][:MOST_LINES]
+    uprights = [*list_varied(table), *(
+        name for name in FIGURES if len({getattr(row, name) for row in ranked}) > 1)]
+    uprights = uprights if len(uprights) > 1 else ["time_us", "ram_bytes"]
+    placed = [_place(ranked, name) for name in uprights]
+    groups: dict[str, list[int]] = {
+        "on the front": [], "meets the limits": [], "beaten or over a limit": []}
+    for place, row in enumerate(ranked):
+        groups["on the front" if row.front in ("certain", "front") else "meets the limits"
+               if table.limits and row.met else "beaten or over a limit"].append(place)
+    looks = ((BLUE, 2.2, "-"), (SKY, 1.2, "--"), (GREY, 0.8, ":"))
+    curves = []
+    for (name, places), (colour, width, dashes) in zip(groups.items(), looks, strict=True):
+        heights: list[float | None] = []
+        for place in places:
+            heights += [*(column[place] for column, _ in placed), None]
+        if places:
+            curves.append(Curve(x=[*range(len(uprights)), None] * len(places), y=heights, name=name,
+                                colour=colour, width=width, dashes=dashes))
+    told = "A line is a configuration; it crosses each upright at its value."
+    if len(table.predicted) > len(ranked):
+        told += f" The best {len(ranked)} of {len(table.predicted)} are drawn."
+    return Chart(
+        name="parallel", title="What goes with what", told=told, curves=tuple(reversed(curves)),
+        x=Axis(ends=(-0.2, len(uprights) - 0.4), ticks=tuple(enumerate(
+            label_figure(name) if name in FIGURES else name.split(".")[-1] for name in uprights))),
+        y=Axis(ends=(-0.06, 1.06)), notes=tuple(
+            (place, height, text) for place, (_, ticks) in enumerate(placed)
+            for height, text in ticks))
+
+
+def _place(rows: Sequence[Row], name: str) -> tuple[list[float | None], list[tuple[float, str]]]:
+    """Return the height of every row on an upright, 0 to 1, and its ticks."""
+    if name in FIGURES:
+        factor = FIGURES[name][2]
+        values = [getattr(row, name) for row in rows]
+        known = [value for value in values if value]
+        low, high = min(known, default=1.0), max(known, default=1.0)
+        return [None if not value else share_of_log(value, (low, high)) for value in values], [
+            (share_of_log(value, (low, high)), significant(value * factor))
+            for value in (low, (low * high)**0.5, high)]
+    words = [PurePath(dict(row.inputs).get(name, "")).name for row in rows]
+    order = sort_values(words)
+    step = max(len(order) - 1, 1)
+    every = 1 if len(order) <= MOST_CELLS else max(step // 4, 1)
+    return ([order.index(word) / step for word in words],
+            [(place / step, word[:LONGEST_TICK]) for place, word in enumerate(order)
+             if place % every == 0])
+
+
+def grid_cells(table: Table, quantity: str = "") -> Grid | None:
+    """Describe a quantity, by default the first objective, over the two axes with most values.
+
+    A cell holds the least of all rows there. None without two axes.
+    """
+    chosen = _choose_cells(table)
+    if chosen is None:
+        return None
+    across, up, rows, of_network = chosen
+    quantity = quantity or table.objectives[0]
+    name, unit, factor = FIGURES[quantity]
+    columns, lines = (sort_values(dict(row.inputs).get(axis, "") for row in rows)
+                      for axis in (across, up))
+    cells: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if getattr(row, quantity) is not None:
+            inputs = dict(row.inputs)
+            cells.setdefault((inputs.get(up, ""), inputs.get(across, "")), []).append(row)
+    network = f", of {of_network}" if of_network else ""
+    return Grid(
+        name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",
+        told=f"In {unit}, the least of what else varies{network}. An empty cell cannot be."
+             + (" A cross: everything there misses a limit." if table.limits else ""),
+        columns=tuple(columns), rows=tuple(lines), across=across, up=up, unit=f"{name}, {unit}",
+        values=tuple(tuple(min((
+            float(getattr(row, quantity)) * factor for row in cells.get((line, column), ())),
+            default=None) for column in columns) for line in lines),
+        missed=tuple(tuple(bool(table.limits) and not any(
+            row.met for row in cells.get((line, column), ())) for column in columns)
+            for line in lines))
+
+
+def _choose_cells(table: Table) -> tuple[str, str, list[Row], str] | None:
+    """Return the two axes of a heat map, its rows and of what networks those are; or None.
+
+    An axis of networks is drawn rather than left out, and further ones keep the value of the first
+    row: of several networks the smallest would have the least in every cell.
+    """
+    varied = list_varied(table)
+    sizes = {axis: size for axis in varied if (size := len(
+        {dict(row.inputs).get(axis) for row in table.predicted})) <= MOST_CELLS}
+    of_networks = [axis for axis in sizes if _is_of_network(axis)]
+    ranked = sorted(sizes, key=lambda axis: -sizes[axis])
+    if len(ranked) < 2:
+        return None
+    across, up = ranked[:2]
+    if of_networks and not {across, up} & set(of_networks):
+        up = max(of_networks, key=lambda axis: sizes[axis])
+    fixed = {axis: dict(table.predicted[0].inputs).get(axis, "") for axis in varied
+             if _is_of_network(axis) and axis not in (across, up)}
+    rows = [row for row in table.predicted
+            if all(dict(row.inputs).get(axis, "") == value for axis, value in fixed.items())]
+    return across, up, rows, ", ".join(
+        PurePath(value).stem if axis == "model" else f"{axis.rpartition('.')[2]} {value}"
+        for axis, value in fixed.items())
+
+
+def _is_of_network(axis: str) -> bool:
+    return axis == "model" or axis.startswith("network.")
+
+
+def sort_values(values: Iterable[str]) -> list[str]:
+    """Return distinct values: numbers with one unit by size, others as they come."""
+    found = list(dict.fromkeys(values))
+    numbers = [re.match(r"([\d.]+)([A-Za-z]*)$", value) for value in found]
+    if all(numbers) and len({match[2] for match in numbers if match}) == 1:
+        return sorted(found, key=lambda value: float(re.match(r"[\d.]+", value)[0]))  # type: ignore[index]
+    return found
