@@ -114,10 +114,16 @@ class Chart:
 
 
     def values(self, axis: str) -> list[float]:
-        """Return all that is drawn along an axis, intervals with it."""
-        return [value for curve in self.curves for value in (
-            *getattr(curve, axis), *(end for ends in getattr(curve, f"{axis}_ends")
-                                     for end in ends or ())) if value is not None]
+        """Return all that is drawn along an axis, intervals and rules with it."""
+        return [value for values in (
+            *(getattr(curve, axis) for curve in self.curves),
+            *(ends or () for curve in self.curves for ends in getattr(curve, f"{axis}_ends")),
+            [value for crossed, value in self.rules if crossed == axis])
+            for value in values if value is not None]
+
+    def spread(self, axis: Axis, name: str) -> tuple[Ends, tuple[tuple[float, str], ...]]:
+        """Return ends and ticks of a logarithmic axis, stated or around what is drawn."""
+        return spread_log(self.values(name)) if axis.ends is None else spread_log(axis.ends, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +176,12 @@ def share_of_log(value: float, known: Sequence[float]) -> float:
 MOST_TICKS = 9
 
 
-def spread_log(values: Iterable[float]) -> tuple[Ends, tuple[tuple[float, str], ...]]:
+def spread_log(values: Iterable[float], room: float = 0.06,
+               ) -> tuple[Ends, tuple[tuple[float, str], ...]]:
     """Return ends of a logarithmic axis around values, and ticks at 1, 2 and 5 or closer."""
     known = [value for value in values if value > 0] or [1.0]
     low, high = math.log10(min(known)), math.log10(max(known))
-    pad = max((high - low) * 0.06, 0.03)
+    pad = max((high - low) * room, 0.5 * room)
     low, high = low - pad, high + pad
     ticks: list[float] = []
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(

@@ -47,7 +47,8 @@ def chart_intervals(prediction: Prediction, quantity: str = "time",
               **look: str) -> Curve:
         mine = [(place, *known[place]) for place in places if place in known]
         return Curve(
-            x=[value * factor for _, _, value, _ in mine], y=[place for place, *_ in mine],
+            x=[value * factor for _, _, value, _ in mine], sizes=(5.0,),
+            y=[place for place, *_ in mine],
             x_ends=[(interval.low * factor, interval.high * factor) for *_, interval in mine],
             hover=[f"{label}<br>{write(value)}, {write(interval.low)} to {write(interval.high)}"
                    for _, label, value, interval in mine], **look)  # type: ignore[arg-type]

@@ -41,12 +41,11 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
             **{**look, "mark": "|"}, sizes=(15.0,),
             hover=[f"{effect.value}: {effect.words}" for effect in mine]))
     baseline = find_baseline(table, finding)
-    ratios = [1.0, *(ratio for effect in effects for ratio in effect.ratios)]
     return Chart(
         name="effects", title=f"Beside {baseline}, all else equal", curves=tuple(curves),
         told="A mark is a pair of configurations that differ in nothing else, an upright line the "
              "median of its kind; left of 1 is less.", rules=(("x", 1.0),), y=label_rows(values),
-        x=Axis(label=f"times {baseline}", log=True, ends=(min(ratios), max(ratios))))
+        x=Axis(label=f"times {baseline}", log=True))
 
 
 def list_varied(table: Table) -> list[str]:

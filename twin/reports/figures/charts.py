@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import significant
-from twin.reports.charts import Axis, Chart, Curve, Grid, share_of_log, spread_log
+from twin.reports.charts import Axis, Chart, Curve, Grid, share_of_log
 from twin.reports.figures.canvas import label_plainly
 from twin.reports.palette import VERMILION, fill
 
@@ -71,7 +71,7 @@ def _lay_out(axes: Axes, name: str, chart: Chart) -> None:
     getattr(axes, f"set_{name}label")(axis.label)
     if axis.log:
         getattr(axes, f"set_{name}scale")("log")
-        ends, ticks = spread_log(ends or chart.values(name))
+        ends, ticks = chart.spread(axis, name)
         getattr(axes, f"{name}axis").set_minor_formatter("")
     if ticks:
         step = 2 * math.pi / len(ticks) if around else 1

@@ -6,15 +6,20 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from twin.reports.charts import spread_log
+from twin.reports.charts import Ends, spread_log
 from twin.reports.page.styles import INK
 
 
 def log_axis(values: Iterable[float], title: str) -> dict[str, Any]:
     """Return a logarithmic axis around values, ticks at 1, 2 and 5 or closer where it is short."""
-    ends, ticks = spread_log(values)
+    return lay_out_log(*spread_log(values), title)
+
+
+def lay_out_log(ends: Ends, ticks: Iterable[tuple[float, str]], title: str) -> dict[str, Any]:
+    """Return a logarithmic axis between ends."""
+    places, texts = zip(*ticks, strict=True)
     return {"type": "log", "range": list(map(math.log10, ends)), "title": {"text": title},
-            "tickvals": [value for value, _ in ticks], "ticktext": [text for _, text in ticks]}
+            "tickvals": list(places), "ticktext": list(texts)}
 
 
 def error_bars(bounds: Iterable[tuple[float, float, float]], factor: float = 1.0,

@@ -8,7 +8,7 @@ from typing import Any
 
 from hwmodels.quantities import significant
 from twin.reports.charts import Axis, Chart, Curve, Grid
-from twin.reports.page.axes import error_bars, log_axis, rule
+from twin.reports.page.axes import error_bars, lay_out_log, rule
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.styles import INK, PAGE
@@ -83,7 +83,7 @@ def _trace(chart: Chart, curve: Curve) -> Mapping[str, Any]:
 
 def _lay_out(chart: Chart, name: str, axis: Axis) -> dict[str, Any]:
     if axis.log:
-        return log_axis(axis.ends or chart.values(name), plain(axis.label))
+        return lay_out_log(*chart.spread(axis, name), plain(axis.label))
     return {**({"title": {"text": plain(axis.label)}} if axis.label else
                {} if axis.ticks else {"visible": False}),
             **({"rangemode": "tozero"} if axis.ends is None else {"range": list(axis.ends)}),
