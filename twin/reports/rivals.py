@@ -19,8 +19,8 @@ from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN
 from twin.studies.limits import Limits
-from twin.studies.pareto import mark_front, network_of
 from twin.studies.results import QUANTITIES, Row
+from twin.studies.sweep import mark_front, network_of
 
 WRITERS = {"time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
            "flash_bytes": format_size}

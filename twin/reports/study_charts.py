@@ -13,7 +13,7 @@ from twin.reports.rivals import FIGURES, label_figure
 from twin.reports.tables.studies import rank_rows
 from twin.studies.results import Row, Table
 from twin.studies.study.findings import WORDS, Effect, find_baseline
-from twin.studies.study.study import Finding
+from twin.studies.study.tasks import Finding
 
 MOST_LINES, MOST_CELLS, LONGEST_TICK = 200, 24, 20
 """Lines of parallel coordinates; values of an axis that are drawn one by one; letters of one."""

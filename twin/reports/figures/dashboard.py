@@ -9,8 +9,8 @@ from twin.reports.figures.canvas import new_sheet, write_legend
 from twin.reports.figures.charts import draw_chart
 from twin.reports.rivals import Rival, chart_quantity, chart_radar, name_rivals
 from twin.reports.tables.studies import name_network
-from twin.studies.pareto import network_of
 from twin.studies.results import QUANTITIES, Table
+from twin.studies.sweep import network_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from twin.reports.palette import DARK_GREY
 from twin.reports.rivals import chart_front, choose_objectives, name_rivals
 from twin.reports.study_charts import chart_parallel, grid_cells
 from twin.reports.tables.studies import name_network
-from twin.studies.pareto import network_of
 from twin.studies.results import Table
+from twin.studies.sweep import network_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,7 +12,6 @@ from twin.reports.page.parts import Plot
 from twin.reports.rivals import Rival, chart_front, chart_quantity, chart_radar
 from twin.studies.limits import Limits
 from twin.studies.results import QUANTITIES
-from twin.studies.sweep import mark_front, network_of
 
 MOST_BARS, MOST_SPOKED, LONGEST_LABEL = 12, 6, 26
 
