@@ -10,8 +10,8 @@ from hwmodels.nest.stream import Stream, Tree
 
 MOST_SPREAD = 4096
 
-MAX_BLOCKS = 64
-"""Blocks of a loop above which it is not tried as a whole."""
+MOST_STARTS = 128
+"""Runs of a stream's addresses beyond which no blocks are made of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +20,6 @@ class Block:
 
     Parameters
     ----------
-    part : int
-        Which part of the loop's body touches them; `ANY_PART`: several may.
     operand : int
         Position of its operand in the kernel.
     write : bool
@@ -34,7 +32,6 @@ class Block:
         From there to the highest one.
     """
 
-    part: int
     operand: int
     write: bool
     steps_bytes: tuple[int, ...]
@@ -42,18 +39,18 @@ class Block:
     reach_bytes: int
 
 
-Runs = dict[tuple[int, int, bool, tuple[int, ...]], list[tuple[int, int]]]
-"""First and last addresses, by part, operand, whether stored to, and steps."""
+Runs = dict[tuple[int, bool, tuple[int, ...]], list[tuple[int, int]]]
+"""First and last addresses, by operand, whether stored to, and steps."""
 
 
-def join_runs(streams: Iterable[tuple[Stream, int, tuple[int, ...]]], depth: int, line_bytes: int,
+def join_runs(streams: Iterable[tuple[Stream, tuple[int, ...]]], depth: int, line_bytes: int,
               most: int) -> Runs:
-    """Join what streams of one part and manner touch in an iteration, where no line lies between.
+    """Join what streams of one manner touch in an iteration, where no line lies between.
 
     Parameters
     ----------
-    streams : iterable of (Stream, int, tuple of int)
-        With the part each is of, and extents of the loops inside.
+    streams : iterable of (Stream, tuple of int)
+        With extents of the loops inside.
     depth : int
         Of the loop.
     line_bytes : int
@@ -67,19 +64,19 @@ def join_runs(streams: Iterable[tuple[Stream, int, tuple[int, ...]]], depth: int
         Empty where a guard makes it uncertain, or there are too many pieces.
     """
     alike: Runs = {}
-    for stream, part, extents in streams:
-        starts, reach = spread_steps(stream.steps_bytes[depth + 1:], extents, line_bytes)
+    for stream, extents in streams:
+        starts, reach = spread_steps(stream.steps_bytes[depth + 1:], extents, line_bytes,
+                                     MOST_STARTS)
         most -= len(starts)
         if stream.guards or not starts or most < 0:
             return {}
         address = stream.address
-        alike.setdefault((part, stream.operand, stream.write, stream.steps_bytes[:depth + 1]),
-                         []).extend([(address + start, address + start + reach)
-                                     for start in starts])
-    return {key: _join_spans(spans, line_bytes) for key, spans in alike.items()}
+        alike.setdefault((stream.operand, stream.write, stream.steps_bytes[:depth + 1]), []).extend(
+            [(address + start, address + start + reach) for start in starts])
+    return {key: join_spans(spans, line_bytes) for key, spans in alike.items()}
 
 
-def _join_spans(spans: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
+def join_spans(spans: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
     """Join spans of numbers no further apart than a gap."""
     spans.sort()
     joined: list[tuple[int, int]] = []
@@ -95,11 +92,10 @@ def _join_spans(spans: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]
 
 
 def make_blocks(runs: Runs) -> list[Block]:
-    """Make blocks of what streams touch, by part."""
-    return [Block(part=part, operand=operand, write=write, address=low, steps_bytes=steps,
+    """Make blocks of what streams touch."""
+    return [Block(operand=operand, write=write, address=low, steps_bytes=steps,
                   reach_bytes=high - low)
-            for (part, operand, write, steps), spans in sorted(
-                runs.items(), key=lambda item: item[0][0]) for low, high in spans]
+            for (operand, write, steps), spans in runs.items() for low, high in spans]
 
 
 def walk_extents(tree: Tree, extents: tuple[int, ...],
@@ -115,11 +111,12 @@ def walk_extents(tree: Tree, extents: tuple[int, ...],
 
 
 @lru_cache(maxsize=MOST_SPREAD)
-def spread_steps(steps_bytes: tuple[int, ...], extents: tuple[int, ...],
-                 line_bytes: int) -> tuple[tuple[int, ...], int]:
+def spread_steps(steps_bytes: tuple[int, ...], extents: tuple[int, ...], line_bytes: int,
+                 most: int, *, covers: bool = False) -> tuple[tuple[int, ...], int]:
     """Return where runs of addresses over inner loops begin, and the reach of each.
 
-    Shortest steps first; the run is in every line it has. No starts: too many.
+    Shortest steps first; the run is in every line it has. Where there are more than `most`, there
+    are no starts, or runs that `covers` larger steps, too.
     """
     starts: tuple[int, ...] = (0,)
     reach = 0
@@ -127,9 +124,9 @@ def spread_steps(steps_bytes: tuple[int, ...], extents: tuple[int, ...],
                                          strict=True)):
         if step < 0:
             starts = tuple([start + step * (extent - 1) for start in starts])
-        if size <= reach + line_bytes:
+        if size <= reach + line_bytes or (covers and len(starts) * extent > most):
             reach += size * (extent - 1)
-        elif len(starts) * extent <= 2 * MAX_BLOCKS:
+        elif len(starts) * extent <= most:
             starts = tuple([start + size * turn for start in starts for turn in range(extent)])
         else:
             return (), 0

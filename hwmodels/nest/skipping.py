@@ -65,8 +65,7 @@ def find_streaming(loop: Repeat, cache: Cache, operands: Sequence[Operand],
 @lru_cache(maxsize=MOST_LOOPS)
 def _find_touched(loop: Repeat, depth: int, line_bytes: int) -> tuple[list[Block], float]:
     """Blocks an iteration touches, and lines of them it enters; none where a loop goes down."""
-    runs = join_runs([(stream, 0, inner) for stream, inner in walk_extents(loop.body, ())],
-                     depth, line_bytes, 16 * MOST_BLOCKS)
+    runs = join_runs(walk_extents(loop.body, ()), depth, line_bytes, 16 * MOST_BLOCKS)
     if (sum(map(len, runs.values())) > MOST_BLOCKS
             or any(steps[-1] < 0 for *_, steps in runs)):
         return [], 0.0

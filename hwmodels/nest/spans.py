@@ -10,13 +10,11 @@ import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Operand
-from hwmodels.nest.blocks import walk_extents
+from hwmodels.nest.blocks import join_spans, spread_steps, walk_extents
 from hwmodels.nest.stream import MOST_LOOPS, Repeat, find_base
 
 MAX_SPANS = 256
 """Pieces of address range kept apart per loop; beyond, they are covered by fewer, larger ones."""
-
-MOST_SPREAD = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,42 +58,21 @@ def find_spans(loop: Repeat, depth: int, line_bytes: int) -> Spans:
     Spans
         Kept: nobody writes to its arrays.
     """
-    found: dict[tuple[int, tuple[int, ...]], set[tuple[int, int]]] = {}
+    found: dict[tuple[int, tuple[int, ...]], list[tuple[int, int]]] = {}
     for stream, extents in walk_extents(loop.body, ()):
-        starts, length = _spread(stream.steps_bytes[depth + 1:], extents, line_bytes)
-        first = stream.address
-        found.setdefault((stream.operand, stream.steps_bytes[:depth + 1]), set()).update(
-            [(first + start, first + start + length - 1) for start in starts])
+        starts, reach = spread_steps(stream.steps_bytes[depth + 1:], extents, line_bytes,
+                                     MAX_SPANS, covers=True)
+        found.setdefault((stream.operand, stream.steps_bytes[:depth + 1]), []).extend(
+            [(stream.address + start, stream.address + start + reach) for start in starts])
     used = tuple(sorted({operand for operand, _ in found}))
     table: list[tuple[int, int, int]] = []
     steps: list[tuple[int, ...]] = []
     for (operand, moves), spans in sorted(found.items()):
-        merged: list[list[int]] = []
-        for first, last in sorted(spans):
-            if merged and first <= merged[-1][1] + line_bytes:
-                merged[-1][1] = max(last, merged[-1][1])
-            else:
-                merged.append([first, last])
-        table += [(first, last, used.index(operand)) for first, last in merged]
-        steps += [moves] * len(merged)
+        joined = join_spans(spans, line_bytes)
+        table += [(first, last, used.index(operand)) for first, last in joined]
+        steps += [moves] * len(joined)
     return Spans(table=np.array(table, dtype=np.int64), steps=np.array(steps, dtype=np.int64),
                  used=used, lines=sum([(last - first) // line_bytes for first, last, _ in table]))
-
-
-@lru_cache(maxsize=MOST_SPREAD)
-def _spread(steps_bytes: tuple[int, ...], extents: tuple[int, ...],
-            line_bytes: int) -> tuple[tuple[int, ...], int]:
-    """Where ranges over inner loops begin and their length, shortest steps first."""
-    starts, length = [0], 1
-    for size, step, extent in sorted(zip(map(abs, steps_bytes), steps_bytes, extents,
-                                         strict=True)):
-        if step < 0:
-            starts = [start + step * (extent - 1) for start in starts]
-        if size <= length + line_bytes or len(starts) * extent > MAX_SPANS:
-            length += size * (extent - 1)
-        else:
-            starts = [start + size * turn for start in starts for turn in range(extent)]
-    return tuple(starts), length
 
 
 def cut_phases(spans: Spans, cache: Cache, operands: Sequence[Operand],
