@@ -8,19 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import KINDS, Fact
-from hwmodels.core.timing import (
-    TIMING_CLASSES,
-    ClassTiming,
-    CoreTiming,
-    Pairing,
-    PortRule,
-    Refills,
-    Traits,
-    Unaligned,
-)
+from hwmodels.core.timing import TIMING_CLASSES, CoreTiming, Pairing
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.extensions import named_folders
 from hwmodels.file_cache import make_once
@@ -147,7 +138,7 @@ def _validate(name: str, document: object) -> CoreFile:
         place = ".".join(str(part) for part in first["loc"])
         raise BoardError(f"{name}:{place}: {first['msg']}; accepted: a number as "
                          f"[value, kind, source] with kind {' | '.join(KINDS)}") from None
-    if read_name(section.core.isa) not in ISAS:
+    if section.core.isa not in ISAS:
         raise BoardError(f"{name}:core.isa: {section.core.isa!r}; "
                          + did_you_mean(section.core.isa, ISAS))
     named = [(f"classes.{key}", key) for key in section.classes]
@@ -175,43 +166,15 @@ def _list_facts(name: str, node: object, sources: Mapping[str, str],
             yield from _list_facts(name, child, sources, f"{path}.{place}")
 
 
-def _value(leaf: tuple[Any, str, str] | None, default: Any) -> Any:
-    return default if leaf is None else leaf[0]
-
-
-def _read_traits(file: CoreFile) -> Traits:
-    core = file.core
-    return Traits(
-        isa=read_name(core.isa), fpu=core.fpu, own_caches=core.own_caches,
-        cpuid=_value(core.cpuid, 0), entry_cycles=_value(core.entry_cycles, 12),
-        emulators=core.emulators, build=core.build)
-
-
 def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
-    classes = {key: ClassTiming(
-        cycles=_value(one.cycles, 1), transfer_cycles=_value(one.transfer_cycles, 0.0),
-        latency_cycles=one.latency[0], units=tuple(one.units), busy_cycles=_value(one.busy, 1),
-        slot=one.slot, then_cycles=tuple((kind, leaf[0]) for kind, leaf in one.then.items()),
-        early=_value(one.early, False)) for key, one in file.classes.items()}
-    if file.issue_width[0] < 1:
+    if file.issue_width < 1:
         raise BoardError(f"{name}:issue_width: must be at least 1")
-    pairing = Pairing() if file.pairing is None else Pairing(
-        narrow_only=file.pairing.narrow_only[0], partners=tuple(file.pairing.partners),
-        second_only=file.pairing.second_only,
-        taken_after_flags=_value(file.pairing.taken_after_flags, True),
-        load_banks=_value(file.pairing.load_banks, 1))
-    refill = file.refill_cycles
-    odd = file.unaligned
     return CoreTiming(
-        model=file.core.model, description=file.core.description, traits=_read_traits(file),
-        issue_width=file.issue_width[0], max_ipc=file.max_ipc[0],
-        multiply_is_mac=file.multiply_is_mac[0], loop_buffer=file.loop_buffer[0],
-        base_latency_cycles=file.base_latency[0], pairing=pairing,
-        refills=Refills(taken_cycles=refill.taken[0], exit_cycles=refill.exit[0],
-                        jump_cycles=refill.jump[0], call_cycles=refill.call[0]),
-        unaligned=None if odd is None else Unaligned(
-            load_cycles=odd.load[0], store_cycles=odd.store[0]),
-        classes=classes, unit_counts={key: leaf[0] for key, leaf in file.unit_counts.items()},
-        ports=tuple(PortRule(port=rule.port, producers=tuple(rule.producers),
-                             consumers=tuple(rule.consumers), cycles=rule.cycles[0])
-                    for rule in file.ports), facts=facts)
+        model=file.core.model, description=file.core.description, traits=file.core.make(),
+        issue_width=file.issue_width, max_ipc=file.max_ipc, multiply_is_mac=file.multiply_is_mac,
+        loop_buffer=file.loop_buffer, base_latency_cycles=file.base_latency,
+        pairing=Pairing() if file.pairing is None else file.pairing.make(),
+        refills=file.refill_cycles.make(),
+        unaligned=None if file.unaligned is None else file.unaligned.make(),
+        classes={key: one.make() for key, one in file.classes.items()},
+        unit_counts=file.unit_counts, ports=tuple(rule.make() for rule in file.ports), facts=facts)

@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import dataclasses
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from hwmodels.core.timing import LONGEST_PORT_CYCLES
+from hwmodels.core.timing import (
+    LONGEST_PORT_CYCLES,
+    ClassTiming,
+    Pairing,
+    PortRule,
+    Refills,
+    Traits,
+    Unaligned,
+)
+from hwmodels.isa import read_name
 
 Kind = Literal["datasheet", "measured", "fitted", "derived", "assumed"]
-Count = tuple[Annotated[int, Field(ge=0, strict=True)], Kind, str]
-Early = tuple[Annotated[int, Field(le=LONGEST_PORT_CYCLES, strict=True)], Kind, str]
-Number = tuple[Annotated[float, Field(ge=0)], Kind, str]
-Truth = tuple[Annotated[bool, Field(strict=True)], Kind, str]
+VALUE = AfterValidator(itemgetter(0))
+"""Of [value, kind, source] the value."""
+if TYPE_CHECKING:
+    Count: TypeAlias = int
+    Early: TypeAlias = int
+    Number: TypeAlias = float
+    Truth: TypeAlias = bool
+else:
+    Count = Annotated[tuple[Annotated[int, Field(ge=0, strict=True)], Kind, str], VALUE]
+    Early = Annotated[
+        tuple[Annotated[int, Field(le=LONGEST_PORT_CYCLES, strict=True)], Kind, str], VALUE]
+    Number = Annotated[tuple[Annotated[float, Field(ge=0)], Kind, str], VALUE]
+    Truth = Annotated[tuple[Annotated[bool, Field(strict=True)], Kind, str], VALUE]
 
 
 class Section(BaseModel):
-    """Part of a core file: no key but its own."""
+    """Part of a core file, its fields named as those of its noun: no key but its own."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    noun: ClassVar[type]
+
+    def make(self) -> Any:
+        """Return the noun with what the section states, its own defaults where that is nothing."""
+        return self.noun(**{field.name: stated for field in dataclasses.fields(self.noun)
+                            if (stated := getattr(self, field.name)) is not None})
 
 
 class CoreSection(Section):
-    """As `hwmodels.core.timing.Traits`, with name and description."""
+    """What a core is: its traits, name and description."""
 
+    noun = Traits
     model: str
     description: str
-    isa: str
+    isa: Annotated[str, AfterValidator(read_name)]
     fpu: Literal["single", "double"] | None = None
     own_caches: Annotated[bool, Field(strict=True)] = False
     cpuid: Count | None = None
@@ -36,8 +63,9 @@ class CoreSection(Section):
 
 
 class PairingSection(Section):
-    """As `hwmodels.core.timing.Pairing`."""
+    """Which instructions start together."""
 
+    noun = Pairing
     narrow_only: Truth
     partners: tuple[str, ...] = ()
     second_only: bool = False
@@ -46,37 +74,42 @@ class PairingSection(Section):
 
 
 class RefillSection(Section):
-    """As `hwmodels.core.timing.Refills`."""
+    """What branches take."""
 
-    taken: Count
-    exit: Count
-    jump: Count
-    call: Count
+    noun = Refills
+    taken_cycles: Count = Field(alias="taken")
+    exit_cycles: Count = Field(alias="exit")
+    jump_cycles: Count = Field(alias="jump")
+    call_cycles: Count = Field(alias="call")
 
 
 class UnalignedSection(Section):
-    """As `hwmodels.core.timing.Unaligned`."""
+    """What accesses across a word take."""
 
-    load: Count
-    store: Count
+    noun = Unaligned
+    load_cycles: Count = Field(alias="load")
+    store_cycles: Count = Field(alias="store")
 
 
 class ClassSection(Section):
-    """As `hwmodels.core.timing.ClassTiming`."""
+    """How a timing class goes through the core."""
 
+    noun = ClassTiming
     cycles: Count | None = None
     transfer_cycles: Number | None = None
-    latency: Count
+    latency_cycles: Count = Field(alias="latency")
     units: tuple[str, ...] = ()
-    busy: Count | None = None
+    busy_cycles: Count | None = Field(default=None, alias="busy")
     slot: Literal["any", "first", "alone"] = "any"
-    then: dict[str, Count] = Field(default_factory=dict)
+    then_cycles: Annotated[dict[str, Count], AfterValidator(lambda found: (*found.items(),))] = (
+        Field(default_factory=dict, validate_default=True, alias="then"))
     early: Truth | None = None
 
 
 class PortSection(Section):
-    """As `hwmodels.core.timing.PortRule`."""
+    """When an operand is read."""
 
+    noun = PortRule
     port: Literal["value", "address", "shift", "accumulate", "data", "flags"]
     producers: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()
