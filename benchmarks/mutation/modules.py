@@ -33,7 +33,9 @@ PER_FILE = 5
 NOT_MUTATED = (r"^\s*raise ",)
 """Lines left alone: how an error is worded. Whether it is raised is up to the line before."""
 
-STRICT = re.compile(r"\bstrict=")
+EQUIVALENT = Path(__file__).with_name("equivalent.txt").read_text("utf-8").splitlines()
+"""Lines of mutants that nothing could tell, each below its reason."""
+
 LITERAL = re.compile(r"""(?:"[^"]*"|'[^']*')""")
 
 
@@ -49,21 +51,20 @@ def explain(changed: str) -> str | None:
     -------
     str or None
         `strict=` of a zip only guards against a mistake elsewhere; the case of a sentence, or
-        letters around it, is wording.
+        letters around it, is wording; others are listed in `equivalent.txt`.
     """
-    gone = [line[1:] for line in changed.splitlines() if line[0] == "-"]
-    come = [line[1:] for line in changed.splitlines() if line[0] == "+"]
-    if STRICT.search(changed) and re.sub(r",?\s*strict=\w+", "", "".join(gone)) == re.sub(
-            r",?\s*(strict=\w+|(?=\)))", "", "".join(come)):
+    gone, come = ("".join(line[1:] for line in changed.splitlines() if line[0] == sign)
+                  for sign in "-+")
+    if "strict=" in changed and re.sub(r",?\s*strict=\w+", "", gone) == re.sub(
+            r",?\s*(strict=\w+|(?=\)))", "", come):
         return "strict= of a zip whose parts are of equal length"
-    said, says = (LITERAL.findall("".join(lines)) for lines in (gone, come))
-    rest, same = (LITERAL.sub("", "".join(lines)) for lines in (gone, come))
-    moved = [(one, other) for one, other in zip(said, says, strict=False) if one != other]
-    if rest == same and moved and all(
+    moved = [(one, other) for one, other in zip(LITERAL.findall(gone), LITERAL.findall(come),
+                                                strict=False) if one != other]
+    if LITERAL.sub("", gone) == LITERAL.sub("", come) and moved and all(
             " " in one and one.lower() == other.replace("XX", "").lower()
             for one, other in moved):
         return "wording of a sentence"
-    return None
+    return "listed by hand" if come.strip() in EQUIVALENT else None
 
 
 def draw_rooms(sample: int, seed: int) -> dict[str, tuple[Module, int]]:

@@ -5,10 +5,20 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import json
+import os
 import random
 import sys
 from pathlib import Path
+
+
+def forget() -> None:
+    """Empty the caches the parent's run of all tests filled: what fills them is mutated, too."""
+    for known in gc.get_objects():
+        if isinstance(known, functools._lru_cache_wrapper):
+            known.cache_clear()
 
 
 def main(children: int, sample: int, seed: int) -> None:
@@ -16,6 +26,7 @@ def main(children: int, sample: int, seed: int) -> None:
     from mutmut import __main__ as mutmut
     from mutmut.mutation.trampoline import set_mutant_under_test
 
+    os.register_at_fork(after_in_child=forget)
     set_mutant_under_test("mutant_generation")
     Path("mutants").mkdir(exist_ok=True)
     mutmut.copy_src_dir()

@@ -51,6 +51,9 @@ def test_every_line_may_be_drawn_and_has_tests_that_judge_it():
     ('-    price("a", "a core cycle")\n+    price("a", "XXa core cycleXX")', "wording"),
     ('-    price("a", "a core cycle")\n+    price("A", "a core cycle")', None),
     ('-    price("derived")\n+    price("XXderivedXX")', None),
+    ("-    warn(a, stacklevel=2)\n+    warn(a, stacklevel=3)", None),
+    ("-    bias = layer.inputs[2] if len(layer.inputs) > 2 else -1\n"
+     "+    bias = layer.inputs[2] if len(layer.inputs) > 2 else -2", "by hand"),
     ("-    a = b + c\n+    a = b - c", None)])
 def test_only_wording_and_guards_are_explained_away(changed, why):
     found = explain(changed)

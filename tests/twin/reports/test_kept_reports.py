@@ -18,12 +18,14 @@ from hwmodels.board.file import load_board
 from twin.attribution.accounts import compare_sides
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import NOTE, Finding
 from twin.attribution.views import View
 from twin.pricing.certainty import Requirement
 from twin.reports import ci
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.results import describe_result
 from twin.reports.page.variants import Variant, describe_variants
+from twin.reports.palette import lightness
 from twin.reports.tables.brief import brief_report
 from twin.reports.tables.catalogue import board_report, boards_table, runtime_report
 from twin.reports.tables.diagnosis import diagnosis_report
@@ -87,6 +89,7 @@ def selected():
         Choice(row=rows[2], penalties=(
             Penalty(name="limits", points=70.0, reason="80 ms over 60 ms"),
             Penalty(name="interval", points=1.5, reason="1.2 x wide"))),
+        Choice(row=replace(rows[2], board="e", probability=None), penalties=()),
         Choice(row=rows[3], penalties=(Penalty(name="limits", points=100.0, reason="none"),)))
     return Selection(choices=choices, table=studied())
 
@@ -156,10 +159,18 @@ def test_tables(name) -> None:
 
 @pytest.mark.parametrize("limit", [0.1, 100.0])
 def test_what_continuous_integration_reads(limit, tmp_path) -> None:
-    whole = ci.write_junit_file(grown(), tmp_path / "a.xml", limit, with_parts=True).read_text()
-    totals = ci.write_junit_file(grown(), tmp_path / "b.xml", None).read_text()
-    metrics = ci.write_bencher(grown(), tmp_path / "c.json").read_text()
+    noted = replace(grown(), findings=(Finding(level=NOTE, what="runtime", text="a -> b"),))
+    whole = ci.write_junit_file(noted, tmp_path / "a.xml", limit, with_parts=True).read_text()
+    totals = ci.write_junit_file(noted, tmp_path / "b.xml", None).read_text()
+    metrics = ci.write_bencher(noted, tmp_path / "c.json").read_text()
     checked = ci.write_check_junit(small(), REQUIREMENTS, sure=False).decode()
-    judged = ci.judge_limit(grown(), limit, with_parts=True)
+    judged = ci.judge_limit(noted, limit, with_parts=True)
     compare_kept(KEPT / f"ci-{limit:g}.txt", "\n".join([
         whole, totals, metrics, checked, outline(judged)]))
+
+
+@pytest.mark.parametrize(("colour", "light"), [
+    ("#FFFFFF", 1.0), ("#000000", 0.0), ("#FF0000", 0.299), ("#00FF00", 0.587),
+    ("#0000FF", 0.114), ("#102030", (0.299 * 16 + 0.587 * 32 + 0.114 * 48) / 255)])
+def test_how_light_a_colour_is(colour, light) -> None:
+    assert lightness(colour) == pytest.approx(light)
