@@ -133,8 +133,15 @@ def test_perf_stat(tmp_path, text):
 
 
 def test_itm(tmp_path):
-    kinds = [packet.kind for packet in read_packets(Log(where="x", data=ITM))]
-    assert kinds[:6] == ["sync", "hardware", "software", "hardware", "timestamp", "hardware"]
+    packets = [(one.kind, one.source, one.payload, one.offset)
+               for one in read_packets(Log(where="x", data=ITM))]
+    assert packets[:8] == [
+        ("sync", 0, b"", 0), ("hardware", 0, b"\x09", 6), ("software", 1, b"\0\0", 8),
+        ("hardware", 0, b"\x09", 11), ("timestamp", 4, b"\x8a\x01", 13),
+        ("hardware", 0, b"\x09", 16), ("timestamp", 3, b"", 18), ("software", 1, b"\1\0", 19)]
+    assert [one[::3] for one in packets[8:]] == [
+        ("hardware", 22), ("overflow", 24), ("software", 25), ("software", 27), ("software", 30),
+        ("hardware", 33), ("software", 35), ("hardware", 38)]
     found = imported(tmp_path, "itm", ITM)
     assert found.values("dwt_cpicnt", 0).tolist() == [512, 256]
     assert found.values("dwt_foldcnt", 1).tolist() == [256]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from made_graphs import chain, tensor
 
+from hwmodels.schedule.task import TaskBuffer
 from twin.deployment.memories import check_fit
 from twin.deployment.placement import (
     ArenaSlot,
@@ -151,7 +152,8 @@ def test_of_layers_that_hold_as_much_the_first_is_the_peak():
 
 def test_what_is_streamed_takes_no_room_and_ends_keep_inputs_alive():
     graph = chain([32, 48, 16, 16])
-    plan = plan_placement(graph, MadeRuntime(), ISA, Fusion(streamed=(1,), ends={0: 1}))
+    plan = plan_placement(graph, MadeRuntime(), ISA, Fusion(
+        buffers={1: TaskBuffer(tensor=1, size_bytes=0, first=0, last=1)}, ends={0: 1}))
     assert plan.slot(1).size_bytes == 0
     assert lives(plan) == {"t0": (0, 1), "t1": (0, 1), "t2": (1, 2), "t3": (2, 2)}
     assert plan.live_bytes == (32, 48, 32)
