@@ -57,6 +57,7 @@ def outline_figure(figure: Any) -> str:
                         f"{line.get_linestyle()} {_short(line.get_linewidth())} "
                         f"{line.get_marker()}" for line in axes.lines)
         lines += _first(f"marks {_short(np.asarray(marks.get_offsets())[:40].ravel())} "
+                        f"{_short([path.vertices[:4].ravel() for path in marks.get_paths()[:2]])} "
                         f"{_short(marks.get_facecolor()[:1].ravel())}"
                         for marks in axes.collections)
     for legend in [*figure.legends, *(axes.get_legend() for axes in figure.axes)]:
@@ -120,6 +121,6 @@ def _whole(value: Any, most: int) -> str | None:
 
 
 def _short(value: Any) -> str:
-    if np.ndim(value):
+    if isinstance(value, list) or np.ndim(value):
         return "(" + " ".join(_short(one) for one in value) + ")"
     return str(value) if isinstance(value, int | np.integer) else f"{float(value) + 0.0:.6g}"

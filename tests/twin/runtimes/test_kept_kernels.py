@@ -7,6 +7,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
+from made_graphs import one_layer, tensor
 from made_outlines import compare_kept, outline
 
 from hwmodels.kernel import walk_accesses
@@ -44,6 +45,19 @@ def test_kernels(runtime, model, board) -> None:
     found = [[describe(kernel) for kernel in layer]
              for layer in lower_network(deploy(model, board, runtime=runtime))]
     compare_kept(KEPT / f"{runtime}-{model}-{board}.txt", outline(found, 14))
+
+
+@pytest.mark.parametrize("adj", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_matrix_products(adj, dtype) -> None:
+    """Two pairs of matrices, 4 x 3 by 3 x 5; adj: the second comes transposed."""
+    graph = one_layer("batch_matmul", [tensor((1, 2, 4, 3), dtype),
+                                       tensor((1, 2, 5, 3) if adj else (1, 2, 3, 5), dtype)],
+                      [tensor((1, 2, 4, 5), dtype)], options={"adj_x": False, "adj_y": adj})
+    runtime = "tflm-reference" if dtype == "int8" else "float-reference"
+    layer, = lower_network(deploy(graph, "nucleo_l4r5zi", runtime=runtime))
+    assert sum(kernel.useful_macs for kernel in layer) == 2 * 4 * 3 * 5
+    compare_kept(KEPT / f"matmul-{dtype}-{adj}.txt", outline([describe(one) for one in layer], 20))
 
 
 @pytest.mark.parametrize("name", ["cmsis-nn", "neural-art", "tflm-esp-nn"])
