@@ -80,9 +80,8 @@ def test_names_of_cores_and_instruction_sets_stand_in_data():
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant) and node.value in names]
     assert sorted(found) == [("hwmodels/kernels/build.py", "x86-64"),
-                             ("twin/api/commands/firmware.py", "armv7e-m"),
-                             ("twin/cli/boards.py", "cortex-m4"),
-                             ("twin/cli/firmware.py", "armv7e-m")]
+                             ("twin/api/requests/firmware.py", "armv7e-m"),
+                             ("twin/cli/boards.py", "cortex-m4")]
 
 
 @pytest.mark.parametrize("isa", ISAS)
