@@ -17,6 +17,7 @@ from fuzz_files import FILES, ROOT, SPLIT
 from fuzz_lines import LINES
 from fuzz_networks import NETWORKS, damage_wire
 from fuzz_shapes import damage_documents, damage_integers, damage_numbers, damage_onnx
+from made_logs import LOGS
 
 from hwmodels.errors import TwinError
 
@@ -209,8 +210,6 @@ def _log(form: str) -> Door:
             import_log(form, path, partial=True)
 
     def seeds() -> list[bytes]:
-        from made_logs import LOGS
-
         return [log if isinstance(log, bytes) else log.encode() for log in LOGS[form]]
 
     return Door(seeds=seeds, enter=read, suffix=".log", reshape=damage_numbers)
@@ -262,9 +261,7 @@ DOORS: Mapping[str, Door] = {
         b"caches.art_d.size_bytes=2KiB", b"runtime=cmsis-nn", b"memories.sram1.size_bytes=1e3"],
         enter=_settings, reshape=damage_numbers),
     "wire": Door(seeds=_frames, enter=_wire, reshape=damage_wire),
-    **{f"log-{form}": _log(form) for form in (
-        "itm", "mlperf-tiny", "neuralspot", "npu-profiler", "perf-stat", "st-edge-ai", "tflm",
-        "vela", "x-cube-ai")},
+    **{f"log-{form}": _log(form) for form in sorted(LOGS)},
     "trace-ppk2": _trace("ppk2", _table("Timestamp(ms),Current(uA),D0-D7\n",
                                         "{ms:.2f},{value},{mark}0000000\n")),
     "trace-joulescope": _trace("joulescope", _table("#time,current,voltage,power,gpi0\n",

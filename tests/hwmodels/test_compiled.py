@@ -80,6 +80,19 @@ def test_another_library_is_not_used_and_that_is_said_once(installed, damage, re
 
 
 @needs_library
+def test_what_was_built_in_the_place_of_an_older_library_is_opened(tmp_path):
+    name = library.name_library(library.name_platform())
+    content = (library.HERE / name).read_bytes()
+    checksum = library.checksum_sources().encode()
+    (tmp_path / name).write_bytes(content.replace(checksum, checksum[::-1]))
+    found, reason = library.open_library(tmp_path)
+    assert found is None and reason.startswith("sources changed after loops-")
+    (tmp_path / name).unlink()
+    (tmp_path / name).write_bytes(content)
+    assert library.open_library(tmp_path)[0] is not None
+
+
+@needs_library
 def test_every_loop_is_in_the_library_with_its_types():
     from hwmodels.kernels import bus_events, touch_stream
 

@@ -44,7 +44,8 @@ class LayerColumn:
     take : callable
         Its value, in the unit its name ends in.
     header, narrow, page : str
-        Of the terminal's table, of that where there is little room, and of the page; "" in none.
+        Of the terminal's table, of that where there is little room ("": without a header
+        there), and of the page; "" in none.
     number : bool
         Whether it is aligned to the right.
     text : callable

@@ -73,8 +73,8 @@ def find_lowering(libraries: Sequence[str], op: str, dtype: str, isa: str) -> Lo
         if module is None:
             continue
         kernels: Kernels = import_module(module).KERNELS
-        best = next(one for one in list_extensions(isa) if one in kernels[op])
-        if best != "mve" or dtype == "int8":
+        best = next((one for one in list_extensions(isa) if one in kernels[op]), None)
+        if best is not None and (best != "mve" or dtype == "int8"):
             return kernels[op][best]
     return None
 

@@ -100,7 +100,7 @@ def _find_rules(where: str, name: str) -> type[Compiler]:
         raise RuntimeRefusedError(f"{where}.rules: {name!r} cannot be loaded: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Compiler)):
         raise RuntimeRefusedError(f"{where}.rules: {name!r} is {found!r}; accepted: a class "
-                                  "beneath twin.runtimes.units.UnitRules")
+                                  "beneath twin.runtimes.compiler.Compiler")
     return found
 
 

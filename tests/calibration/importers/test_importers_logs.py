@@ -6,6 +6,7 @@ The samples keep each tool's layout; figures come from the sources the importers
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from made_logs import (
@@ -36,6 +37,7 @@ from calibration.errors import MeasurementError
 from calibration.importers import FORMATS, import_log
 from calibration.importers.itm import read_packets
 from calibration.importers.log import Log
+from twin.api.requests.measurement import Import
 
 
 def imported(tmp_path, form, text, **more):
@@ -156,6 +158,13 @@ def test_itm(tmp_path):
         imported(tmp_path, "itm", mark(7))
     unmarked = imported(tmp_path, "itm", bytes([0x05, 1, 0x05, 1]))
     assert unmarked.values("dwt_cpicnt").tolist() == [512] and unmarked.layers == ()
+
+
+def test_every_format_has_a_whole_log_and_stands_in_help_and_docs():
+    assert {*LOGS, "probe"} == {*FORMATS}  # a probe's lines are made where it is tested
+    page = (Path(__file__).parents[3] / "docs" / "import.md").read_text(encoding="utf-8")
+    (option,) = Import.__annotations__["form"].__metadata__
+    assert all(form in option.help and f"twin import {form} " in page for form in FORMATS)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -299,7 +299,7 @@ def test_a_field_of_rules_is_a_number_or_one_of_some_words(tmp_path, monkeypatch
 @pytest.mark.parametrize(("offload", "message"), [
     ({"rules": "by-rule"}, "offload.rules: no rules 'by-rule'; did you mean by-role"),
     ({"rules": "no.such:Rules"}, "offload.rules: 'no.such:Rules' cannot be loaded"),
-    ({"rules": "json:JSONDecoder"}, "accepted: a class beneath twin.runtimes.units.UnitRules"),
+    ({"rules": "json:JSONDecoder"}, "accepted: a class beneath twin.runtimes.compiler.Compiler"),
     ({"group_channels": 8}, "offload.group_channels: unknown key"),
     ({"rules": "neural-art"}, "offload.depthwise: missing"),
 ])

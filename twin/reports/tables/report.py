@@ -168,7 +168,8 @@ def _layer_table(rows: Sequence[LayerRow], prediction: Prediction, columns: Sequ
     }
     for header in (one.header for one in columns if one.header.endswith("cycles")):
         clock = header.removesuffix("cycles").strip().removesuffix(" core") or prediction.clock
-        total[header] = f"{sum(row.cycles.get(clock, 0) for row in rows):,}"
+        if clock in prediction.bill.clocks():
+            total[header] = f"{sum(row.cycles.get(clock, 0) for row in rows):,}"
     add_row(table, [total.get(one.header, "") for one in columns], style="bold")
     return table
 
