@@ -220,8 +220,8 @@ def check_bursts(hardware: Sequence[MeasuredEpoch], runs: Sequence[TaskRun]) -> 
             rows.append(Row(
                 epoch="all", quantity=f"{way} bursts of {beats} beats",
                 published=sum(bursts[position] for bursts, _ in counted),
-                predicted=sum(part[f"{way}_bursts"][position] for told in describe_runs(
-                    run for _, run in counted) for part in told["busif"])))
+                predicted=sum(part[f"{way}_bursts"][position] for described in describe_runs(
+                    run for _, run in counted) for part in described["busif"])))
     listing = "; ".join(f"{row.quantity.replace(' bursts of ', ' ')}: {row.predicted:.0f} of "
                         f"{row.published:.0f}" for row in rows)
     return Verdict(what="burst histogram of measured hardware epochs, ours of counted",
@@ -232,8 +232,8 @@ def check_bursts(hardware: Sequence[MeasuredEpoch], runs: Sequence[TaskRun]) -> 
 def check_document(npu: Npu) -> list[Verdict]:
     """Epoch 186 of the profiler's document, with the numbers of the board file."""
     row = read_document_epoch()
-    told = describe_runs([run := run_task(row.epoch, npu)])[0]
-    engines = {engine["index"]: engine["active_cycles"] for engine in told["engines"]}
+    described = describe_runs([run := run_task(row.epoch, npu)])[0]
+    engines = {engine["index"]: engine["active_cycles"] for engine in described["engines"]}
     fitted = "nothing to it; the machine's numbers to the 15 epochs of another network"
     core = Row(epoch=row.epoch.name, quantity="core NPU cycles",
                published=float(row.core_npu_cycles or 0), predicted=run.core_npu_cycles)
@@ -243,7 +243,7 @@ def check_document(npu: Npu) -> list[Verdict]:
     weights = next(one for one in active if one.quantity.startswith("engine 4 "))
     rest = spread_of(one.error for one in active)
     exact = Row(epoch=row.epoch.name, quantity="max cycles", published=row.max_cycles,
-                predicted=told["max_cycles"])
+                predicted=described["max_cycles"])
     return [
         Verdict(what="document's epoch 186, compiler's max cycles", n=1,
                 reached=f"{exact.predicted:.0f} of {exact.published:.0f}", target="exact",

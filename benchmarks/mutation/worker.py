@@ -36,11 +36,11 @@ def main(children: int, sample: int, seed: int) -> None:
     names = sorted(name for _, name, _ in known)
     chosen = sorted(random.Random(seed).sample(names, min(sample, len(names)))) if sample else names
     mutmut._run(chosen, children)
-    told, _ = mutmut.collect_source_file_mutation_data(mutant_names=chosen)
+    judged, _ = mutmut.collect_source_file_mutation_data(mutant_names=chosen)
     Path("mutants/results.json").write_text(json.dumps([
         {"name": name, "status": mutmut.status_by_exit_code[code],
          "diff": "" if code == 1 else mutmut.get_diff_for_mutant(name, path=data.path)}
-        for data, name, code in told]), encoding="utf-8")
+        for data, name, code in judged]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from functools import partial, wraps
+from functools import wraps
 from os import PathLike
-from types import UnionType
+from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args
 
 from twin.errors import UsageError
@@ -376,11 +376,11 @@ class Predict(Deployed, Priced):
     board: BoardName
 
 
-def read_part(name: str, *given: Any) -> Any:
-    """Read an option of `Part` by its parser, which is loaded where one is given."""
+def load_parsers() -> ModuleType:
+    """Return the module of the parsers of `Part`, loaded where an option of it is given."""
     from twin.api.requests import programs
 
-    return getattr(programs, f"parse_{name}")(*given)
+    return programs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,18 +397,18 @@ class Part(Request):
         "file without symbols.")] = None
     nth: Annotated[int | None, Option(
         "--nth", "N", "With --from: which time it is reached.", text=str,
-        parse=lambda text: read_part("count", text, "--nth"))] = None
+        parse=lambda text: load_parsers().parse_count(text, "--nth"))] = None
     layers: Annotated[str, Option(
         "--layers", "PATTERNS", "With --elf: functions whose calls are layers, such as "
         "'run_*,pool*', a shipped set, auto or none.")] = AUTO
     memory: Annotated[Mapping[int, bytes] | None, Option(
         "--memory", "FILE@ADDRESS", "With --elf: what is found at an address; may be given several "
         "times.", text=list[str],
-        parse=partial(read_part, "memory"))] = None
+        parse=lambda texts: load_parsers().parse_memory(texts))] = None
     registers: Annotated[Mapping[str, int] | None, Option(
         "--set-register", "REG=VALUE", "With --elf: r0, sp, a0 (RISC-V) ... as the billed part "
         "begins, or 0xADDRESS of a peripheral's.", text=list[str],
-        parse=partial(read_part, "registers"))] = None
+        parse=lambda texts: load_parsers().parse_registers(texts))] = None
     limit: Annotated[int | None, Option(
         "--limit", "N", "With --elf: instructions after which it is given up.", text=str,
-        parse=lambda text: read_part("count", text, "--limit"))] = None
+        parse=lambda text: load_parsers().parse_count(text, "--limit"))] = None
