@@ -19,6 +19,8 @@ from hwmodels.board.declaration import (
 )
 
 REGULATORS = Choice(("ldo", "smps", "none"))
+BOUNDARY = Choice(("chip", "board"))
+"""Where a current was taken: the supply pins of the chip, or the input of its whole board."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,9 @@ class Power:
     stall_share: Annotated[float | None, Key(
         SHARE, "Charge of a cycle the core waits for memory, above the clock tree, as a share of "
                "the mean activity charge per cycle of that code.", section="power")] = None
+    boundary: Annotated[str, Key(
+        BOUNDARY, "What they supply: the chip at its pins, or the whole board at its input, "
+                  "regulators included.", section="power")] = "chip"
     sleep_ma: Annotated[float | None, Key(
         CURRENT, "Current between inferences.", section="power")] = None
     idle_mw: Annotated[float | None, Key(
@@ -87,3 +92,7 @@ class SleepState:
         "From the event to the first instruction, clocks not yet raised.")] = None
     keeps_ram: Annotated[bool, Key(
         SWITCH, "Whether RAM and registers are kept.")] = True
+    boundary: Annotated[str, Key(
+        BOUNDARY, "What the current supplies: chip or board, as of `power`.")] = "chip"
+    voltage_v: Annotated[float | None, Key(
+        VOLTAGE, "Of that supply; absent: `supply.voltage_v`.", required=False)] = None
