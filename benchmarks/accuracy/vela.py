@@ -98,9 +98,10 @@ def compare(model: str) -> Pair:
     """Ask Vela and the twin about the same .tflite file, twice each."""
     deployment = deploy(model, "stm32n6570_dk", runtime="neural-art")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(os.environ.get("TWIN_MODELS", "")) / f"{model}.tflite"
+        places = [Path(place) / f"{model}.tflite"
+                  for place in os.environ.get("TWIN_MODELS", "").split(os.pathsep)]
+        path = next(filter(Path.is_file, places), Path(folder) / f"{model}.tflite")
         if not path.is_file():
-            path = Path(folder) / f"{model}.tflite"
             write_tflite(zoo.build(model), path)
         estimates = run_vela(path), run_vela(path, ignored=MOVED_BY_VELA)
     return Pair(model=model, vela=estimates, twin=(

@@ -10,19 +10,26 @@ import pytest
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.network.zoo.builder import Builder
 
-MODELS = os.environ.get("TWIN_MODELS")
+MODELS = [Path(folder) for folder in os.environ.get("TWIN_MODELS", "").split(os.pathsep) if folder]
 MLPERF_TINY = {"kws": "kws_ref_model.tflite", "ic": "ic_pretrainedResnet_quant.tflite",
                "vww": "vww_96_int8.tflite", "ad": "ad01_int8.tflite",
                "sww": "sww_str_ww_ref_model.tflite"}
 QUANTIZED = Quantization(scales=(0.5,), zero_points=(3,))
 needs_models = pytest.mark.skipif(
-    MODELS is None, reason="TWIN_MODELS does not name the folder of MLPerf Tiny's .tflite files")
+    not MODELS, reason="TWIN_MODELS names no folder of MLPerf Tiny's .tflite files")
+
+
+def list_models(*suffixes: str) -> list[Path]:
+    """Files of the folders of TWIN_MODELS with one of the endings."""
+    return sorted(path for folder in MODELS for path in folder.iterdir() if path.suffix in suffixes)
 
 
 def model_file(name: str) -> Path:
-    """Path of a reference model; use with `needs_models`."""
-    assert MODELS is not None
-    return Path(MODELS) / MLPERF_TINY[name]
+    """Path of a reference model; skips where no folder has it."""
+    paths = [folder / MLPERF_TINY.get(name, name) for folder in MODELS]
+    found = next((path for path in paths if path.is_file()), None)
+    return found or pytest.skip(f"no folder of TWIN_MODELS has {paths[0].name}" if paths else
+                                "TWIN_MODELS names no folder")
 
 
 def tensor(shape, dtype="int8", data=None, name="", quantization=QUANTIZED):

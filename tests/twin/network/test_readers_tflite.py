@@ -19,7 +19,7 @@ from made_graphs import (
 
 from twin.errors import ModelError, UsageError
 from twin.network import zoo
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.network.operators import graph_macs, list_states
 from twin.network.readers import read_model
 from twin.network.writers import tflite as writer
@@ -159,6 +159,14 @@ def test_batch_is_refused_with_what_to_do(tmp_path):
         read_back(graph, tmp_path)
     rows = read_back(one_layer("relu", [tensor((2, 4))], [tensor((2, 4))]), tmp_path)
     assert rows.tensors[0].shape == (2, 4)  # Rows of a matrix are no batch of images.
+
+
+def test_a_bias_has_its_scales_along_its_only_axis(tmp_path):
+    wrong = Quantization(scales=(0.5,) * 4, zero_points=(0,) * 4, axis=3)
+    graph = conv_graph()
+    spoilt = replace(graph, tensors=(*graph.tensors[:2], replace(
+        graph.tensors[2], quantization=wrong), graph.tensors[3]))
+    assert read_back(spoilt, tmp_path).tensors[2].quantization == replace(wrong, axis=0)
 
 
 WRONG = {

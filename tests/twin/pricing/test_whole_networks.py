@@ -1,14 +1,14 @@
 """Networks people deploy predict whole: by the libraries of their boards, to the last layer."""
 
 import io
-import os
-from pathlib import Path
 
 import pytest
 from made_exports import EXPORTS
+from made_graphs import list_models, model_file, needs_models
 from made_loops import keras_lstm, write_subgraphs
 from rich.console import Console
 
+from hwmodels.board.file import list_boards
 from twin.deployment.deployment import deploy
 from twin.errors import ModelError, RuntimeRefusedError, TwinError
 from twin.network import zoo
@@ -78,13 +78,18 @@ def test_a_loop_prints_how_often_its_layers_run(tmp_path):
     assert max(map(len, lines)) <= 80
 
 
-@pytest.mark.skipif("TWIN_MODELS" not in os.environ, reason="TWIN_MODELS names no folder")
+@needs_models
 def test_files_of_the_folder_are_read_or_refused():
     """Every file gives a prediction, or says in one line what it does not fit or what is in it."""
-    for path in sorted(Path(os.environ["TWIN_MODELS"]).glob("*.*")):
-        if path.suffix not in (".tflite", ".onnx"):
-            continue
+    for path in list_models(".tflite", ".onnx"):
         try:
             assert predict(deploy(path, "stm32h747i_disco")).time_us > 0
         except (ModelError, RuntimeRefusedError, TwinError) as refusal:
             assert len(str(refusal).splitlines()) == 1
+
+
+@needs_models
+@pytest.mark.parametrize("board", list_boards())
+def test_a_public_benchmark_model_is_predicted_on_every_board(board):
+    """TFLite Micro's own: the dimension its converter wrote into biases means nothing."""
+    assert predict(deploy(model_file("person_detect.tflite"), board)).time_us > 0

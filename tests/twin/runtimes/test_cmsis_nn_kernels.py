@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from made_graphs import list_models, needs_models
 
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Kernel, Operand
@@ -324,14 +323,12 @@ def test_unknown_instruction_set_is_refused_by_name():
         conv(5, 5, 4, 4, (1, 1), isa="armv9")
 
 
-@pytest.mark.skipif("TWIN_MODELS" not in os.environ, reason="TWIN_MODELS names no folder")
+@needs_models
 @pytest.mark.parametrize("isa", ["armv7e-m", "armv6-m"])
 def test_real_networks_lower_inside_their_operands(isa):
     from twin.network.readers import read_model
 
-    paths = sorted(Path(os.environ["TWIN_MODELS"]).glob("*.tflite"))
-    assert paths
-    for path in paths:
+    for path in list_models(".tflite"):
         graph = read_model(path)
         for layer in graph.layers:
             if layer.op not in OPERATORS:

@@ -348,7 +348,8 @@ def _read_quantization(entry: Any, shape: tuple[int, ...]) -> Quantization | Non
     if scales is None or isinstance(scales, int) or len(scales) == 0:
         return None
     zero_points = _ids(table.ZeroPointAsNumpy()) or (0,) * len(scales)
-    axis = table.QuantizedDimension() if len(scales) > 1 else None
+    # Interpreters read the dimension of filters only; old converters wrote a bias any number.
+    axis = None if len(scales) == 1 else 0 if len(shape) == 1 else table.QuantizedDimension()
     return Quantization(scales=tuple(scales.tolist()), zero_points=zero_points, axis=axis)
 
 
