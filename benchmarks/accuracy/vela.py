@@ -11,7 +11,6 @@ column with its neighbour, not Vela's with ours.
 from __future__ import annotations
 
 import csv
-import os
 import re
 import shutil
 import subprocess
@@ -98,11 +97,8 @@ def compare(model: str) -> Pair:
     """Ask Vela and the twin about the same .tflite file, twice each."""
     deployment = deploy(model, "stm32n6570_dk", runtime="neural-art")
     with tempfile.TemporaryDirectory() as folder:
-        places = [Path(place) / f"{model}.tflite"
-                  for place in os.environ.get("TWIN_MODELS", "").split(os.pathsep)]
-        path = next(filter(Path.is_file, places), Path(folder) / f"{model}.tflite")
-        if not path.is_file():
-            write_tflite(zoo.build(model), path)
+        path = Path(folder) / f"{model}.tflite"
+        write_tflite(zoo.build(model), path)
         estimates = run_vela(path), run_vela(path, ignored=MOVED_BY_VELA)
     return Pair(model=model, vela=estimates, twin=(
         predict(deployment), predict(deployment.replace({"offload.host": MOVED}))))
