@@ -221,8 +221,9 @@ def check_layers(graph: Graph) -> None:
         if activations.dtype == "float32" and weights[0].dtype in INTEGERS:
             raise RuntimeRefusedError(
                 f"{place}: {weights[0].dtype} weights with float32 activations (dynamic-range "
-                "quantisation) run on no kernel library here; accepted: activations quantised too, "
-                "or all of it float32")
+                "quantisation) run on no kernel library here (TFLite Micro: \"Hybrid models are "
+                "not supported\"); export with calibration data (representative_dataset, "
+                "quantize_static) or in float32")
 
 
 def float_layers(graph: Graph) -> list[Layer]:

@@ -144,11 +144,12 @@ def test_a_transposition_is_found_without_trying_all(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["initializer", "constant", "branch"])
-def test_a_second_file_is_never_opened(tmp_path, monkeypatch, place):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_elsewhere_is_never_opened(tmp_path, monkeypatch, place):
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
     (tmp_path / "secret.bin").write_bytes(b"\0" * 4)
     tensor = onnx.TensorProto(name="c", data_type=1, dims=[1], data_location=1)
-    tensor.external_data.add(key="location", value="secret.bin")
+    tensor.external_data.add(key="location", value="../secret.bin")
     made = node("Constant", "", "c")
     made.attribute.append(helper.make_attribute("value", tensor))
     out = helper.make_tensor_value_info("c", 1, [1])
@@ -160,7 +161,7 @@ def test_a_second_file_is_never_opened(tmp_path, monkeypatch, place):
         [helper.make_tensor_value_info("x", 1, [1])], [helper.make_tensor_value_info("y", 1, [1])],
         [tensor] if place == "initializer" else
         [helper.make_tensor("yes", 9, [], [True])] if place == "branch" else [])
-    path = tmp_path / "second.onnx"
+    path = tmp_path / "inside" / "second.onnx"
     path.write_bytes(helper.make_model(graph).SerializeToString())
-    with pytest.raises(ModelError, match="weights are in a second file"):
+    with pytest.raises(ModelError, match="outside the model's folder"):
         read_model(path)

@@ -191,7 +191,7 @@ REFUSED = {
     "nowhere": ([node("Add", "x b", "y")], [1, 4], [1, 4], {}, "reads 'b', which no node, input"),
     "order": ([node("Relu", "a", "y"), node("Neg", "x", "a")], [1, 4], [1, 4], {},
               "node 0 Relu reads 'a', which node 1 makes after it"),
-    "dynamic": ([node("Relu", "x", "y")], ["n", 4], ["n", 4], {}, "dynamic shape ['n', 4]"),
+    "dynamic": ([node("Relu", "x", "y")], [1, "n"], [1, "n"], {}, "dynamic shape [1, 'n']"),
     "lone norm": ([node("Neg", "x", "v"), node("Reshape", "v to", "w"),
                    node("BatchNormalization", "x a a a w", "y")], [1, 4], [1, 4],
                   {"a": weights(4), "to": np.array([4])}, "not behind a convolution"),

@@ -56,7 +56,7 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Gra
     except (ModelError, UnsupportedError):
         raise
     except (*MISSHAPEN, AssertionError) as error:
-        raise ModelError(f"{model.path}: malformed: {error!r}"[:400]) from None
+        raise ModelError(f"{model.path}: cannot be read: {error!r}"[:400]) from None
     return verify_graph(graph)
 
 
@@ -76,7 +76,7 @@ def _convert(model: OnnxModel, assume_unsupported: str | None) -> Graph:
             reader.add_copy(group)
         except (KeyError, IndexError, TypeError, ValueError, AssertionError) as error:
             raise ModelError(f"{model.path}: operator {number} {group.node.op} "
-                             f"{group.node.name!r}: malformed: {error!r}") from None
+                             f"{group.node.name!r}: cannot be read: {error!r}") from None
     refuse_unknown(model.path, unknown, assume_unsupported)
     return reader.finish()
 

@@ -31,6 +31,8 @@ def split_integer_operator(model: OnnxModel, node: Node) -> list[Node]:
         When a scale is computed at run time.
     """
     short = node.op.removeprefix(f"{MICROSOFT}.")
+    if short == "DynamicQuantizeLSTM":
+        return _real_recurrent(model, node)
     if short in ("QuantizeLinear", "DequantizeLinear"):
         node.op = short
         return [node]
@@ -56,7 +58,9 @@ def split_integer_operator(model: OnnxModel, node: Node) -> list[Node]:
         before.append(_real_bias(model, node, node.inputs[bias_place]))
         real_inputs.append(before[-1].outputs[0])
     real_output = f"{node.outputs[0]}/real"
-    attributes = {key: value for key, value in node.attributes.items() if key != "channels_last"}
+    # QLinearSoftmax states the operator set its axis is meant in, which is the file's.
+    attributes = {key: value for key, value in node.attributes.items()
+                  if key not in ("channels_last", "opset")}
     return [*before,
             Node(op=op, name=node.name, inputs=real_inputs, outputs=[real_output],
                  attributes=attributes),
@@ -75,6 +79,84 @@ def _real_bias(model: OnnxModel, node: Node, bias: str) -> Node:
     model.constants[f"{bias}/zero"] = np.zeros(model.constants[name].shape, np.int32)
     return Node(op="DequantizeLinear", name="", inputs=[bias, name, f"{bias}/zero"],
                 outputs=[f"{bias}/real"], attributes={"axis": 0})
+
+
+def _real_recurrent(model: OnnxModel, node: Node) -> list[Node]:
+    """Rewrite a DynamicQuantizeLSTM, whose weights are stored transposed, as one on real weights.
+
+    Raises
+    ------
+    ModelError
+        When weights are computed at run time, or each channel has a scale.
+    """
+    before = []
+    for place, given in ((1, 8), (2, 10)):
+        name, amounts = node.inputs[place], node.inputs[given:given + 2]
+        stored = model.constants.get(name)
+        if stored is None or any(model.constants.get(one, stored).ndim > 1 for one in amounts):
+            raise ModelError(f"{model.path}: node {node.name!r} {node.op}: weights computed at run "
+                             "time or with a scale for each channel; accepted: quantize_dynamic "
+                             "without per_channel, quantize_static, or float32")
+        rows = model.add_constant(f"{name}/rows", stored.transpose(0, 2, 1))
+        before.append(_real_weights(model, rows, amounts, 1))
+    return [*before, Node(op="LSTM", name=node.name, outputs=node.outputs,
+                          inputs=[node.inputs[0], *(one.outputs[0] for one in before),
+                                  *node.inputs[3:8]], attributes=node.attributes)]
+
+
+def _real_weights(model: OnnxModel, name: str, amounts: list[str], axis: int) -> Node:
+    """Dequantise weights of an operator that quantises its data at run time."""
+    real = f"{name}/real"
+    model.dynamic.add(real)
+    return Node(op="DequantizeLinear", name="", inputs=[name, *amounts], outputs=[real],
+                attributes={"axis": axis})
+
+
+def join_dynamic(model: OnnxModel) -> None:
+    """Make one operator on float data and integer weights of each that quantises at run time.
+
+    Notes
+    -----
+    onnxruntime's quantize_dynamic writes DynamicQuantizeLinear, ConvInteger or MatMulInteger, Cast
+    to float, and Mul by the product of both scales.
+    """
+    makers, consumers = model.makers(), model.consumers()
+    made: dict[int, list[Node]] = {}
+    for node in model.nodes:
+        quantizer, after = makers.get(node.input(0)), consumers.get(node.outputs[0], [])
+        if (quantizer is None or quantizer.op != "DynamicQuantizeLinear"
+                or node.op not in ("ConvInteger", "MatMulInteger")
+                or [one.op for one in after] != ["Cast"]):
+            continue
+        scaled = consumers.get(after[0].outputs[0], [])
+        factors = [makers.get(name) for one in scaled for name in one.inputs
+                   if name != after[0].outputs[0]]
+        if [one.op for one in scaled] != ["Mul"] or not factors or factors[0] is None:
+            continue
+        scale = next((name for name in factors[0].inputs if name in model.constants), None)
+        if scale is None or node.inputs[1] not in model.constants:
+            continue
+        convolves = node.op == "ConvInteger"
+        weights = _real_weights(model, node.inputs[1], [scale, *node.inputs[3:4]],
+                                0 if convolves else 1)
+        made[id(node)] = [weights, Node(
+            op=node.op.removesuffix("Integer"), name=node.name, attributes=node.attributes,
+            inputs=[quantizer.inputs[0], weights.outputs[0]], outputs=scaled[0].outputs)]
+        for one in (after[0], scaled[0]):
+            made[id(one)] = []
+    if made:
+        model.nodes = _drop_unread(model, [
+            one for node in model.nodes for one in made.get(id(node), [node])])
+
+
+def _drop_unread(model: OnnxModel, nodes: list[Node]) -> list[Node]:
+    """Leave out what nobody reads any more."""
+    read, kept = set(model.outputs), []
+    for node in reversed(nodes):
+        if read.intersection(node.outputs):
+            read.update(node.inputs)
+            kept.append(node)
+    return kept[::-1]
 
 
 _MOVING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -13,7 +12,9 @@ from hwmodels.errors import need_extra
 from twin.errors import ModelError
 from twin.network.readers.budget import Budget, check_operators
 from twin.network.readers.model_file import read_bytes
+from twin.network.readers.onnx_external import take_external_data
 from twin.network.readers.onnx_integers import (
+    join_dynamic,
     merge_quantizers,
     move_integers,
     split_integer_operator,
@@ -21,7 +22,7 @@ from twin.network.readers.onnx_integers import (
 from twin.network.readers.onnx_nodes import Node, OnnxModel
 from twin.network.readers.onnx_shapes import list_unknown, settle_shapes
 
-_RECURRENT = ("LSTM", "GRU", "RNN")
+_RECURRENT = ("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM")
 
 
 def load_onnx(path: str) -> OnnxModel:
@@ -47,39 +48,28 @@ def load_onnx(path: str) -> OnnxModel:
     with need_extra(".onnx files", "the package onnx", "onnx"):
         import onnx
     content = read_bytes(path)
+    what = "not an ONNX file"
     try:
         proto = onnx.load_model_from_string(content)
         if not proto.graph.node:
             raise ModelError(f"{path}: no operators; is it an ONNX file?")
-        if any(tensor.data_location == onnx.TensorProto.EXTERNAL
-               for nodes in (proto.graph, *proto.functions) for tensor in _list_tensors(nodes)):
-            raise ModelError(f"{path}: weights are in a second file; save with "
-                             "onnx.save(..., save_as_external_data=False)")
+        for one in proto.graph.sparse_initializer:
+            raise ModelError(f"{path}: tensor {one.values.name!r} is stored sparse; export with "
+                             "dense weights")
+        content += take_external_data(path, proto)
         _check_order(path, proto.graph)
         axes = _take_early_axes(proto)
+        what = "malformed"
         onnx.checker.check_model(proto)
+        what = "cannot be read"
         model = _prepare(path, content, proto, axes)
     except ModelError:
         raise
     except Exception as error:
         # protobuf, the checker and shape inference each raise their own kinds.
         reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise ModelError(f"{path}: malformed: {reason}") from None
+        raise ModelError(f"{path}: {what}: {reason}") from None
     return model
-
-
-def _list_tensors(graph: Any) -> Iterator[Any]:
-    """Every constant of a graph or a function, those of its attributes and branches too."""
-    for one in getattr(graph, "sparse_initializer", ()):
-        yield from (one.values, one.indices)
-    yield from getattr(graph, "initializer", ())
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield from (attribute.t, *attribute.tensors)
-            for one in (attribute.sparse_tensor, *attribute.sparse_tensors):
-                yield from (one.values, one.indices)
-            for branch in (attribute.g, *attribute.graphs):
-                yield from _list_tensors(branch)
 
 
 def _take_early_axes(proto: Any) -> dict[str, int]:
@@ -112,11 +102,12 @@ def _prepare(path: str, content: bytes, proto: Any, axes: dict[str, int]) -> Onn
     constants = {tensor.name: onnx.numpy_helper.to_array(tensor)
                  for tensor in proto.graph.initializer}
     inputs = [value.name for value in proto.graph.input if value.name not in constants]
-    _check_inputs(path, proto, set(inputs))
+    notes = _check_inputs(path, proto, set(inputs))
     model = OnnxModel(path=path, content=content, opset=opsets.get("", opsets.get("ai.onnx", 1)),
                       nodes=[], constants=constants, shapes={}, dtypes={}, inputs=inputs,
-                      outputs=[value.name for value in proto.graph.output])
+                      outputs=[value.name for value in proto.graph.output], notes=notes)
     model.nodes = _make_nodes(model, proto.graph)
+    join_dynamic(model)
     for node in model.nodes:
         if node.outputs and node.outputs[0] in axes:
             node.attributes["axis"] = axes[node.outputs[0]]
@@ -181,7 +172,9 @@ def _node(entry: Any) -> Node:
                 attributes=attributes, proto=entry)
 
 
-def _check_inputs(path: str, proto: Any, names: set[str]) -> None:
+def _check_inputs(path: str, proto: Any, names: set[str]) -> list[str]:
+    """Refuse inputs of open shape or several at a time; an open batch alone is bound to one."""
+    notes = []
     recurrent = any(node.op_type in _RECURRENT for node in proto.graph.node)
     for value in proto.graph.input:
         if value.name not in names:
@@ -189,18 +182,25 @@ def _check_inputs(path: str, proto: Any, names: set[str]) -> None:
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(f"{path}: input {value.name!r} has no shape; export it with one")
         dimensions = value.type.tensor_type.shape.dim
+        # Recurrent operators put time first and batch second, and states have layers first.
+        open_axes = [axis for axis, dim in enumerate(dimensions) if dim.dim_value < 1]
+        timed = recurrent and len(dimensions) == 3
+        if len(dimensions) > 1 and open_axes in ([0], [1] if timed else [0]):
+            batch = dimensions[open_axes[0]]
+            notes.append(f"input: batch {batch.dim_param or '?'!r} of {value.name!r} is open and "
+                         "taken to be 1")
+            batch.dim_value = 1
         shape = [dim.dim_value if dim.HasField("dim_value") else (dim.dim_param or "?")
                  for dim in dimensions]
         if any(not isinstance(size, int) or size < 1 for size in shape):
             raise ModelError(
                 f"{path}: input {value.name!r} has dynamic shape {shape}; fix every dimension, "
                 "with onnx.tools.update_model_dims or by exporting without dynamic axes")
-        # Recurrent operators put time first and batch second, and states have layers first.
-        timed = recurrent and len(shape) == 3 and shape[1] == 1
-        if len(shape) > 1 and shape[0] != 1 and not timed:
+        if len(shape) > 1 and shape[0] != 1 and not (timed and shape[1] == 1):
             raise ModelError(f"{path}: input {value.name!r} has batch {shape[0]}; export the "
                              f"model with batch 1: {shape} as {[1, *shape[1:]]}, or as "
                              f"{[1, *shape]} where the first axis is no batch")
+    return notes
 
 
 def _check_order(path: str, graph: Any) -> None:

@@ -47,7 +47,10 @@ class Node:
 
 @dataclass(slots=True)
 class OnnxModel:
-    """A prepared file: nodes in execution order and what is known of every value."""
+    """A prepared file: nodes in execution order and what is known of every value.
+
+    `dynamic` names real weights that stay integers although their operator reads float data.
+    """
 
     path: str
     content: bytes
@@ -59,6 +62,7 @@ class OnnxModel:
     inputs: list[str]
     outputs: list[str]
     notes: list[str] = field(default_factory=list)
+    dynamic: set[str] = field(default_factory=set)
 
     def consumers(self) -> Mapping[str, list[Node]]:
         """Nodes that read each value."""

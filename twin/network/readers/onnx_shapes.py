@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from twin.errors import ModelError
 from twin.network.readers.budget import Budget, check_operators
 from twin.network.readers.onnx_folding import fold
 from twin.network.readers.onnx_nodes import DTYPES, MICROSOFT, Node, OnnxModel, to_proto
@@ -154,10 +155,13 @@ def _infer(model: OnnxModel, node: Node, opsets: Mapping[str, int],
     data = {name: onnx.numpy_helper.from_array(model.constants[name], name)
             for name in types if name in model.constants
             and model.constants[name].size <= _SEEN_ELEMENTS}
-    made = onnx.shape_inference.infer_node_outputs(
-        schema, to_proto(node), types, data,
-        opset_imports=[onnx.helper.make_opsetid(name, version)
-                       for name, version in opsets.items()])
+    imports = [onnx.helper.make_opsetid(name, version) for name, version in opsets.items()]
+    try:
+        made = onnx.shape_inference.infer_node_outputs(
+            schema, to_proto(node), types, data, opset_imports=imports)
+    except onnx.shape_inference.InferenceError as error:
+        raise ModelError(f"{model.path}: {node.op} {node.outputs[0]!r}: inputs do not fit: "
+                         f"{str(error).strip().splitlines()[0]}") from None
     return {name: (_fixed(value.tensor_type), DTYPES.get(value.tensor_type.elem_type))
             for name, value in made.items()}
 

@@ -121,7 +121,7 @@ class OnnxReader:
         """Tensor of constant weights, rearranged; per-channel scales follow `channel_axis`."""
         name = group.node.inputs[place]
         node = self._real.get(name)
-        if node is not None and group.quantised:
+        if node is not None and (group.quantised or name in self.model.dynamic):
             values = self.model.constants.get(node.inputs[0])
             quantization = read_quantization(self.model, node)
             if quantization.axis is not None:

@@ -106,9 +106,8 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> G
         raise ModelError(f"{path}: malformed at {file.place}: it points past the end of the file, "
                          f"which has {len(content):,} bytes; is it cut short?") from None
     except Exception as error:
-        # Offsets of a damaged flatbuffer lead anywhere: numpy, index and codec errors alike
-        # mean that the bytes are not a model.
-        raise ModelError(f"{path}: malformed at {file.place}: {error}") from None
+        # Offsets of a damaged flatbuffer lead anywhere: to numpy, index and codec errors alike.
+        raise ModelError(f"{path}: cannot be read at {file.place}: {error}") from None
     return verify_graph(graph)
 
 
