@@ -16,6 +16,11 @@ UNITS: dict[str, dict[str, str]] = {
     "bytes": {"B": "1", "KiB": "1024", "MiB": "1048576", "GiB": "1073741824"},
     "v": {"V": "1", "mV": "1e-3"},
     "ns": {"ns": "1", "us": "1e3", "ms": "1e6", "s": "1e9"},
+    "period": {"us": "1e3", "ms": "1e6", "s": "1e9", "min": "6e10", "h": "3.6e12", "d": "8.64e13"},
+    "mah": {"mAh": "1", "Ah": "1e3"},
+    "j": {"J": "1", "kJ": "1e3", "mWh": "3.6", "Wh": "3600"},
+    "mw": {"mW": "1", "uW": "1e-3", "W": "1e3"},
+    "days": {"d": "1", "h": "0.041666666666666664", "y": "365.25"},
     "ma": {"mA": "1", "uA": "1e-3", "A": "1e3"},
     "ma_per_mhz": {"mA/MHz": "1", "uA/MHz": "1e-3"},
     "pc": {"pC": "1", "nC": "1e3"},
@@ -43,6 +48,7 @@ NOT_KNOWN = "not known"
 
 _TIME_UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
 _ENERGY_UNITS = ((1e6, "J"), (1e3, "mJ"), (1.0, "uJ"), (1e-3, "nJ"))
+_POWER_UNITS = ((1e3, "W"), (1.0, "mW"), (1e-3, "uW"))
 _FREQUENCY_UNITS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
 _SIZE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
@@ -105,6 +111,11 @@ def format_time(time_us: float | None) -> str:
 def format_energy(energy_uj: float | None) -> str:
     """Write an energy in microjoules with the unit that suits it: "1.25 mJ"."""
     return _with_unit(energy_uj, _ENERGY_UNITS)
+
+
+def format_power(power_mw: float | None) -> str:
+    """Write a power in milliwatts with the unit that suits it: "1.07 mW"."""
+    return _with_unit(power_mw, _POWER_UNITS)
 
 
 def format_frequency(frequency_hz: float | None) -> str:

@@ -64,6 +64,10 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
     show_view(found, "limits:requirement_table", found.requirements, as_json=as_json)
     if found.prediction.voltage and not as_json:
         show(open_console(), f"voltage {found.prediction.voltage}")
+    if found.row is not None and not as_json:
+        from twin.reports.tables.studies import say_duty
+
+        show(open_console(), say_duty(found.row))
     warn(found.remarks)
     write_files(found, csv_folder, accuracy, junit)
     if not found.met:

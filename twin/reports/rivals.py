@@ -11,6 +11,7 @@ from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
     format_frequency,
+    format_power,
     format_size,
     format_time,
     significant,
@@ -23,11 +24,11 @@ from twin.studies.results import QUANTITIES, Row
 from twin.studies.sweep import mark_front, network_of
 
 WRITERS = {"time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
-           "flash_bytes": format_size}
+           "flash_bytes": format_size, "mean_mw": format_power}
 
 FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
            "ram_bytes": ("RAM", "KiB", 1 / 1024), "flash_bytes": ("flash", "KiB", 1 / 1024),
-           "price_usd": ("price", "USD", 1.0)}
+           "price_usd": ("price", "USD", 1.0), "mean_mw": ("mean power", "mW", 1.0)}
 """Name, unit and factor of each quantity of a row."""
 
 BEST = "★"

@@ -20,9 +20,11 @@ from hwmodels.errors import BoardError
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.pricing.certainty import probability_above
+from twin.studies.duty import Duty, mean_mw_of, stated
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
-           "max_flash": ("bytes", "B"), "max_usd": ("", "")}
+           "max_flash": ("bytes", "B"), "max_usd": ("", ""), "max_mw": ("mw", "mW"),
+           "min_days": ("days", "d")}
 """Dimension of each limit, and the unit of a bare number."""
 
 LEAST_PLAIN_BYTES = 1024
@@ -44,6 +46,10 @@ class Limits:
         Of the deployment.
     max_price_usd : float, optional
         Of the part or the board.
+    max_mean_mw : float, optional
+        Of the duty; what a least life allows is in it.
+    every_us, min_life_days : float, optional
+        The period, which no inference may outlast, and the life that was asked for.
     """
 
     max_time_us: float | None = None
@@ -51,6 +57,9 @@ class Limits:
     max_ram_bytes: float | None = None
     max_flash_bytes: float | None = None
     max_price_usd: float | None = None
+    max_mean_mw: float | None = None
+    every_us: float | None = None
+    min_life_days: float | None = None
 
     def __bool__(self) -> bool:
         """Whether any limit is set."""
@@ -58,13 +67,18 @@ class Limits:
 
     def list_limits(self) -> tuple[tuple[str, float], ...]:
         """Return the limits that are set, by the quantity they hold: `results.QUANTITIES`."""
-        return tuple((field.name.removeprefix("max_"), limit) for field in fields(self)
-                     if (limit := getattr(self, field.name)) is not None)
+        found = {field.name.removeprefix("max_"): limit for field in fields(self)
+                 if field.name.startswith("max_")
+                 and (limit := getattr(self, field.name)) is not None}
+        if self.every_us is not None:
+            found = {"time_us": min(self.every_us, found.pop("time_us", math.inf)), **found}
+        return tuple(found.items())
 
 
 def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None = None,
                 max_ram: float | str | None = None, max_flash: float | str | None = None,
-                max_usd: float | str | None = None) -> Limits:
+                max_usd: float | str | None = None, max_mw: float | str | None = None,
+                min_days: float | str | None = None, duty: Duty | None = None) -> Limits:
     """Read limits as people write them.
 
     Parameters
@@ -75,16 +89,31 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
         Bytes, or "256KiB".
     max_usd : float or str, optional
         US dollars, "12", "12USD" or "$12".
+    max_mw, min_days : float or str, optional
+        Highest mean power and shortest life of the cell: a bare number in mW and days.
+    duty : Duty, optional
+        What those are of.
 
     Raises
     ------
     UsageError
-        For what is no number above 0 with a unit it may have.
+        For what is no number above 0 with a unit it may have, and a limit without its duty.
     """
     def read(name: str, given: float | str | None, factor: float) -> float | None:
         return None if given is None else factor * read_limit(name, given)
 
-    return Limits(max_time_us=read("max_ms", max_ms, 1e3), max_energy_uj=read("max_uj", max_uj, 1),
+    mean_mw, days = read("max_mw", max_mw, 1), read("min_days", min_days, 1)
+    if duty is None and (mean_mw is not None or days is not None):
+        raise UsageError("--max-mw, --min-days: are of a duty; accepted: --every PERIOD with them, "
+                         "such as --every 1s")
+    if days is not None:
+        if duty is None or duty.cell is None:
+            raise UsageError("--min-days: of no cell; accepted: --cell with it, such as "
+                             "--cell 1000mAh@3.7V")
+        mean_mw = min(mean_mw or math.inf, mean_mw_of(duty.cell, days))
+    return Limits(max_mean_mw=mean_mw, min_life_days=days,
+                  every_us=None if duty is None else duty.every_us,
+                  max_time_us=read("max_ms", max_ms, 1e3), max_energy_uj=read("max_uj", max_uj, 1),
                   max_ram_bytes=read("max_ram", max_ram, 1),
                   max_flash_bytes=read("max_flash", max_flash, 1),
                   max_price_usd=read("max_usd", max_usd, 1))
@@ -178,8 +207,12 @@ def probability_both(time: float, energy: float, time_sd: float, energy_sd: floa
 
 
 def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | None,
-                       time: Interval | None, energy: Interval | None) -> float | None:
-    """Return the probability that time and energy meet their limits; None where not known.
+                       time: Interval | None, energy: Interval | None,
+                       mean_mw: float | None = None, mean: Interval | None = None,
+                       ) -> float | None:
+    """Return the probability that time, energy and mean power meet their limits.
+
+    None where that is not known. Energy and mean power share their error: the less probable counts.
 
     Parameters
     ----------
@@ -189,20 +222,28 @@ def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | Non
         Predicted.
     time, energy : Interval or None
         Theirs.
+    mean_mw, mean : float, Interval or None
+        Mean power of the duty.
     """
-    chances = [probability_within(limits.max_time_us, time_us, time),
-               probability_within(limits.max_energy_uj, energy_uj, energy)]
-    if limits.max_energy_uj is not None and energy_uj is None:
+    asked = dict(limits.list_limits())
+    max_time_us, max_energy_uj = asked.get("time_us"), asked.get("energy_uj")
+    if (max_energy_uj is not None and energy_uj is None) or (
+            limits.max_mean_mw is not None and mean_mw is None):
         return None
-    if (limits.max_time_us is None or limits.max_energy_uj is None or time is None
+    chance = probability_within(max_energy_uj, energy_uj, energy)
+    of_mean = probability_within(limits.max_mean_mw, mean_mw, mean)
+    if limits.max_mean_mw is not None and of_mean is not None and (
+            max_energy_uj is None or of_mean < (chance if chance is not None else 1.0)):
+        chance, max_energy_uj, energy_uj, energy = of_mean, limits.max_mean_mw, mean_mw, mean
+    chances = [probability_within(max_time_us, time_us, time), chance]
+    if (max_time_us is None or max_energy_uj is None or time is None
             or energy is None or energy_uj is None or time_us <= 0 or energy_uj <= 0
             or time.low == time.high or energy.low == energy.high):
         known = [chance for chance in chances if chance is not None]
         return None if len(known) < len(chances) else min(known)
     return probability_both(
-        math.log(limits.max_time_us / time_us), math.log(limits.max_energy_uj / energy_uj),
-        _sd_towards(limits.max_time_us, time_us, time),
-        _sd_towards(limits.max_energy_uj, energy_uj, energy))
+        math.log(max_time_us / time_us), math.log(max_energy_uj / energy_uj),
+        _sd_towards(max_time_us, time_us, time), _sd_towards(max_energy_uj, energy_uj, energy))
 
 
 def _sd_towards(limit: float, point: float, interval: Interval) -> float:
@@ -222,10 +263,8 @@ def price_of(board: Board, told: Mapping[str, float] | None = None) -> float | N
     told : mapping of str to float, optional
         The user's own prices, by name of board or chip.
     """
-    for name in (board.name, board.soc):
-        if told and name in told:
-            return told[name]
-    return board.price_usd
+    own = stated(board, told)
+    return own if own is not None else board.price_usd
 
 
 def read_prices(texts: tuple[str, ...] | list[str]) -> dict[str, float]:
@@ -237,18 +276,26 @@ def read_prices(texts: tuple[str, ...] | list[str]) -> dict[str, float]:
         For a word that is none.
     """
     prices = {}
+    for name, usd in read_named(texts, "--price", "USD", "13.5").items():
+        prices[name] = float(read_limits(max_usd=usd).max_price_usd or 0.0)
+    return prices
+
+
+def read_named(texts: tuple[str, ...] | list[str], option: str, form: str, example: str,
+               ) -> dict[str, str]:
+    """Read BOARD=VALUE or CHIP=VALUE words; a board by any of its names."""
+    found = {}
     for text in texts:
-        name, equals, usd = text.partition("=")
+        name, equals, value = text.partition("=")
         if not (name.strip() and equals):
-            raise UsageError(f"--price {text!r}: accepted: BOARD=USD or CHIP=USD, such as "
-                             "nucleo_f401re=13.5")
-        price = read_limits(max_usd=usd).max_price_usd
+            raise UsageError(f"{option} {text!r}: accepted: BOARD={form} or CHIP={form}, such as "
+                             f"nucleo_f401re={example}")
         try:
             known = load_board(name.strip()).name
         except BoardError:  # the name of a chip
             known = name.strip()
-        prices[known] = float(price or 0.0)
-    return prices
+        found[known] = value
+    return found
 
 
 def describe_price(board: Board) -> str:

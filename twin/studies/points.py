@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
-from hwmodels.board.file import load_board
+from hwmodels.board.file import change_board, load_board
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
@@ -30,6 +31,16 @@ from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction, flash_room, ram_room
 from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
+from twin.studies.duty import (
+    Duty,
+    assumed_paths,
+    current_paths,
+    find_rest,
+    idle_power_mw,
+    life_days,
+    mean_power_mw,
+    stated,
+)
 from twin.studies.limits import idle_energy_uj, price_of
 from twin.studies.results import Row
 
@@ -60,6 +71,12 @@ class Deployer:
         As for `deploy`.
     prices : mapping of str to float
         The user's own, in US dollars, by board or chip.
+    duty : Duty, optional
+        What mean power and battery life are of.
+    currents, sleep : mapping
+        The user's own run currents in mA/MHz, and sleep currents in mA with wake-up in us.
+    known_only : bool
+        Leave out currents and prices that are assumed.
     """
 
     calibration: str = AUTO
@@ -67,6 +84,10 @@ class Deployer:
     defaults: Mapping[str, Value] = field(default_factory=dict)
     assume_unsupported: str | None = None
     prices: Mapping[str, float] = field(default_factory=dict)
+    duty: Duty | None = None
+    currents: Mapping[str, float] = field(default_factory=dict)
+    sleep: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
+    known_only: bool = False
 
     @cached_property
     def _graphs(self) -> dict[str, Graph | TwinError]:
@@ -113,17 +134,24 @@ class Deployer:
     def read_board(self, board: Value) -> Board:
         """Return the board of a board axis' value."""
         if isinstance(board, Board):
-            return board
+            return change_board(board, self.list_stated(board))
         name = str(board)
         if name not in self._boards:
             try:
-                self._boards[name] = load_board(name)
+                shipped = load_board(name)
+                self._boards[name] = change_board(shipped, self.list_stated(shipped))
             except TwinError as error:
                 self._boards[name] = error
         found = self._boards[name]
         if isinstance(found, TwinError):
             raise found
         return found
+
+    def list_stated(self, board: Board) -> dict[str, object]:
+        """Return what-if paths of a board: the user's currents, and null for what is assumed."""
+        own = stated(board, self.currents)
+        return {**(assumed_paths(board) if self.known_only else {}),
+                **({} if own is None else current_paths(board, own))}
 
     def describe_prices(self, deployment: Deployment) -> tuple[str, str]:
         """Return which learnt prices a deployment gets, and what their intervals rest on."""
@@ -167,8 +195,9 @@ class Deployer:
             like, idle_mw = self._describe(points[0], one), one.board.power.idle_mw
             for row, own_hz in zip(group.rows.tolist(), group.hertz.tolist(), strict=True):
                 if numbers[row] not in found:
-                    found[numbers[row]] = fill_row(dataclasses.replace(
+                    filled = fill_row(dataclasses.replace(
                         like, inputs=_inputs(points[row]), clock_hz=own_hz), batch, row, idle_mw)
+                    found[numbers[row]] = add_duty(filled, one.board, self.duty, self.sleep)
         return found
 
     def _predict(self, points: Sequence[Point],
@@ -218,8 +247,9 @@ class Deployer:
             return error
 
     def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
-        return fill_row(self._describe(point, deployment), batch, number,
-                        deployment.board.power.idle_mw)
+        board = deployment.board
+        filled = fill_row(self._describe(point, deployment), batch, number, board.power.idle_mw)
+        return add_duty(filled, board, self.duty, self.sleep)
 
     def _describe(self, point: Point, deployment: Deployment) -> Row:
         row = describe_row(point, deployment, self.describe_prices(deployment))
@@ -274,7 +304,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
         ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
-        price_usd=price_of(board))
+        price_usd=price_of(board), boundary=board.power.boundary)
 
 
 def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:
@@ -315,6 +345,44 @@ def add_idle(row: Row, idle_mw: float | None) -> Row:
     return dataclasses.replace(row, idle_mw=idle_mw, energy=energy,
                                energy_uj=row.energy_uj + idle_energy_uj(idle_mw, row.time_us))
 
+
+def add_duty(row: Row, board: Board, duty: Duty | None,
+             sleep: Mapping[str, tuple[float, float | None]]) -> Row:
+    """Return a row with its mean power, energy a day and battery life; as it is without a duty.
+
+    Notes
+    -----
+    Ends of the mean power: what the inference adds at both ends of the intervals of time and
+    energy, as `twin scenario` plays them, and what sleep adds at the ends of its current, as
+    independent (the root of the sum of squares on each side).
+    """
+    if duty is None:
+        return row
+    rest = find_rest(board, sleep)
+    row = dataclasses.replace(row, sleep="not known" if rest is None else rest.state)
+    idle = None if row.clock_hz is None else idle_power_mw(board, row.clock_hz)
+    if rest is None or idle is None or row.time_us is None or row.energy_uj is None:
+        return row
+    mean_mw = mean_power_mw(duty.every_us, row.time_us, row.energy_uj, rest, idle)
+    if mean_mw is None:
+        return row
+    mean = None
+    if row.time is not None and row.energy is not None:
+        reach = NormalDist().inv_cdf(0.5 + row.energy.level / 2)
+        asleep = 1 - (row.time_us + rest.wake_up_us) / duty.every_us
+        ends = []
+        for side, time_us, energy_uj in ((-1, row.time.low, row.energy.low),
+                                         (1, row.time.high, row.energy.high)):
+            end = mean_power_mw(duty.every_us, min(time_us, duty.every_us - rest.wake_up_us),
+                                energy_uj, rest, idle) or mean_mw
+            slept = rest.sleep_mw * asleep * (math.exp(side * reach * rest.rel_sd) - 1)
+            ends.append(mean_mw + side * math.hypot(end - mean_mw, slept))
+        mean = Interval(low=ends[0], high=ends[1], level=row.energy.level)
+    days = life_days(duty.cell, mean_mw)
+    life = None if mean is None or days is None else Interval(
+        low=life_days(duty.cell, mean.high) or 0.0, high=life_days(duty.cell, mean.low) or 0.0,
+        level=mean.level)
+    return dataclasses.replace(row, mean_mw=mean_mw, mean=mean, life_days=days, life=life)
 
 
 def _inputs(point: Point) -> tuple[tuple[str, str], ...]:

@@ -18,16 +18,18 @@ from calibration.fitting.intervals import Interval
 from hwmodels.errors import need_extra
 from hwmodels.files import write_whole
 from twin.errors import UsageError
+from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import Limits, probability_of_all
 
 if TYPE_CHECKING:
     import pyarrow
 
-QUANTITIES = ("time_us", "energy_uj", "ram_bytes", "flash_bytes", "price_usd")
-"""What limits and objectives are of; the first two have intervals."""
+QUANTITIES = ("time_us", "energy_uj", "ram_bytes", "flash_bytes", "price_usd", "mean_mw")
+"""What limits and objectives are of; time, energy and mean power have intervals."""
 
 OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", "ram": "ram_bytes",
-                "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd"}
+                "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd",
+                "power": "mean_mw", "days": "mean_mw"}
 """Names of objectives as people give them."""
 
 SUFFIXES = (".parquet", ".csv")
@@ -65,6 +67,14 @@ class Row:
         What the memories in use have.
     price_usd : float or None
         Of the part or the board; None is not known.
+    boundary : str
+        Where its energy is counted: "chip" at its rail, or "board" at its input.
+    sleep : str
+        State between inferences, "not known", or "" where no duty was asked.
+    mean_mw, life_days : float or None
+        Of the duty: mean power, and days its cell lasts.
+    mean, life : Interval or None
+        Theirs.
     failure, reason : str
         Kind of refusal ("does not fit", "runtime", ...) and its message; "" for none.
     violations : tuple of str
@@ -96,11 +106,29 @@ class Row:
     ram_room_bytes: int | None = None
     flash_room_bytes: int | None = None
     price_usd: float | None = None
+    boundary: str = ""
+    sleep: str = ""
+    mean_mw: float | None = None
+    mean: Interval | None = None
+    life_days: float | None = None
+    life: Interval | None = None
     failure: str = ""
     reason: str = ""
     violations: tuple[str, ...] = ()
     probability: float | None = None
     front: str = ""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Limited quantities that are not known."""
+        return tuple(name for name in self.violations if getattr(self, name) is None)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it meets every limit: "yes", "no", or "may" where only unknown figures decide."""
+        if self.failure or len(self.unknown) < len(self.violations):
+            return "no"
+        return "may" if self.violations else "yes"
 
     @property
     def met(self) -> bool:
@@ -111,14 +139,20 @@ class Row:
         """Whether every limit is met by the whole interval; never without one of time or energy."""
         for name, limit in limits.list_limits():
             bounds = self.bounds_of(name)
-            uncertain = name in ("time_us", "energy_uj")
+            uncertain = name in ("time_us", "energy_uj", "mean_mw")
             if bounds is None or bounds[2] > limit or (uncertain and not self.interval_of(name)):
                 return False
         return self.met
 
     def interval_of(self, quantity: str) -> Interval | None:
         """Return the interval of a quantity; None where there is none."""
-        return {"time_us": self.time, "energy_uj": self.energy}.get(quantity)
+        return {"time_us": self.time, "energy_uj": self.energy, "mean_mw": self.mean,
+                "life_days": self.life}.get(quantity)
+
+    @property
+    def energy_day_j(self) -> float | None:
+        """Energy a day of the duty."""
+        return None if self.mean_mw is None else self.mean_mw * SECONDS_A_DAY * 1e-3
 
     def bounds_of(self, quantity: str) -> tuple[float, float, float] | None:
         """Return low, predicted and high of a quantity; None where it is not known."""
@@ -196,24 +230,27 @@ def judge(row: Row, limits: Limits) -> Row:
 def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
     if not limits or row.time_us is None:
         return None
-    exact = [name for name in broken if name not in ("time_us", "energy_uj")]
+    exact = [name for name in broken if name not in ("time_us", "energy_uj", "mean_mw")]
     if any(getattr(row, name) is not None for name in exact):
         return 0.0
     if exact:
         return None
     return probability_of_all(limits, time_us=row.time_us, energy_uj=row.energy_uj,
-                              time=row.time, energy=row.energy)
+                              time=row.time, energy=row.energy, mean_mw=row.mean_mw,
+                              mean=row.mean)
 
 
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
-_NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "probability", *(
-    f"{name}_{part}" for name, unit in (("time", "us"), ("energy", "uj"))
-    for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
+_NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "probability",
+            "energy_day_j", *(f"{name}_{part}" for name, unit in (
+                ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
+                for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 LARGEST = 1e18
 """Of any figure of a row: 30,000 years in microseconds."""
 _INTERVALS = (("time", "us"), ("energy", "uj"))
+_OF_DUTY = (("mean", "mw"), ("life", "days"))
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
-          "calibration", "failure", "reason", "front")
+          "calibration", "failure", "reason", "front", "boundary", "sleep")
 
 
 def list_columns(row: Row) -> dict[str, Any]:
@@ -221,13 +258,16 @@ def list_columns(row: Row) -> dict[str, Any]:
     record: dict[str, Any] = {f"in.{axis}": value for axis, value in row.inputs}
     record |= {name: getattr(row, name) for name in ("model", "board", "runtime", "clock_hz",
                                                      "voltage_scale", "weights", "arena")}
-    for name, unit in _INTERVALS:
+    for name, unit in (*_INTERVALS, *(_OF_DUTY if row.sleep else ())):
         interval: Interval | None = getattr(row, name)
         record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"),
                    f"{name}_low_{unit}": None if interval is None else interval.low,
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
-    last = ("overhead_us", "idle_mw", "price_usd", "basis", "calibration", "failure", "reason")
+    if row.sleep:
+        record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep}
+    last = ("boundary", "overhead_us", "idle_mw", "price_usd", "basis", "calibration", "failure",
+            "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
         "violations": " ".join(row.violations), "probability": row.probability, "front": row.front}
 
@@ -238,7 +278,7 @@ def read_row(record: dict[str, Any]) -> Row:
         _check_value(name, value)
 
     def interval(name: str, unit: str) -> Interval | None:
-        low, high = record[f"{name}_low_{unit}"], record[f"{name}_high_{unit}"]
+        low, high = (record.get(f"{name}_{end}_{unit}") for end in ("low", "high"))
         if low is None:
             return None
         if high is None or not low <= high or not 0 < (record[f"{name}_level"] or 0) < 1:
@@ -250,13 +290,16 @@ def read_row(record: dict[str, Any]) -> Row:
 
     if not record["failure"] and not 0 < (record["time_us"] or 0) < math.inf:
         raise ValueError(f"a row that is no failure has a time of {record['time_us']} us")
-    words: dict[str, Any] = {name: record[name] or "" for name in _WORDS}
+    words: dict[str, Any] = {name: (record.get(name) if name in ("boundary", "sleep") else record[
+        name]) or "" for name in _WORDS}
     sizes: dict[str, Any] = {name: whole(name) for name in _WHOLE}
     inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
                    if name.startswith("in.") and value is not None)
     return Row(inputs=inputs, **words, **sizes, clock_hz=record["clock_hz"],
                time_us=record["time_us"], energy_uj=record["energy_uj"],
                time=interval("time", "us"), energy=interval("energy", "uj"),
+               mean_mw=record.get("mean_mw"), mean=interval("mean", "mw"),
+               life_days=record.get("life_days"), life=interval("life", "days"),
                overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),
                price_usd=record["price_usd"], probability=record["probability"],
                violations=tuple((record["violations"] or "").split()))

@@ -1,16 +1,20 @@
 """Choosing hardware: boards and libraries ranked for a network, with a score of what is predicted.
 
-    score = 100 - 70 (1 - P) - 10 full(RAM) - 10 full(flash) - 10 width
+    score = 100 - 70 (1 - P) - 10 (full(RAM) + full(flash) + width + more(energy) + more(price))
 
-with P the probability that all limits are met (1 without limits; 0 where a limited figure is not
-known), full(u) = max(0, 2 u - 1) for the share u of a memory that is used, and width the logarithm
-to base 4, at most 1, of high over low of the time. What does not fit or cannot run has 0.
+of what meets the limits, 50 at least, with P the probability that all are met (1 without limits),
+full(u) = max(0, 2 u - 1) for the share u of a memory that is used, width the logarithm to base 4,
+at most 1, of high over low of the time, and more that of energy (with a duty mean power) or price
+over the least of what meets the limits. Where only figures that are not known decide it is
+25 + 25 P of the known ones; what misses limits has 25 over the product of its figures over their
+limits, what does not fit or cannot run 0.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -19,6 +23,7 @@ import numpy as np
 from hwmodels.errors import TwinError
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import Point, Space, label
+from twin.studies.change import excess
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import Row, Table, judge
@@ -28,13 +33,19 @@ LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
 """Most points each penalty takes; of memories, each of RAM and flash."""
 
 WIDEST = 4.0
-"""Upper over lower end of an interval that takes all its points."""
+"""Upper over lower end of an interval that takes all its points; figure over the least, too."""
+
+BEST_MISS = 25.0
+"""Most points of what misses a limit; what may meet them has up to twice as many."""
+
+WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
+         "price_usd": "price", "mean_mw": "mean power"}
 
 DRAWS = 4000
 """Draws from intervals that say how often each row is the least."""
 
 METRICS = (("fastest", "time_us"), ("least energy", "energy_uj"), ("least RAM", "ram_bytes"),
-           ("cheapest", "price_usd"))
+           ("cheapest", "price_usd"), ("lowest mean power", "mean_mw"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +81,8 @@ class Choice:
     @property
     def score(self) -> float:
         """Compatibility, 0 to 100."""
-        return max(0.0, 100.0 - sum(one.points for one in self.penalties))
+        least = BEST_MISS * 2 if self.row.met else 0.0
+        return max(least, 100.0 - sum(one.points for one in self.penalties))
 
     @property
     def reason(self) -> str:
@@ -98,10 +110,13 @@ class Selection:
         One for every network and board, best first.
     table : Table
         Everything that was predicted, with the front.
+    by : tuple of str
+        Quantities that ranked what meets the limits; empty: the score.
     """
 
     choices: tuple[Choice, ...]
     table: Table
+    by: tuple[str, ...] = ()
 
     @property
     def limits(self) -> Limits:
@@ -122,19 +137,35 @@ class Selection:
         """Return the best choice of a network by each metric, of those that meet the limits."""
         rows = [one for one in self.feasible if one.row.model == model]
         winners = []
-        for metric, name in METRICS:
-            known = [one for one in rows if getattr(one.row, name) is not None]
-            if known:
-                best = min(range(len(known)), key=lambda at: getattr(known[at].row, name))
-                chances = draw_least([one.row for one in known], name)
-                winners.append(Winner(metric=metric, choice=known[best], probability=None
-                                      if chances is None else float(chances[best])))
+        for metric, name, boundary in list_metrics([one.row for one in rows]):
+            known = [one for one in rows if getattr(one.row, name) is not None
+                     and boundary in ("", one.row.boundary)]
+            best = min(range(len(known)), key=lambda at: getattr(known[at].row, name))
+            chances = draw_least([one.row for one in known], name)
+            winners.append(Winner(metric=metric, choice=known[best], probability=None
+                                  if chances is None else float(chances[best])))
         return tuple(winners)
+
+
+def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
+    """Return metrics that are known of rows, each with its quantity and where that is counted.
+
+    Energies of an inference of chips at their rail and of boards at their input do not compare:
+    each has a least of its own.
+    """
+    found = []
+    for metric, name in METRICS:
+        known = sorted({row.boundary if name == "energy_uj" else "" for row in rows
+                        if getattr(row, name) is not None}, reverse=True)
+        found += [(metric + (f" (of a {each})" if len(known) > 1 else ""), name, each)
+                  for each in known]
+    return found
 
 
 def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = None, *,
                     objectives: Sequence[str] = ("time_us", "energy_uj", "price_usd"),
-                    advise: bool = True, on_progress: Told | None = None) -> Selection:
+                    by: Sequence[str] = (), advise: bool = True,
+                    on_progress: Told | None = None) -> Selection:
     """Rank boards and libraries for networks.
 
     Parameters
@@ -147,6 +178,8 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
         Prices, temperature.
     objectives : sequence of str
         Of the front of the table.
+    by : sequence of str
+        Quantities that rank what meets the limits, the first first; empty: the score.
     advise : bool
         Whether settings and rebuilds are tried on boards that do not meet the limits.
     on_progress : callable, optional
@@ -171,16 +204,47 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     groups: dict[tuple[str, str], list[int]] = {}
     for number, row in enumerate(table.rows):
         groups.setdefault((row.model, row.board), []).append(number)
-    choices = []
-    for numbers in groups.values():
-        best = min(numbers, key=lambda number: _order(table.rows[number]))
-        row = table.rows[best]
-        choices.append(Choice(row=row, penalties=list_penalties(row, limits),
-                              advice=advices.get(best), others=len(numbers) - 1))
+    chosen = {min(numbers, key=lambda number: _order(table.rows[number])): len(numbers) - 1
+              for numbers in groups.values()}
+    least = find_least([table.rows[number] for number in chosen])
+    choices = [Choice(row=row, penalties=list_penalties(row, limits, least), others=others,
+                      advice=advices.get(best))
+               for best, others in chosen.items() for row in (table.rows[best],)]
     order = {model: place for place, model in enumerate(dict.fromkeys(
         row.model for row in table.rows))}
-    choices.sort(key=lambda one: (order[one.row.model], -round(one.score, 1), _order(one.row)))
-    return Selection(choices=tuple(choices), table=table)
+    choices.sort(key=lambda one: (
+        order[one.row.model], bool(one.row.failure), VERDICTS.index(one.row.verdict),
+        _rank(one.row, by) if one.row.met else (), -round(one.score, 1), _order(one.row)))
+    return Selection(choices=tuple(choices), table=table, by=tuple(by))
+
+
+VERDICTS = ("yes", "may", "no")
+"""Verdicts of rows, best first."""
+
+
+def _rank(row: Row, by: Sequence[str]) -> tuple[tuple[bool, float], ...]:
+    """Order a row by quantities; not known, and energy of a whole board, after the others."""
+    return tuple((value is None or (name == "energy_uj" and row.boundary == "board"), value or 0.0)
+                 for name in by for value in (getattr(row, name),))
+
+
+def find_least(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
+    """Return the least price and mean power or energy of what meets the limits.
+
+    By model, quantity and, for energies of an inference, where they are counted.
+    """
+    least: dict[tuple[str, str, str], float] = {}
+    for row in rows:
+        for name in _compared(row) if row.met else ():
+            value = getattr(row, name)
+            if value is not None:
+                key = row.model, name, row.boundary if name == "energy_uj" else ""
+                least[key] = min(value, least.get(key, math.inf))
+    return least
+
+
+def _compared(row: Row) -> tuple[str, str]:
+    return ("mean_mw" if row.sleep else "energy_uj"), "price_usd"
 
 
 def _ends_board(points: Sequence[Point], done: int) -> bool:
@@ -206,10 +270,23 @@ def _order(row: Row) -> tuple[bool, bool, float, float]:
             row.time_us if row.time_us is not None else math.inf)
 
 
-def list_penalties(row: Row, limits: Limits) -> tuple[Penalty, ...]:
-    """Return what a row's score loses, largest first; each penalty is a predicted quantity."""
+def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str, str], float] = {},
+                   ) -> tuple[Penalty, ...]:
+    """Return what a row's score loses, largest first; each penalty is a predicted quantity.
+
+    Parameters
+    ----------
+    row : Row
+        Judged.
+    limits : Limits
+        It was held to.
+    least : mapping
+        Of `find_least`.
+    """
     if row.failure:
         return (Penalty(name="cannot run", points=100.0, reason=row.reason),)
+    if row.violations:
+        return (_miss(row, limits),)
     found = []
     if limits:
         chance = row.probability if row.probability is not None else float(row.met)
@@ -229,14 +306,33 @@ def list_penalties(row: Row, limits: Limits) -> tuple[Penalty, ...]:
     else:
         found.append(Penalty(name="interval", points=WIDTH_POINTS,
                              reason="time has no interval: nothing like it was measured"))
+    for name in _compared(row):
+        value = getattr(row, name)
+        best = least.get((row.model, name, row.boundary if name == "energy_uj" else ""))
+        if value and best:
+            more = min(1.0, math.log(value / best) / math.log(WIDEST))
+            found.append(Penalty(name=WORDS[name], points=MEMORY_POINTS * more, reason=(
+                f"{value / best:.3g} times the least {WORDS[name]}")))
+        elif best:
+            found.append(Penalty(name=WORDS[name], points=MEMORY_POINTS,
+                                 reason=f"{WORDS[name]} not known"))
     return tuple(sorted((one for one in found if one.points > 0), key=lambda one: -one.points))
 
 
+def _miss(row: Row, limits: Limits) -> Penalty:
+    """Return what a row loses that misses limits, or may, by how far or how sure it is."""
+    known = dataclasses.replace(limits, **{f"max_{name}": None for name in row.unknown})
+    if row.verdict == "may":
+        chance = judge(row, known).probability if known else 1.0
+        points = 100 - BEST_MISS * (1 + (1.0 if chance is None else chance))
+    else:
+        points = 100 - BEST_MISS * math.exp(-max(0.0, excess(row, known)))
+    return Penalty(name="limits", points=points, reason=_describe_limits(row, limits, 0.0))
+
+
 def _describe_limits(row: Row, limits: Limits, chance: float) -> str:
-    words = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM",
-             "flash_bytes": "flash", "price_usd": "price"}
-    broken = [words[name] + (" not known" if getattr(row, name) is None else
-                             f" {getattr(row, name) / limit:.3g} times its limit")
+    broken = [WORDS[name] + (" not known" if getattr(row, name) is None else
+                             f" {getattr(row, name) / limit:.4g} times its limit")
               for name, limit in limits.list_limits() if name in row.violations]
     return ", ".join(broken) or f"limits met with {chance:.1%}"
 

@@ -44,12 +44,22 @@ def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...
     though rows of one board share errors: the cautious side.
     """
     marked = list(rows)
-    for network in dict.fromkeys(map(network_of, rows)):
-        group = [number for number, row in enumerate(rows) if network_of(row) == network]
+    kinds = [rivals_of(row, objectives) for row in rows]
+    for kind in dict.fromkeys(kinds):
+        group = [number for number, one in enumerate(kinds) if one == kind]
         for number, row in zip(group, _mark_group([rows[one] for one in group], objectives),
                                strict=True):
             marked[number] = row
     return tuple(marked)
+
+
+def rivals_of(row: Row, objectives: Sequence[str]) -> tuple[str, ...]:
+    """Return what rows share that compare: their network, and of energies where they are counted.
+
+    An inference of a chip at its rail and one of a board at its input are no two of a kind; mean
+    powers are, whose idle draw between inferences is counted on both sides.
+    """
+    return *network_of(row), row.boundary if "energy_uj" in objectives else ""
 
 
 def network_of(row: Row) -> tuple[str, ...]:

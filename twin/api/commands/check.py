@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import fspath
 
+from twin.api.commands.sweep import make_deployer
 from twin.api.requests import prediction as request
 from twin.api.requests import takes
 from twin.errors import UsageError
 from twin.pricing import calibrated
 from twin.pricing.certainty import Requirement
 from twin.pricing.prediction import Prediction, say_above_idle
-from twin.studies.limits import idle_energy_uj, price_of, read_limit, read_limits
+from twin.studies.limits import Limits, idle_energy_uj, price_of, read_limit, read_limits
+from twin.studies.results import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +30,14 @@ class Check:
         Its memories, and the limits that were asked.
     sure : bool
         Whether the whole interval has to meet them.
+    row : Row or None
+        With what its duty takes, where one was asked.
     """
 
     prediction: Prediction
     requirements: tuple[Requirement, ...]
     sure: bool = False
+    row: Row | None = None
 
     @property
     def met(self) -> bool:
@@ -63,16 +68,34 @@ def check(asked: request.Check) -> Check:
         For a limit that is none, or when to be sure of what has no interval.
     """
     held = read_held(asked)
-    prediction = calibrated.predict_calibrated(asked.deployment, temperature=asked.temperature,
+    deployer = make_deployer(asked)
+    limits = read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty)
+    deployment = asked.deployment.replace(deployer.list_stated(asked.deployment.board))
+    prediction = calibrated.predict_calibrated(deployment, temperature=asked.temperature,
                                                calibration=fspath(asked.calibration))
     requirements = _list_requirements(prediction, **held)
+    row = None
+    if limits.every_us is not None:
+        row, = deployer.predict_changed(deployment, [{}])
+        requirements += _list_duty_requirements(row, limits)
     if asked.max_usd is not None:
         requirements += (Requirement(
             name="price", unit="USD", predicted=price_of(prediction.deployment.board), decimals=2,
             limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
     if asked.sure:
         _require_intervals(requirements)
-    return Check(prediction=prediction, requirements=requirements, sure=asked.sure)
+    return Check(prediction=prediction, requirements=requirements, sure=asked.sure, row=row)
+
+
+def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]:
+    """Return that an inference ends within its period, and the limit of mean power."""
+    time = row.time if row.time is None else replace(
+        row.time, low=row.time.low / 1e3, high=row.time.high / 1e3)
+    period = Requirement(name="within its period", unit="ms", limit=(limits.every_us or 0.0) / 1e3,
+                         predicted=(row.time_us or 0.0) / 1e3, decimals=3, interval=time)
+    return (period,) if limits.max_mean_mw is None else (period, Requirement(
+        name="mean power", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw, decimals=3,
+        interval=row.mean))
 
 
 def read_held(asked: request.Held) -> dict[str, float | None]:
@@ -91,7 +114,7 @@ def read_held(asked: request.Held) -> dict[str, float | None]:
 def _require_intervals(requirements: Sequence[Requirement]) -> None:
     """Refuse to be sure of a time or an energy that is a point."""
     for one in requirements:
-        if one.unit in ("ms", "uJ") and one.predicted is not None and one.interval is None:
+        if one.unit in ("ms", "uJ", "mW") and one.predicted is not None and one.interval is None:
             raise UsageError(f"--sure: no interval of {one.name} is known, for no measurement "
                              "stands behind it; accepted: a board, runtime or --calibration "
                              f"with one of {one.name}")

@@ -10,10 +10,12 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards
 from twin.api.requests import split_words, takes
 from twin.api.requests.advice import Advise, check_efforts
+from twin.api.requests.prediction import Check
 from twin.api.requests.studies import Compared, Select, Sweep
 from twin.network.graph import Graph
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
+from twin.studies.duty import read_currents, read_duty, read_sleep
 from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, import_arrow, read_objectives
@@ -39,22 +41,27 @@ def sweep(asked: Sweep) -> Table:
     space = make_space(list_values(asked.models), list_values(asked.boards),
                        runtimes=split_words(asked.runtimes), clocks=split_words(asked.clocks),
                        settings=asked.settings, sample=asked.sample)
-    deployer = make_deployer(asked, assume_unsupported=asked.assume_unsupported)
+    deployer = make_deployer(asked, prices=asked.prices or {},
+                             assume_unsupported=asked.assume_unsupported)
     check_named(space, list_values(asked.boards), split_words(asked.clocks), deployer)
     return sweep_space(space, deployer, limits=limits, objectives=over,
                        on_progress=asked.on_progress)
 
 
-def limits_of(asked: Compared) -> Limits:
+def limits_of(asked: Compared | Advise) -> Limits:
     """Return the limits a request names."""
     return read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
-                       max_flash=asked.max_flash, max_usd=asked.max_usd)
+                       max_flash=asked.max_flash, max_usd=getattr(asked, "max_usd", None),
+                       max_mw=asked.max_mw, min_days=asked.min_days,
+                       duty=read_duty(asked.every, asked.cell))
 
 
-def make_deployer(asked: Compared, **more: Any) -> Deployer:
+def make_deployer(asked: Compared | Advise | Check, **more: Any) -> Deployer:
     """Return what deploys and prices the points of a request."""
     return Deployer(calibration=fspath(asked.calibration), temperature=asked.temperature,
-                    prices=asked.prices or {}, **more)
+                    duty=read_duty(asked.every, asked.cell), known_only=asked.known_only,
+                    currents=read_currents(asked.currents or {}),
+                    sleep=read_sleep(asked.sleep or {}), **more)
 
 
 def check_named(space: Space, boards: Iterable[Value], clocks: Iterable[str],
@@ -99,9 +106,10 @@ def select(asked: Select) -> Selection:
                          if asked.boards is None else asked.boards)
     space = make_space(list_values(asked.models), boards, runtimes=split_words(asked.runtimes),
                        clocks=split_words(asked.clocks), settings=asked.settings)
-    deployer = make_deployer(asked)
+    deployer = make_deployer(asked, prices=asked.prices or {})
     check_named(space, boards, split_words(asked.clocks), deployer)
     return select_hardware(space, limits, deployer, objectives=over, advise=asked.advise,
+                           by=read_objectives(split_words(asked.by)),
                            on_progress=asked.on_progress)
 
 
@@ -116,8 +124,7 @@ def advise(asked: Advise) -> Advice:
     UsageError
         Without a limit, or for an effort that is none.
     """
-    limits = read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
-                         max_flash=asked.max_flash)
-    deployer = Deployer(temperature=asked.temperature, calibration=fspath(asked.calibration))
-    return give_advice(asked.deployment, limits, deployer, efforts=check_efforts(asked.efforts),
+    limits, deployer = limits_of(asked), make_deployer(asked)
+    deployment = asked.deployment.replace(deployer.list_stated(asked.deployment.board))
+    return give_advice(deployment, limits, deployer, efforts=check_efforts(asked.efforts),
                        pairs=asked.pairs, thorough=asked.thorough, on_progress=asked.on_progress)

@@ -254,6 +254,20 @@ def parse_prices(texts: list[str]) -> dict[str, float]:
     return read_prices(texts)
 
 
+def parse_currents(texts: list[str]) -> dict[str, str]:
+    """Read NAME=CURRENT/MHz words."""
+    from twin.studies.limits import read_named
+
+    return read_named(texts, "--currents", "CURRENT/MHz", "140uA/MHz")
+
+
+def parse_sleep(texts: list[str]) -> dict[str, str]:
+    """Read NAME=CURRENT words."""
+    from twin.studies.limits import read_named
+
+    return read_named(texts, "--sleep", "CURRENT", "12uA")
+
+
 def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
     """Return words, given as a list or as "a,b"."""
     if isinstance(given, str):
@@ -349,6 +363,33 @@ MAX_RAM = Option("--max-ram", "SIZE", "Most RAM, such as 64KiB.", text=str)
 MAX_FLASH = Option("--max-flash", "SIZE", "Most flash for weights and code, such as 512KiB.",
                    text=str)
 MaxUsd = Annotated[Limit, Option("--max-usd", "USD", "Highest price, in US dollars.", text=str)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Powered(Request):
+    """How often an inference runs from which cell, and what its user knows of currents."""
+
+    every: Annotated[str | None, Option(
+        "--every", "PERIOD", "An inference so often, asleep in between: 1s, 5min. Mean power and "
+        "energy a day become columns.")] = None
+    cell: Annotated[str | None, Option(
+        "--cell", "CELL", "With --every: what it runs from, 1000mAh@3.7V (3 V where none is "
+        "given) or 3.7Wh. Battery life becomes a column.")] = None
+    max_mw: Annotated[Limit, Option(
+        "--max-mw", "MW", "With --every: highest mean power, in milliwatts, or as 50uW.",
+        text=str)] = None
+    min_days: Annotated[Limit, Option(
+        "--min-days", "DAYS", "With --cell: shortest battery life, in days, or as 1y.",
+        text=str)] = None
+    currents: Annotated[Mapping[str, float | str] | None, Option(
+        "--currents", "NAME=CURRENT", "Your own run current of a board or chip, such as "
+        "52uA/MHz; may be given several times.", text=list[str], parse=parse_currents)] = None
+    sleep: Annotated[Mapping[str, float | str] | None, Option(
+        "--sleep", "NAME=CURRENT", "Your own sleep current, such as 1.2uA, or 1.2uA,10us with its "
+        "wake-up; may be given several times.", text=list[str], parse=parse_sleep)] = None
+    known_only: Annotated[bool, Option(
+        "--known-only", None, "Leave out currents and prices that are assumed by class of part."
+        )] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from twin.api.requests import (
     MaxUsd,
     Model,
     Option,
+    Powered,
     Priced,
     Request,
     split_words,
@@ -51,7 +52,7 @@ class Held(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Accepted(Held):
+class Accepted(Held, Powered):
     """Limits of an inference and of the board's price, and how sure one has to be of them."""
 
     max_usd: MaxUsd = None

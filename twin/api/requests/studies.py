@@ -11,6 +11,7 @@ from twin.api.requests import (
     LimitedAndPriced,
     Models,
     Option,
+    Powered,
     Priced,
     Prices,
     Request,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Told = Callable[[int, int, int], None]
 """Called now and then with points done, points, and failures."""
 
-OVER = "What the front is over: time, energy, ram, flash, price."
+OVER = "What the front is over: time, energy, ram, flash, price; with --every days (power)."
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class DiffStudies(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared(LimitedAndPriced, Priced):
+class Compared(LimitedAndPriced, Powered, Priced):
     """Networks on boards, what varies, and what they are held to."""
 
     settings: Annotated[Mapping[str, object] | None, Option(
@@ -143,6 +144,9 @@ class Select(Compared):
     runtimes: Annotated[Words, Option(
         "--runtime", "NAME,...", "Runtimes to choose from: each a board may have, measured there, "
         "best, or names.", text=str)] = "each"
+    by: Annotated[Words, Option(
+        "--by", "NAMES", "Rank boards that meet the limits by these, the first first: days "
+        "(power), price (usd), energy, time, ram, flash; by default by score.", text=str)] = ()
     objectives: Annotated[Words, Option("--over", "NAMES", OVER, text=str)] = "time,energy,price"
     advise: Annotated[bool, Option(
         "--advice/--no-advice", None, "Whether to look for the nearest change that helps on boards "

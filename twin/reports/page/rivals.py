@@ -16,7 +16,7 @@ from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, write_figure
 from twin.reports.tables.limits import format_chance
 from twin.studies.results import QUANTITIES, Row
-from twin.studies.selection import METRICS, draw_least
+from twin.studies.selection import draw_least, list_metrics
 
 MOST_DRAWN = 50
 """Of the best by a metric, those whose chances are weighed against each other."""
@@ -25,8 +25,9 @@ MOST_DRAWN = 50
 def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float | None], ...]:
     """Return metric, quantity, the best by it of those that meet limits, how probable that is."""
     found = []
-    for metric, quantity in METRICS:
-        known = [one for one in rivals if one.row.met and getattr(one.row, quantity) is not None]
+    for metric, quantity, boundary in list_metrics([one.row for one in rivals if one.row.met]):
+        known = [one for one in rivals if one.row.met and getattr(one.row, quantity) is not None
+                 and boundary in ("", one.row.boundary)]
         if known:
             nearest = sorted(known, key=lambda one: float(getattr(one.row, quantity)))[:MOST_DRAWN]
             chances = draw_least([one.row for one in nearest], quantity)

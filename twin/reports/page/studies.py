@@ -51,7 +51,6 @@ from twin.reports.tables.studies import (
     shorten,
 )
 from twin.studies.results import Table as Points
-from twin.studies.selection import METRICS
 from twin.studies.study.findings import WORDS, Effect, find_baseline, list_effects, tell
 from twin.studies.study.session import Session
 from twin.studies.study.tasks import Finding
@@ -191,6 +190,7 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
 
         return cell
 
+    metrics = dict.fromkeys(one[0] for rivals in networks for one in list_winners(rivals))
     return Section(
         name="networks", title="The best of each network",
         lead="Networks do not compete: a smaller one needs less of everything that is predicted, "
@@ -198,7 +198,7 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
                  "network-table", "Least of each figure" + ", of those that meet the limits" * any(
                      not one.row.met for rivals in networks for one in rivals), (
                      Column("network", lambda rivals: name_network(rivals[0].row)), *(
-                         Column(metric, best(metric)) for metric, _ in METRICS)),
+                         Column(metric, best(metric)) for metric in metrics)),
                  networks[:MOST_ROWS]),))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -18,6 +18,9 @@ class Limits(TypedDict):
     max_ram_bytes: float | None
     max_flash_bytes: float | None
     max_price_usd: float | None
+    max_mean_mw: NotRequired[float | None]
+    every_us: NotRequired[float | None]
+    min_life_days: NotRequired[float | None]
 
 
 class TableRow(TypedDict):
@@ -54,6 +57,17 @@ class TableRow(TypedDict):
     violations: Annotated[str, Says("limits that are not met, by blanks")]
     probability: Annotated[float | None, Says("that all limits are met")]
     front: str
+    boundary: NotRequired[Annotated[str, Says("energy of the chip at its rail, or of the board")]]
+    sleep: NotRequired[Annotated[str, Says("state between inferences, where a duty was asked")]]
+    energy_day_j: NotRequired[float | None]
+    mean_mw: NotRequired[Annotated[float | None, Says("of the duty that was asked")]]
+    mean_low_mw: NotRequired[float | None]
+    mean_high_mw: NotRequired[float | None]
+    mean_level: NotRequired[float | None]
+    life_days: NotRequired[float | None]
+    life_low_days: NotRequired[float | None]
+    life_high_days: NotRequired[float | None]
+    life_level: NotRequired[float | None]
 
 
 class Study(TypedDict):
@@ -167,3 +181,5 @@ class Check(TypedDict):
     met: bool
     sure: bool
     requirements: list[Requirement]
+    duty: NotRequired[Annotated[TableRow, Of(
+        lambda found: found.row and list_columns(found.row))]]

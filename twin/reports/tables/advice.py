@@ -9,9 +9,10 @@ from hwmodels.quantities import format_energy, format_frequency, format_size, fo
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Content, Group, Text, tabulate
-from twin.reports.tables.studies import WORDS, describe_limits, say_idle
+from twin.reports.tables.studies import describe_limits, say_idle
 from twin.studies.advice import Advice
 from twin.studies.change import SURE, Change
+from twin.studies.selection import WORDS
 
 SHOWN = 12
 """Changes shown."""

@@ -10,6 +10,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.quantities import (
     format_energy,
     format_frequency,
+    format_power,
     format_size,
     format_time,
     significant,
@@ -21,6 +22,7 @@ from twin.reports.tables.parts import Console, Content, Group, Text, natural_wid
 from twin.reports.tables.parts import Table as Sheet
 from twin.studies.limits import Limits
 from twin.studies.results import Row, Table
+from twin.studies.selection import WORDS, list_metrics
 from twin.studies.sweep import network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "?"}
@@ -32,9 +34,6 @@ LEGEND = {
 
 SHOWN = 40
 """Rows shown unless another number is asked for."""
-
-WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
-         "price_usd": "price"}
 
 
 def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
@@ -154,11 +153,11 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
         return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
     winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
-    for word, name in (("fastest", "time_us"), ("least energy", "energy_uj"),
-                       ("cheapest", "price_usd")):
-        found = table.best(name)
-        if found is not None:
-            winners.append((word, found))
+    for word, name, boundary in list_metrics(table.met):
+        known = [row for row in table.rows if row.met and getattr(row, name) is not None
+                 and boundary in ("", row.boundary)]
+        if name != "ram_bytes":
+            winners.append((word, min(known, key=lambda row: float(getattr(row, name)))))
     return winners
 
 
@@ -168,6 +167,8 @@ def describe_row(row: Row) -> str:
     told = [f"{format_time(row.time_us)}"]
     if row.energy_uj is not None:
         told.append(format_energy(row.energy_uj))
+    if row.mean_mw is not None:
+        told.append(say_life(row))
     if row.probability is not None:
         told.append(f"meets with {format_chance(row.probability)}")
     more = "".join(f", {name} {value}" for name, value in row.inputs
@@ -181,8 +182,34 @@ def describe_limits(limits: Limits) -> str:
     told = {"time_us": format_time(limits.max_time_us), "energy_uj": format_energy(
         limits.max_energy_uj), "ram_bytes": f"{format_size(limits.max_ram_bytes)} of RAM",
         "flash_bytes": f"{format_size(limits.max_flash_bytes)} of flash",
-        "price_usd": f"{limits.max_price_usd or 0:g} USD"}
+        "price_usd": f"{limits.max_price_usd or 0:g} USD", "mean_mw": "mean power of "
+        + format_power(limits.max_mean_mw) + ("" if limits.min_life_days is None else
+                                              f" ({limits.min_life_days:g} days)")}
+    if limits.max_time_us is None and limits.every_us is not None:
+        told["time_us"] = f"a period of {format_time(limits.every_us)}"
     return ", ".join(told[name] for name, _ in limits.list_limits())
+
+
+def say_life(row: Row) -> str:
+    """Say the battery life of a row's duty with its interval, or its mean power."""
+    if row.life_days is None:
+        return f"{format_power(row.mean_mw)} on average"
+    ends = "" if row.life is None else (
+        f" ({significant(row.life.low)}-{significant(row.life.high)})")
+    return f"{significant(row.life_days)} days{ends}"
+
+
+def say_duty(row: Row) -> str:
+    """Say what a duty takes, and in which state the board sleeps."""
+    if row.mean_mw is None:
+        return "duty: mean power not known: " + (
+            "its energy or sleep current is not; --currents, --sleep BOARD=CURRENT state yours"
+            if "not known" in (row.sleep, row.energy_uj or "not known") else
+            "an inference outlasts the period")
+    life = "" if row.life_days is None else f", {say_life(row)}"
+    a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
+    return (f"duty: {format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep in "
+            f"{row.sleep}; energy of the {row.boundary}")
 
 
 def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[Sheet, list[str]]:
@@ -251,15 +278,21 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
         return number(header, cell, "{}")
 
-    def ends(interval: Interval | None) -> str:
+    def ends(interval: Interval | None, factor: float = 1e-3) -> str:
         return "" if interval is None else "-".join(
-            significant(end * 1e-3) for end in (interval.low, interval.high))
+            significant(end * factor) for end in (interval.low, interval.high))
 
     columns: list[Column] = []
     for unit, name, interval in (("ms", "time_us", "time"), ("mJ", "energy_uj", "energy")):
         columns.append(figure(unit, name, 1e-3))
         columns += [number(f"90 % {unit}", interval, ends)] if wide else []
     columns += [figure("KiB", "ram_bytes", 1 / 1024), figure("flash", "flash_bytes", 1 / 1024)]
+    if any(row.sleep for row in rows):
+        columns += [figure("mW", "mean_mw", 1), number("J/day", "energy_day_j", lambda value: (
+            "?" if value is None else significant(value)))]
+    if any(row.life_days is not None for row in rows):
+        columns.append(figure("days", "life_days", 1))
+        columns += [number("90 % days", "life", lambda life: ends(life, 1))] if wide else []
     if any(row.price_usd is not None for row in rows):
         columns.append(figure("USD", "price_usd", 1))
     if table.limits:
@@ -269,10 +302,14 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
 
 def say_idle(rows: Sequence[Row]) -> list[str]:
-    """Say of which boards energy holds the idle draw, where it was predicted above it."""
-    added = {row.board: row.idle_mw for row in rows if row.idle_mw is not None}
-    return [f"energy of {board} holds the {idle_mw:,.0f} mW the idle board draws meanwhile, so "
-            "that it compares; predict says what is above it" for board, idle_mw in added.items()]
+    """Say in which state boards sleep, and which energies are of a whole board with its idle."""
+    sleeps = dict.fromkeys(f"{row.board} {row.sleep}" for row in rows if row.sleep)
+    boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
+    return [*([f"asleep in: {', '.join(sleeps)}"] if sleeps else ()), *(
+        f"energy of {board} " + ("is taken" if idle_mw is None else
+                                 f"holds the {idle_mw:,.0f} mW the idle board draws meanwhile")
+        + " at the board's input: that of a chip at its rail does not compare"
+        for board, idle_mw in boards.items())]
 
 
 def say_rounding(rows: Sequence[Row]) -> list[str]:

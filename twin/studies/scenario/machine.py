@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError, did_you_mean
-from hwmodels.prices import clock_tree_pj, leakage_pj
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import ScenarioError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
+from twin.studies.duty import idle_power_mw
 from twin.studies.scenario.scenario import IDLE, Load, Scenario
 
 
@@ -122,7 +122,7 @@ def build_machine(scenario: Scenario, calibration: str = "auto") -> Machine:
 
 def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: float,
            calibration: str) -> Speed:
-    energy, idle = alone.energy_uj, _idle_mw(at.board, clock_hz)
+    energy, idle = alone.energy_uj, idle_power_mw(at.board, clock_hz)
     if energy is None or idle is None:
         raise ScenarioError(
             f"{scenario.origin}:board: the energy of {at.board.name} is not known: its file states "
@@ -133,7 +133,7 @@ def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: floa
         calibration=calibration).time_us / alone.time_us
         for number, load in enumerate(scenario.loads))
     return Speed(clock_hz=clock_hz, inference_us=alone.time_us,
-                 energy_uj=energy + added * alone.time_us * 1e-3, idle_mw=idle + added,
+                 energy_uj=energy + added * alone.time_us * 1e-3, idle_mw=idle,
                  front_end_us=scenario.front_end_cycles / clock_hz * 1e6, slowdowns=slow)
 
 
@@ -171,14 +171,6 @@ def _sensor_load(scenario: Scenario, placed: Deployment) -> Mapping[str, object]
         return {}
     return {f"load.{sensor.dma}.memory": placed.arena, f"load.{sensor.dma}.write": "true",
             f"load.{sensor.dma}.bytes_per_second": sensor.hop_bytes / sensor.hop_us * 1e6}
-
-
-def _idle_mw(board: Board, clock_hz: float) -> float | None:
-    """Return what the board draws with its clock on: clock tree and leakage."""
-    tree, leak = clock_tree_pj(board.power), leakage_pj(board.power)
-    if tree is None or leak is None:
-        return None
-    return tree * clock_hz * 1e-9 + leak  # pJ a cycle; pJ a nanosecond is mW.
 
 
 def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple[str, ...]]:

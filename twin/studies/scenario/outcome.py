@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hwmodels.quantities import format_time
+from twin.studies.duty import life_days
 from twin.studies.scenario.machine import Machine, build_machine
-from twin.studies.scenario.scenario import Battery, Scenario, load_scenario
+from twin.studies.scenario.scenario import Scenario, load_scenario
 from twin.studies.scenario.simulation import Run, simulate
-
-DAYS_A_YEAR = 365.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +105,3 @@ def play(scenario: Scenario, machine: Machine) -> Outcome:
     return Outcome(scenario=scenario, machine=machine, run=simulate(scenario, machine),
                    ends=tuple(simulate(scenario, machine.scaled(time, energy))
                               for time, energy in machine.ends))
-
-
-def life_days(battery: Battery | None, mean_mw: float) -> float | None:
-    """Return the days a battery lasts at a mean power.
-
-    Notes
-    -----
-    Energy = capacity x voltage x usable share; what the rail draws is divided by the regulator's
-    efficiency; self-discharge draws its share of the capacity evenly. The sag of the voltage and
-    the capacity's dependence on current are ignored.
-    """
-    if battery is None:
-        return None
-    energy_mwh = battery.capacity_mah * battery.voltage_v * battery.usable
-    lost_mw = (battery.capacity_mah * battery.voltage_v * battery.self_discharge_per_year
-               / (DAYS_A_YEAR * 24))
-    return energy_mwh / (mean_mw / battery.regulator_efficiency + lost_mw) / 24

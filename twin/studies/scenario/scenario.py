@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import ScenarioError
+from twin.studies.duty import Battery, Positive
 from twin.studies.files import CHECKED, find_file, list_shipped, make_noun, one_of, read_mapping
 
 GOVERNORS = ("fixed", "race_to_idle", "slowest", "ondemand")
@@ -39,10 +40,8 @@ Time = Annotated[float, _quantity("ns", 1e-3), Field(ge=0, le=1e14)]
 Period = Annotated[float, _quantity("ns", 1e-3), Field(gt=0, le=1e14)]
 Frequency = Annotated[float, _quantity("hz"), Field(gt=0)]
 Current = Annotated[float, _quantity("ma"), Field(ge=0, le=1e6)]
-Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
 Celsius = Annotated[float, Field(ge=-60, le=300)]
 Power = Annotated[float, Field(ge=0, le=1e6)]
-Share = Annotated[float, Field(gt=0, le=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,31 +145,6 @@ class Thermal:
     limit_c: Celsius
     resume_c: Celsius
     throttled_hz: Annotated[Frequency | None, Field(alias="throttled_clock")] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Battery:
-    """What feeds it.
-
-    Parameters
-    ----------
-    capacity_mah, voltage_v : float
-        Nominal.
-    usable : float
-        Share of the capacity that can be had.
-    regulator_efficiency : float
-        Between battery and rail, 0 to 1.
-    self_discharge_per_year : float
-        Share of the capacity lost in a year by itself.
-    """
-
-    __pydantic_config__ = CHECKED
-
-    capacity_mah: Positive
-    voltage_v: Positive
-    usable: Share = 1.0
-    regulator_efficiency: Share = 1.0
-    self_discharge_per_year: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

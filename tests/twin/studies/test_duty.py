@@ -1,0 +1,200 @@
+"""The duty of a battery product: closed form against the simulation, limits, typed figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+from typer.testing import CliRunner
+
+import twin
+from calibration.fitting.intervals import Interval
+from hwmodels.board.file import change_board, load_board
+from hwmodels.board.power import SleepState
+from twin.cli import app
+from twin.errors import UsageError
+from twin.studies.duty import (
+    Battery,
+    Duty,
+    Rest,
+    current_paths,
+    find_rest,
+    idle_power_mw,
+    life_days,
+    mean_mw_of,
+    mean_power_mw,
+    read_currents,
+    read_duty,
+    read_sleep,
+)
+from twin.studies.limits import Limits, probability_of_all, read_limits
+from twin.studies.points import Deployer, add_duty
+from twin.studies.results import Row, judge, list_columns, read_row
+from twin.studies.selection import list_metrics, list_penalties
+from twin.studies.sweep import mark_front
+
+SECOND = Duty(every_us=1e6, cell=Battery(capacity_mah=1000, voltage_v=3.7))
+
+
+def run(*words: str, columns: int = 200):
+    return CliRunner().invoke(app, [*words], env={"COLUMNS": str(columns)})
+
+
+def row(board: str = "a", time_us: float = 1e4, energy_uj: float | None = 500.0,
+        **more: object) -> Row:
+    return Row(**{"inputs": (), "model": "m", "board": board, "time_us": time_us,
+                  "clock_hz": 1e8, "energy_uj": energy_uj, "boundary": "chip", **more})
+
+
+def test_the_simulated_mean_power_is_the_closed_form() -> None:
+    pytest.importorskip("simpy", reason="needs simpy")
+    outcome = twin.run_scenario("keyword_spotting", {
+        "sensor.hop": "200ms", "sensor.power_mw": 0, "sensor.dma": None, "duration": "200s",
+        "inference_every": 1, "front_end_cycles": 0, "deadline": "200ms", "governor": "fixed",
+        "clocks": [], "loads": [], "thermal": None,
+        "sleep": {"state": "stop2", "current": "1.2uA", "wake_up": "10us"}})
+    speed, machine = outcome.machine.speeds[0], outcome.machine
+    rest = Rest(state="stop2", sleep_mw=machine.sleep_mw, wake_up_us=10.0)
+    mean_mw = mean_power_mw(200e3, speed.inference_us, speed.energy_uj, rest, speed.idle_mw)
+    # The first hop of the 1,000 has nothing to do, and the last ends with the time.
+    assert outcome.run.mean_mw == pytest.approx(mean_mw, rel=1.1e-3)
+    low, high = (mean_power_mw(200e3, speed.inference_us * time, speed.energy_uj * energy, rest,
+                               speed.idle_mw) for time, energy in machine.ends)
+    assert outcome.mean_ends_mw == pytest.approx((low, high), rel=1.1e-3)
+
+
+def test_a_row_has_the_power_and_life_a_scenario_would() -> None:
+    board = load_board("nucleo_l4r5zi")
+    sleep = {"nucleo_l4r5zi": (0.0012, 10.0)}
+    plain = row(time=Interval(low=8e3, high=1.2e4, level=0.9),
+                energy=Interval(low=400.0, high=650.0, level=0.9))
+    found = add_duty(plain, board, SECOND, sleep)
+    rest = find_rest(board, sleep)
+    idle = idle_power_mw(board, 1e8)
+    assert found.mean_mw == mean_power_mw(1e6, 1e4, 500.0, rest, idle)
+    assert found.mean.low == pytest.approx(mean_power_mw(1e6, 8e3, 400.0, rest, idle))
+    assert found.mean.high == pytest.approx(mean_power_mw(1e6, 1.2e4, 650.0, rest, idle))
+    assert found.life_days == life_days(SECOND.cell, found.mean_mw)
+    assert found.life.low < found.life_days < found.life.high
+    assert mean_mw_of(SECOND.cell, found.life_days) == pytest.approx(found.mean_mw)
+    assert found.energy_day_j == pytest.approx(found.mean_mw * 86.4)
+    assert read_row({**list_columns(found)}) == found
+
+
+def test_an_unsure_sleep_current_widens_the_life() -> None:
+    board = load_board("nucleo_l4r5zi")
+    state = SleepState(name="stop9", current_ma=0.1, wake_up_ns=5e3)
+    fact = dataclasses.replace(board.facts[0], path="sleep.stop9.current_ma", rel_sd=0.5)
+    unsure = dataclasses.replace(board, sleep=(state,), facts=(*board.facts, fact))
+    sure = dataclasses.replace(board, sleep=(state,))
+    plain = row(time=Interval(low=1e4, high=1e4, level=0.9),
+                energy=Interval(low=500.0, high=500.0, level=0.9))
+    wide, narrow = (add_duty(plain, one, SECOND, {}) for one in (unsure, sure))
+    assert narrow.mean.low == pytest.approx(narrow.mean.high)
+    slept = 0.1 * board.power.voltage_v * (1 - (1e4 + 5.0) / 1e6)
+    assert wide.mean.high - wide.mean_mw == pytest.approx(
+        slept * (math.exp(0.5 * 1.6448536) - 1), rel=1e-6)
+
+
+def test_what_outlasts_its_period_meets_nothing_and_has_no_power() -> None:
+    limits = read_limits(min_days=90, duty=SECOND)
+    assert limits.every_us == 1e6 and limits.max_mean_mw == pytest.approx(3700 / 24 / 90)
+    board = load_board("nucleo_l4r5zi")
+    late = judge(add_duty(row(time_us=1.2e6), board, SECOND, {"nucleo_l4r5zi": (0.001, 1.0)}),
+                 limits)
+    assert late.mean_mw is None and "time_us" in late.violations and late.verdict == "no"
+    assert not Limits()
+
+
+def test_mean_power_takes_part_in_the_probability() -> None:
+    mean = Interval(low=0.8, high=1.25, level=0.9)
+    asked = {"time_us": 1e4, "energy_uj": 500.0, "mean_mw": 1.0, "mean": mean,
+             "time": Interval(low=9e3, high=1.1e4, level=0.9), "energy": None}
+    at_end = probability_of_all(Limits(max_mean_mw=1.25), **asked)
+    assert at_end == pytest.approx(0.95)
+    assert probability_of_all(Limits(max_mean_mw=1.25), **{**asked, "mean_mw": None}) is None
+    assert probability_of_all(Limits(max_mean_mw=1.25, max_time_us=1e4), **asked) < 0.51
+
+
+def test_energies_compare_within_one_boundary_and_mean_powers_across() -> None:
+    kit = row("kit", energy_uj=100.0, boundary="board", idle_mw=565.0, ram_bytes=1)
+    chips = [row("a", energy_uj=500.0), row("b", energy_uj=300.0)]
+    assert [one for one in list_metrics([kit, *chips]) if "energy" in one[0]] == [
+        ("least energy (of a chip)", "energy_uj", "chip"),
+        ("least energy (of a board)", "energy_uj", "board")]
+    marked = mark_front([kit, *chips], ("energy_uj",))
+    assert [bool(one.front) for one in marked] == [True, False, True]
+    power = [dataclasses.replace(one, mean_mw=mean) for one, mean in zip(
+        (kit, *chips), (565.0, 0.5, 0.3), strict=True)]
+    assert [bool(one.front) for one in mark_front(power, ("mean_mw",))] == [False, False, True]
+
+
+def test_failing_boards_are_ordered_by_their_distance_and_unknown_before_known_misses() -> None:
+    limits = Limits(max_time_us=50e3, max_energy_uj=3e3)
+    rows = [judge(one, limits) for one in (
+        row("unknown", 14.9e3, None), row("near", 50.7e3), row("far", 661e3),
+        row("meets", 30e3, time=Interval(low=29e3, high=31e3, level=0.9),
+            energy=Interval(low=450.0, high=550.0, level=0.9)))]
+    scores = {one.board: 100 - sum(lost.points for lost in list_penalties(one, limits))
+              for one in rows}
+    assert [one.verdict for one in rows] == ["may", "no", "no", "yes"]
+    assert scores["meets"] > scores["unknown"] > scores["near"] > scores["far"]
+    assert scores["near"] == pytest.approx(25 / 1.014)
+    assert scores["far"] == pytest.approx(25 / 13.22)
+
+
+def test_stated_currents_give_an_energy_and_assumed_ones_can_be_left_out() -> None:
+    known = twin.sweep("ad", "nrf52840dk", currents={"nrf52840dk": "52uA/MHz"},
+                       sleep={"nrf52840": "1.5uA,8us"}, every="1s", cell="1000mAh").rows[0]
+    assert known.energy_uj and known.life_days and known.sleep == "as stated"
+    board = load_board("nrf52840dk")
+    changed = change_board(board, current_paths(board, 0.052))
+    assert idle_power_mw(changed, 64e6) < 0.052 * 64 * 3.0
+    pessimist = Deployer(known_only=True).read_board("nucleo_l4r5zi")
+    assert not any(state.current_ma for state in pessimist.sleep)
+    assert pessimist.power.leakage_ma is not None  # of its datasheet
+
+
+def test_a_board_without_sleep_current_is_not_known_not_zero() -> None:
+    board = dataclasses.replace(load_board("nucleo_l4r5zi"), sleep=())
+    found = add_duty(row(), board, SECOND, {})
+    assert found.sleep == "not known" and found.mean_mw is None and found.life_days is None
+    kit = load_board("stm32n6570_dk")
+    assert find_rest(dataclasses.replace(kit, sleep=()), {}) == Rest(
+        state="idle", sleep_mw=565, wake_up_us=0.0)
+
+
+def test_duties_are_read_with_units_only() -> None:
+    assert read_duty("5min", "3.7Wh") == Duty(every_us=3e8, cell=Battery(
+        capacity_mah=3700, voltage_v=1.0))
+    assert read_duty("1s", "1Ah").cell == Battery(capacity_mah=1000, voltage_v=3.0)
+    assert read_sleep({"a": "1.2uA,10us"}) == {"a": (pytest.approx(0.0012), 10.0)}
+    assert read_currents({"a": "52uA/MHz"}) == {"a": pytest.approx(0.052)}
+    for wrong in (("1", None), ("10Hz", None), ("2/min", None), ("-1s", None), ("1s", "1000"),
+                  ("1s", "1000mAh@"), ("1s", "3.7Wh@3V"), ("1s", "mAh"), ("1e9d", None)):
+        with pytest.raises(UsageError, match="accepted"):
+            read_duty(*wrong)
+    for words in ({"cell": "1000mAh"}, {"min_days": 90}, {"every": "1s", "min_days": 90},
+                  {"max_mw": "5mJ", "every": "1s"}, {"currents": {"nrf52840dk": "52uA"}},
+                  {"sleep": {"nrf52840dk": "52"}}):
+        with pytest.raises(UsageError, match="accepted"):
+            twin.sweep("ad", "nrf52840dk", **words)
+
+
+def test_commands_take_a_duty_and_show_days() -> None:
+    words = ("ad", "-b", "nucleo_u575zi_q", "--every", "1s", "--cell", "1000mAh@3.7V",
+             "--sleep", "nucleo_u575zi_q=4uA,10us")
+    checked = run("check", *words, "--min-days", "90")
+    assert checked.exit_code == 0 and "mean power" in checked.stdout
+    assert "days" in checked.stdout and "as stated" in checked.stdout
+    document = json.loads(run("check", *words, "--json").stdout)
+    assert document["duty"]["life_days"] > 90 and document["duty"]["sleep"] == "as stated"
+    swept = json.loads(run("sweep", *words, "--over", "days,time", "--json").stdout)
+    assert swept["rows"][0]["life_days"] == document["duty"]["life_days"]
+    assert swept["objectives"] == ["mean_mw", "time_us"] and swept["limits"]["every_us"] == 1e6
+    slow = run("check", *words[:3], "--every", "1ms", "--no-advice")
+    assert slow.exit_code == 1 and "within its period" in slow.stdout
+    refused = run("check", *words[:3], "--cell", "1000mAh")
+    assert refused.exit_code == 2 and "--every" in refused.output

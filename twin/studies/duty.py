@@ -1,0 +1,243 @@
+"""A duty: an inference every period from a cell, asleep in between, in closed form.
+
+    P = (E + P_idle t_wake + P_sleep (T - t - t_wake)) / T
+
+with E and t of an inference and T the period; `twin scenario` simulates the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from pydantic import Field
+
+from hwmodels.board.facts import Board
+from hwmodels.prices import clock_tree_pj, leakage_pj
+from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from twin.errors import UsageError
+from twin.studies.files import CHECKED
+
+DAYS_A_YEAR = 365.25
+SECONDS_A_DAY = 86_400
+J_PER_MWH = 3.6
+LONGEST_US = 1e14
+
+CELL_V = 3.0
+"""Of a cell given in mAh alone (assumed): two alkaline cells, a lithium coin."""
+
+TREE_SHARE, STALL_SHARE = 0.3, 0.35
+"""Of a stated run current: the clock tree's; of the rest, what a waiting cycle draws (assumed)."""
+
+TYPED = "as stated"
+"""Name of a sleep state whose current the user states."""
+
+Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Battery:
+    """What feeds it.
+
+    Parameters
+    ----------
+    capacity_mah, voltage_v : float
+        Nominal.
+    usable : float
+        Share of the capacity that can be had.
+    regulator_efficiency : float
+        Between battery and rail, 0 to 1.
+    self_discharge_per_year : float
+        Share of the capacity lost in a year by itself.
+    """
+
+    __pydantic_config__ = CHECKED
+
+    capacity_mah: Positive
+    voltage_v: Positive
+    usable: Share = 1.0
+    regulator_efficiency: Share = 1.0
+    self_discharge_per_year: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duty:
+    """An inference every `every_us`, from a cell where there is one."""
+
+    every_us: float
+    cell: Battery | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What a board draws between inferences; `rel_sd` of the sleep current."""
+
+    state: str
+    sleep_mw: float
+    wake_up_us: float
+    rel_sd: float = 0.0
+
+
+def life_days(battery: Battery | None, mean_mw: float) -> float | None:
+    """Return the days a battery lasts at a mean power.
+
+    Notes
+    -----
+    Energy = capacity x voltage x usable share; what the rail draws is divided by the regulator's
+    efficiency; self-discharge draws its share of the capacity evenly. The sag of the voltage and
+    the capacity's dependence on current are ignored.
+    """
+    if battery is None:
+        return None
+    energy_mwh = battery.capacity_mah * battery.voltage_v * battery.usable
+    return energy_mwh / (mean_mw / battery.regulator_efficiency + _lost_mw(battery)) / 24
+
+
+def mean_mw_of(battery: Battery, days: float) -> float:
+    """Return the mean power at which a battery lasts so many days: `life_days` inverted."""
+    energy_mwh = battery.capacity_mah * battery.voltage_v * battery.usable
+    return (energy_mwh / (24 * days) - _lost_mw(battery)) * battery.regulator_efficiency
+
+
+def _lost_mw(battery: Battery) -> float:
+    return (battery.capacity_mah * battery.voltage_v * battery.self_discharge_per_year
+            / (DAYS_A_YEAR * 24))
+
+
+def idle_power_mw(board: Board, clock_hz: float) -> float | None:
+    """Return what a board draws with its clock on: clock tree, leakage, what idles beside them."""
+    tree, leak = clock_tree_pj(board.power), leakage_pj(board.power)
+    if tree is None or leak is None:
+        return None
+    return tree * clock_hz * 1e-9 + leak + (board.power.idle_mw or 0.0)  # pJ a ns is mW.
+
+
+def mean_power_mw(every_us: float, time_us: float, energy_uj: float, rest: Rest,
+                  idle_mw: float) -> float | None:
+    """Return the mean power of a duty; None where inference and wake-up outlast the period."""
+    asleep_us = every_us - time_us - rest.wake_up_us
+    return None if asleep_us < 0 else (
+        energy_uj * 1e3 + idle_mw * rest.wake_up_us + rest.sleep_mw * asleep_us) / every_us
+
+
+def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]]) -> Rest | None:
+    """Return the sleep of least current that keeps RAM and whose wake-up is known; None: none is.
+
+    Parameters
+    ----------
+    board : Board
+        With its states; one of which only the idle draw of the whole board is known idles.
+    sleep : mapping of str to (float, float or None)
+        The user's: current in mA and wake-up in us, by board or chip.
+    """
+    own = stated(board, sleep)
+    known = [state for state in board.sleep if state.keeps_ram and state.current_ma is not None
+             and state.wake_up_ns is not None]
+    least = min(known, key=lambda state: state.current_ma or 0.0, default=None)
+    if own is not None:
+        wake_up_us = own[1] if own[1] is not None else (
+            0.0 if least is None else (least.wake_up_ns or 0.0) / 1e3)
+        return Rest(state=TYPED, sleep_mw=own[0] * board.power.voltage_v, wake_up_us=wake_up_us)
+    if least is None:
+        return None if board.power.idle_mw is None else Rest(
+            state="idle", sleep_mw=board.power.idle_mw, wake_up_us=0.0)
+    spread = next((fact.rel_sd for fact in board.facts
+                   if fact.path == f"sleep.{least.name}.current_ma"), None)
+    return Rest(state=least.name, wake_up_us=(least.wake_up_ns or 0.0) / 1e3, rel_sd=spread or 0.0,
+                sleep_mw=(least.current_ma or 0.0) * (least.voltage_v or board.power.voltage_v))
+
+
+def stated(board: Board, values: Mapping[str, Value] | None) -> Value | None:
+    """Return what the user states of a board, by its name or its chip's; None: nothing."""
+    return next((values[name] for name in (board.name, board.soc) if values and name in values),
+                None)
+
+
+def current_paths(board: Board, ma_per_mhz: float) -> dict[str, object]:
+    """Return what-if paths that give a board a run current in place of its file's currents."""
+    power = board.power
+    tree, activity = power.clock_tree_ma_per_mhz, power.activity_ma_per_mhz
+    share = tree / (tree + activity) if tree and activity else TREE_SHARE
+    scales = {fact.path.rpartition(".")[2] for fact in board.facts
+              if fact.path.startswith("power.clock_tree_ma_per_mhz.")} or {"default"}
+    paths: dict[str, object] = {
+        "power.reference_voltage_v": power.voltage_v, "power.reference_regulator": power.regulator,
+        "power.reference_ipc": power.reference_ipc or 1.0,
+        "power.stall_share": power.stall_share if power.stall_share is not None else STALL_SHARE}
+    for scale in sorted(scales):
+        paths |= {f"power.leakage_ma.{scale}": 0.0,
+                  f"power.clock_tree_ma_per_mhz.{scale}": share * ma_per_mhz,
+                  f"power.activity_ma_per_mhz.{scale}": (1 - share) * ma_per_mhz}
+    return paths
+
+
+def assumed_paths(board: Board) -> dict[str, object]:
+    """Return what-if paths that leave out run and sleep currents and prices that are assumed."""
+    return {fact.path: None for fact in board.facts
+            if fact.kind == "assumed" and fact.value is not None and (
+                fact.path.endswith(("price_usd", ".current_ma"))
+                or fact.path.startswith("power.activity_ma_per_mhz"))}
+
+
+def read_duty(every: str | None, cell: str | None) -> Duty | None:
+    """Read a period, "1s", and a cell, "1000mAh@3.7V" or "3.7Wh"; None without a period.
+
+    Raises
+    ------
+    UsageError
+        For what is none, and a cell without a period.
+    """
+    if every is None:
+        if cell is not None:
+            raise UsageError("--cell: how long it lasts depends on how often; accepted: --every "
+                             "PERIOD with it, such as --every 1s")
+        return None
+    every_us, _ = _read(str(every), "period", "--every", 1e-3)
+    if every_us > LONGEST_US:
+        raise UsageError(f"--every {every!r}: accepted: up to {LONGEST_US / 8.64e10:,.0f}d")
+    return Duty(every_us=every_us, cell=None if cell is None else _read_cell(str(cell)))
+
+
+def _read_cell(text: str) -> Battery:
+    charge, at, volts = text.partition("@")
+    found = read_quantity(charge, "j")
+    if found is not None and found[1] and not at:
+        capacity, voltage = _read(charge, "j", "--cell")[0] / J_PER_MWH, 1.0
+    else:
+        more = " with @VOLTS; or " + ", ".join(UNITS["j"])
+        capacity = _read(charge, "mah", "--cell", more=more)[0]
+        voltage = _read(volts, "v", "--cell")[0] if at else CELL_V
+    if not (1e-9 <= capacity <= 1e9 and 1e-3 <= voltage <= 1e3):
+        raise UsageError(f"--cell {text!r}: is no cell; accepted: such as 1000mAh@3.7V or 3.7Wh")
+    return Battery(capacity_mah=capacity, voltage_v=voltage)
+
+
+def read_currents(given: Mapping[str, float | str]) -> dict[str, float]:
+    """Read run currents by board or chip, "52uA/MHz"; mA/MHz."""
+    return {name: _read(str(value), "ma_per_mhz", f"--currents {name}")[0]
+            for name, value in given.items()}
+
+
+def read_sleep(given: Mapping[str, float | str]) -> dict[str, tuple[float, float | None]]:
+    """Read sleep currents by board or chip, "1.2uA" or "1.2uA,10us" with the wake-up; mA and us."""
+    found: dict[str, tuple[float, float | None]] = {}
+    for name, value in given.items():
+        current, comma, wake_up = str(value).partition(",")
+        option = f"--sleep {name}"
+        found[name] = (_read(current, "ma", option)[0],
+                       _read(wake_up, "ns", option)[0] / 1e3 if comma else None)
+    return found
+
+
+def _read(text: str, dimension: str, option: str, factor: float = 1.0, more: str = "",
+          ) -> tuple[float, str]:
+    found = read_quantity(text, dimension)
+    if found is None or not found[1] or not 0 < found[0] < math.inf:
+        raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
+                         f"one of {', '.join(UNITS[dimension])}{more}"
+                         + suggest_unit(text, dimension))
+    return found[0] * factor, found[1]
