@@ -26,14 +26,14 @@ from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
-    "itm": "itm", "mlperf-tiny": "mlperf_tiny", "neuralspot": "neuralspot",
-    "npu-profiler": "neural_art_profiler", "perf-stat": "perf_stat", "probe": "probe",
-    "st-edge-ai": "st_edge_ai",
-    "tflm": "tflm", "vela": "vela", "x-cube-ai": "st_edge_ai",
+    "etdump": "etdump", "itm": "itm", "mlperf-tiny": "mlperf_tiny",
+    "neuralspot": "neuralspot", "npu-profiler": "neural_art_profiler", "perf-stat": "perf_stat",
+    "probe": "probe", "st-edge-ai": "st_edge_ai", "tflm": "tflm", "vela": "vela",
+    "x-cube-ai": "st_edge_ai",
 }
 """Formats by the name a command gives them, and the module that reads each."""
 
-BINARY = ("itm",)
+BINARY = ("etdump", "itm")
 """Formats that are not text."""
 
 FRAMED = ("probe",)

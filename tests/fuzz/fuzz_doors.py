@@ -243,6 +243,9 @@ def _file(*parts: str) -> Callable[[], list[bytes]]:
 DOORS: Mapping[str, Door] = {
     "tflite": Door(seeds=_tflite, enter=_model, suffix=".tflite", reshape=damage_integers),
     "onnx": Door(seeds=_onnx, enter=_model, suffix=".onnx", reshape=damage_onnx),
+    "executorch": Door(seeds=lambda: [path.read_bytes() for path in sorted(
+        (ROOT / "tests" / "made" / "executorch").glob("*.pte"))],
+        enter=_model, suffix=".pte", reshape=damage_integers),
     "layer-list": Door(seeds=_layer_list, enter=_model, suffix=".json",
                        reshape=damage_documents),
     "board": Door(seeds=_file("hwmodels", "boards", "nucleo_l4r5zi.yaml"), enter=_board,

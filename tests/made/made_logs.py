@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 # One HW, one hybrid epoch with two extra ones, one software epoch; c_idx counts the extra ones.
 # Sums: ops 453348+100+0; compute 4608+10+257; max 27648+20+257; MCU 34711+4828+8921+32100=80560;
@@ -253,5 +254,6 @@ LOGS: dict[str, tuple[str | bytes, ...]] = {
     "neuralspot": (NEURALSPOT, NEURALSPOT_PMU), "st-edge-ai": (ST_NEW, ST_NPU),
     "x-cube-ai": (ST_OLD,), "vela": (VELA,), "mlperf-tiny": (MLPERF_LOG, MLPERF_RESULTS),
     "perf-stat": (PERF_TEXT, PERF_CSV, PERF_REPEATED, PERF_JSON), "itm": (ITM,),
+    "etdump": ((Path(__file__).parent / "executorch" / "net.etdp").read_bytes(),),
 }
 """Whole logs by the format that reads them."""

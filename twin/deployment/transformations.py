@@ -205,7 +205,8 @@ def _find_runtimes(deployment: Deployment) -> Found:
     values = []
     for name in list_runtimes():
         runtime = load_runtime(name)
-        if runtime.identity == deployment.runtime.identity or runtime.name == "unknown":
+        if (runtime.identity == deployment.runtime.identity or runtime.name == "unknown"
+                or runtime.files):
             continue
         try:
             load_target(runtime.target).check(deployment.board, runtime)

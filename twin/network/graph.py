@@ -141,6 +141,8 @@ class Graph:
         What its reader assumed, to be said with every prediction.
     channel_first : bool
         Whether the file's images are channel first; tensors here are channel last.
+    planned_bytes : tuple of int
+        Sizes of the buffers the file's own memory plan asks for, () where it has none.
     """
 
     name: str
@@ -152,6 +154,7 @@ class Graph:
     outputs: tuple[int, ...]
     notes: tuple[str, ...] = ()
     channel_first: bool = False
+    planned_bytes: tuple[int, ...] = ()
 
     def input(self, layer: Layer, place: int = 0) -> Tensor:
         """Tensor a layer reads in a place."""

@@ -358,8 +358,9 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     warnings = [*deployment.notes, *deployment.target.remarks(deployment, temperature)]
     warnings += _describe_host(deployment.plan.reasons, layers)
     if runtime.structure == "assumed":
-        warnings.append(f"structural assumption: {runtime.identity} is closed; "
-                        + deployment.target.borrowed)
+        taken = ("runs loops taken to be those of the reference kernels"
+                 if runtime.library == "reference" else f"is closed; {deployment.target.borrowed}")
+        warnings.append(f"structural assumption: {runtime.identity} {taken}")
     if runtime.learnt is not None:
         sources = runtime.learnt.sources
         own = any(f" running {deployment.graph.name}," in source for source in sources)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import PurePath
 
 from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
@@ -86,6 +87,8 @@ def default_runtime(graph: Graph, board: Board) -> Runtime:
     maker, at its newest measured release; TFLite Micro with CMSIS-NN on Arm cores, with its
     reference kernels on others, at the release `settle_release` finds.
     """
+    for runtime in list_made_for(graph):
+        return runtime
     floating = len(float_layers(graph))
     if floating and floating >= len(computing_layers(graph)):
         return load_runtime("float-reference")
@@ -95,6 +98,14 @@ def default_runtime(graph: Graph, board: Board) -> Runtime:
         if types and types.most_common(1)[0][0] in runtime.dtypes:
             return runtime
     return portable_runtime(board)
+
+
+def list_made_for(graph: Graph) -> list[Runtime]:
+    """Return the libraries that state they run files of the network's kind, best type first."""
+    known = [load_runtime(name) for name in list_runtimes()]
+    suffix = PurePath(graph.source).suffix.lower()
+    return sorted((runtime for runtime in known if suffix and suffix in runtime.files),
+                  key=lambda runtime: ("float32" in runtime.dtypes) != computes_float(graph))
 
 
 def portable_runtime(board: Board) -> Runtime:

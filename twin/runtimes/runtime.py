@@ -77,6 +77,8 @@ class Runtime:
         Operators it has no vector code of.
     vectors_on_helium : tuple of str
         Operators it is taken to have vector code of, where nobody knows: `twin.runtimes.helium`.
+    files : tuple of str
+        Endings of the model files it alone runs: it is their default.
     weight_passes : int or None
         How often a convolution's weights leave their memory; None: as its loops read them.
     splits_memories : bool
@@ -118,6 +120,7 @@ class Runtime:
     copies_shapes: bool = False
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     weight_passes: int | None = None
     splits_memories: bool = False
     unpacks_weights: bool = False

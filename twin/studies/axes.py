@@ -339,7 +339,7 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     newest: dict[str, str] = {}
     for runtime in map(load_runtime, list_runtimes()):
         closed = runtime.structure == "assumed" and runtime.name in makers
-        if not (runtime.is_compiled or runtime.name in NOT_OFFERED
+        if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
                 or "-" in runtime.version or (runtime.offload is not None and board.npu is None)
                 or (closed and maker_of(board.soc) not in makers[runtime.name])
                 or ("cmsis" in runtime.name and not board.core.isa.startswith("arm"))):

@@ -17,7 +17,8 @@ from twin.runtimes import list_runtimes
 BOARD = "stm32h747i_disco"
 SMALL = {"memories.sram.size_bytes": "24KiB", "memories.sram_d2.size_bytes": "16KiB",
          "memories.dtcm.size_bytes": "16KiB", "memories.itcm.size_bytes": "16KiB"}
-CORE_RUNTIMES = [name for name in list_runtimes() if not name.startswith(("neural-art", "float"))]
+CORE_RUNTIMES = [name for name in list_runtimes() if not name.startswith((
+    "neural-art", "float", "executorch-portable"))]
 
 
 @pytest.mark.parametrize("runtime", CORE_RUNTIMES)

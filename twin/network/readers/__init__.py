@@ -12,7 +12,7 @@ from hwmodels.errors import did_you_mean
 from twin.errors import ModelError, UsageError
 from twin.network.graph import Graph
 
-SUFFIXES = (".tflite", ".onnx", ".json")
+SUFFIXES = (".tflite", ".onnx", ".json", ".pte")
 """Endings of the files this reads; .json is a layer list (`twin.network.readers.layer_list`)."""
 
 _ZOO_PREFIX = "zoo:"
@@ -24,7 +24,8 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
     Parameters
     ----------
     path_or_name : str or Path
-        A .tflite, .onnx or layer-list .json file, or a zoo name ("kws", "zoo:kws").
+        A .tflite, .onnx, .pte (ExecuTorch) or layer-list .json file, or a zoo name ("kws",
+        "zoo:kws").
     assume_unsupported : str, optional
         "copy" turns every operator this does not know into an assumed memory copy; by default
         they are refused.
@@ -57,6 +58,10 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
         from twin.network.readers.onnx import read_onnx
 
         return read_onnx(text, assume_unsupported=assume_unsupported)
+    if suffix == ".pte":
+        from twin.network.readers.executorch import read_executorch
+
+        return read_executorch(text, assume_unsupported=assume_unsupported)
     if suffix == ".json":
         from twin.network.readers.layer_list import read_layer_list
 
