@@ -102,9 +102,11 @@ def default_runtime(graph: Graph, board: Board) -> Runtime:
 
 def list_made_for(graph: Graph) -> list[Runtime]:
     """Return the libraries that state they run files of the network's kind, best type first."""
-    known = [load_runtime(name) for name in list_runtimes()]
+    if not graph.planned_bytes:  # only a program of one runtime brings its own plan of memory
+        return []
     suffix = PurePath(graph.source).suffix.lower()
-    return sorted((runtime for runtime in known if suffix and suffix in runtime.files),
+    return sorted((runtime for runtime in map(load_runtime, list_runtimes())
+                   if suffix in runtime.files),
                   key=lambda runtime: ("float32" in runtime.dtypes) != computes_float(graph))
 
 

@@ -7,22 +7,15 @@ layers. A view has no call of its own: it is a tensor that lies where another wa
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from hwmodels.files import MISSHAPEN
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
+from twin.network.graph import Graph
 from twin.network.readers.executorch_layers import KERNELS, Tie
-from twin.network.readers.executorch_program import Call, Listed, Program, Spec, read_program
+from twin.network.readers.executorch_program import Listed, Program, Spec, read_program
+from twin.network.readers.executorch_values import Reader
 from twin.network.readers.model_file import read_bytes
-from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_shape
 from twin.network.readers.refusal import UnsupportedError, refuse_unknown
 from twin.network.readers.verification import verify_graph
 
@@ -65,7 +58,7 @@ def read_executorch(path: str | Path, *, assume_unsupported: str | None = None) 
 
 
 def _convert(program: Program, assume_unsupported: str | None) -> Graph:
-    reader = Reader(program)
+    reader = Reader(program, _find_images(program))
     unknown = [f"{call.place} {call.kernel}" for call in program.calls if call.name not in KERNELS]
     refuse_unknown(program.path, unknown, assume_unsupported)
     for call in program.calls:
@@ -82,146 +75,6 @@ def _convert(program: Program, assume_unsupported: str | None) -> Graph:
     refuse_unknown(program.path, unknown, assume_unsupported)
     program.place = "outputs"
     return reader.finish()
-
-
-class Reader:
-    """A graph being made; the functions of `executorch_layers` ask it about `call`, its values."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.call = Call(place=-1, kernel="", inputs=(), outputs=())
-        self._tensors: list[Tensor] = []
-        self._layers: list[Layer] = []
-        self._current: dict[int, int] = {}
-        self._written: dict[tuple[int, int], int] = {}
-        self._known: dict[int, np.ndarray] = {}
-        self._images = _find_images(program)
-        self._inputs: list[int] = []
-        for number in program.inputs:
-            spec = program.values[number]
-            if isinstance(spec, Spec):
-                self._inputs.append(self._write(number, f"input_{len(self._inputs)}"))
-
-    def argument(self, place: int, default: Any = None) -> Any:
-        """Return an argument of the call that is no tensor."""
-        value = self.program.values[self.call.inputs[place]] if place < len(
-            self.call.inputs) else None
-        if isinstance(value, (Spec, Listed)):
-            raise ValueError(f"argument {place} is a tensor")
-        return default if value is None else value
-
-    def tensors(self) -> list[int]:
-        """Return the values of the call that are tensors, those of a list one by one."""
-        found: list[int] = []
-        for i in self.call.inputs:
-            value = self.program.values[i]
-            found += value if isinstance(value, Listed) else [i] * isinstance(value, Spec)
-        return found
-
-    def shape(self, value: int) -> tuple[int, ...]:
-        """Return the shape of a value as the program has it."""
-        spec = self.program.values[value]
-        if not isinstance(spec, Spec):
-            raise ValueError(f"value {value} is no tensor")
-        return spec.shape
-
-    def axes(self, value: int) -> tuple[int, ...]:
-        """Return the program's axis behind each stored axis of a value; -1 for an added one."""
-        return stored_axes(len(self.shape(value)), self._layout(value))
-
-    def axis(self, value: int, axis: int) -> int:
-        """Return the stored axis of a program's axis, which may be negative."""
-        return self.axes(value).index(axis % max(1, len(self.shape(value))))
-
-    def values(self, value: int) -> np.ndarray | None:
-        """Return what is known of a value before anything runs, axes as the program has them."""
-        spec = self.program.values[value]
-        if value not in self._known and isinstance(spec, Spec) and (
-                spec.buffer and spec.memory is None):
-            self._known[value] = self.program.constant(spec)
-        return self._known.get(value)
-
-    def learn(self, values: np.ndarray) -> None:
-        """Note what the call's output is known to hold."""
-        self._known[self.call.outputs[0]] = values
-
-    def constant(self, values: np.ndarray, name: str = "",
-                 quantization: Quantization | None = None) -> int:
-        """Add a constant and return its tensor."""
-        return self._add(Tensor(name=name or f"constant_{len(self._tensors)}", shape=values.shape,
-                                dtype=str(values.dtype), data=values, quantization=quantization))
-
-    def data(self, value: int, like: int | None = None) -> int:
-        """Return the tensor of a value; a constant beside another is laid out as that is."""
-        if value in self._current:
-            return self._current[value]
-        spec, known = self.program.values[value], self.values(value)
-        if known is not None:
-            if like is not None and self._layout(like) == CHANNELS_LAST and known.ndim:
-                rank = len(self.shape(like))
-                known = known.reshape((1,) * (rank - known.ndim) + known.shape)
-                known = known.transpose([axis for axis in self.axes(like) if axis >= 0]).reshape(
-                    stored_shape(known.shape, CHANNELS_LAST))
-            return self.constant(known, spec.name)
-        source = self._written.get(spec.memory) if spec.memory else None
-        if source is None:
-            raise ModelError(f"{self.program.path}: {self.program.place}: reads value {value} "
-                             "before any kernel writes it; state between inferences is not read")
-        tensor = self._write(value, f"view_{value}")
-        self._layers.append(Layer(index=len(self._layers), name=f"view_{value}", op="reshape",
-                                  inputs=(source,), outputs=(tensor,)))
-        return tensor
-
-    def set_quantization(self, tensor: int, scale: float, zero_point: int) -> None:
-        """Note the scale of integers a tensor holds."""
-        self._tensors[tensor] = replace(self._tensors[tensor], quantization=Quantization(
-            scales=(float(scale),), zero_points=(int(zero_point),)))
-
-    def emit(self, op: str, inputs: Sequence[int], *, window: Window | None = None,
-             groups: int = 1, assumed: bool = False, **options: Any) -> int:
-        """Add the layer of the call; return the first tensor it writes."""
-        name = f"{self.call.name.rpartition('::')[2].strip('_')}_{self.call.place}"
-        outputs = [self._write(i, name if not n else f"{name}/{n}") for n, i in enumerate(
-            i for i in self.call.outputs if math.prod(self.shape(i)))]
-        self._layers.append(Layer(
-            index=len(self._layers), name=name, op=op, inputs=tuple(inputs),
-            outputs=tuple(outputs), window=window, groups=groups, assumed=assumed,
-            options=tuple(sorted(options.items()))))
-        return outputs[0]
-
-    def finish(self) -> Graph:
-        """Return the graph."""
-        program = self.program
-        outputs = tuple(self.data(i) for i in program.outputs
-                        if isinstance(program.values[i], Spec))
-        first = [program.values[i].order for i in program.inputs
-                 if isinstance(program.values[i], Spec)][:1]
-        planned = " + ".join(f"{size:,}" for size in program.planned_bytes)
-        return Graph(
-            name=Path(program.path).stem, source=program.path,
-            sha256=hashlib.sha256(program.content).hexdigest(), tensors=tuple(self._tensors),
-            layers=tuple(self._layers), inputs=tuple(self._inputs), outputs=outputs,
-            channel_first=bool(first) and list(first[0]) == sorted(first[0]),
-            planned_bytes=program.planned_bytes, notes=(*program.notes, (
-                f"memory: ExecuTorch planned {planned} bytes for activations, inputs and outputs "
-                "of the file as it is; its method allocator comes on top, not known")))
-
-    def _layout(self, value: int) -> str:
-        return CHANNELS_LAST if value in self._images else PLAIN
-
-    def _add(self, tensor: Tensor) -> int:
-        self._tensors.append(tensor)
-        return len(self._tensors) - 1
-
-    def _write(self, value: int, name: str) -> int:
-        """Return a new tensor for a value, which from now on is what lies at its place."""
-        spec = self.program.values[value]
-        tensor = self._add(Tensor(name=name, dtype=spec.dtype,
-                                  shape=stored_shape(self.shape(value), self._layout(value))))
-        self._current[value] = tensor
-        if spec.memory is not None:
-            self._written[spec.memory] = tensor
-        return tensor
 
 
 def _find_images(program: Program) -> set[int]:

@@ -10,18 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from twin.network.graph import Quantization, Window
 from twin.network.operators import OPERATORS
+from twin.network.readers.executorch_values import Reader
 from twin.network.readers.refusal import UnsupportedError
 
-if TYPE_CHECKING:
-    from twin.network.readers.executorch import Reader
-
-Convert = Callable[["Reader"], Any]
+Convert = Callable[[Reader], Any]
 
 
 class Tie(Enum):
