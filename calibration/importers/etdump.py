@@ -23,8 +23,6 @@ from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 
 EXPECTED = "the flatbuffer of an ETDump (identifier ED00)"
 IDENTIFIER = b"ED00"
-VIEW = "reshape"
-"""Operator of layers the program has no call for."""
 
 _NAME = re.compile(r"[\w:.]{1,99}")
 _CALLS = {"OPERATOR_CALL": "", "DELEGATE_CALL": "delegate"}
@@ -50,7 +48,7 @@ def read_log(log: Log) -> Measurement:
     layers = list(range(len(tags)))
     if log.listing is not None:
         named = log.listing.operators
-        layers = [place for place, op in enumerate(named) if op != VIEW or len(named) == len(tags)]
+        layers = [place for place in range(len(named)) if place not in log.listing.aliases]
         log.listing = replace(log.listing, operators=tuple(named[place] for place in layers))
     check_operators(log, tags)
     samples = [Sample(run=number, layer=layer, counter="timer_ticks", clock="timer", unit="ticks",

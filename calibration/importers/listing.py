@@ -18,11 +18,14 @@ class Listing:
         In the order they run.
     known : tuple of str
         Every operator we know by name; a tag that is none of them is not compared.
+    aliases : tuple of int
+        Places of operators that only rename what they read, for which some libraries have no call.
     """
 
     network: str
     operators: tuple[str, ...]
     known: tuple[str, ...]
+    aliases: tuple[int, ...] = ()
 
     def accepts(self, place: int, tag: str) -> bool:
         """Whether a tag may be that of the operator at a place; tools cut long ones."""

@@ -96,10 +96,11 @@ def _find_network(model: str) -> Graph | None:
 
 
 def _list_operators(graph: Graph) -> Listing:
-    from twin.network.operators import OPERATORS
+    from twin.network.operators import OPERATORS, is_alias
 
     return Listing(network=graph.name, operators=tuple(layer.op for layer in graph.layers),
-                   known=tuple(OPERATORS))
+                   known=tuple(OPERATORS),
+                   aliases=tuple(layer.index for layer in graph.layers if is_alias(layer)))
 
 
 def _identify(measurement: Measurement, graph: Graph) -> Measurement:
