@@ -45,6 +45,10 @@ class NotApplicableError(TwinError):
     """A transformation that does not apply to this network, board or runtime, and why."""
 
 
+class AlreadySoError(NotApplicableError):
+    """A transformation that asks for what the network is already: nothing has to change."""
+
+
 class ScenarioError(TwinError):
     """A scenario file was refused: an unknown key, an impossible value, a fact nobody knows."""
 

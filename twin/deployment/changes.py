@@ -288,7 +288,8 @@ def _read_network(left: dict[str, object], original: Graph,
     merged = drop_neutral({**dict(rewritten), **asked})
     if not (merged or rewritten):
         return []
-    return [ChangeNetwork(asked=tuple(merged.items()), graph=rewrite_network(original, merged))]
+    graph = rewrite_network(original, merged)
+    return [ChangeNetwork(asked=() if graph is original else tuple(merged.items()), graph=graph)]
 
 
 def _take(path: WhatIf, left: dict[str, object], graph: Graph, board: Board) -> list[Change]:

@@ -138,6 +138,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
 
         rewritten = drop_neutral(network)
         graph = rewrite_network(graph, rewritten)
+        rewritten = {} if graph is original else rewritten
     stated = machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},

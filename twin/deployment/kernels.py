@@ -128,7 +128,7 @@ def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
                                      "accepted with a runtime of CMSIS-NN's kernels")
         return replace(runtime, direct_convolutions=False)
     if direct:
-        raise NotApplicableError(f"{said}: {runtime.identity} has no other convolutions")
+        return runtime
     if runtime.structure != "open":
         raise NotApplicableError(f"{said}: which convolutions {runtime.identity} has is not known; "
                                  "accepted with tflm-cmsis-nn or cmsis-nn")

@@ -149,14 +149,20 @@ def test_a_path_there_is_not_is_answered_with_the_eight_nearest(path, meant):
 
 def test_a_value_that_leaves_the_network_as_it_is_is_no_change():
     plain = deploy("kws", BOARD)
-    for path, value in (("network.width", "1"), ("network.width", 1.0), ("network.prune", "0")):
+    for path, value in (("network.width", "1"), ("network.width", 1.0), ("network.prune", "0"),
+                        ("network.precision", "int8"), ("network.fusion", "all"),
+                        ("network.resolution", "49x10"), ("network.resolution", "100%"),
+                        ("network.batch", 1), ("network.patches", 1)):
         same = plain.replace({path: value})
         assert same.graph is plain.graph and not same.rewritten and same.original is None
     narrow = plain.replace({"network.width": "0.5"})
     assert narrow.graph is not plain.graph
     back = narrow.replace({"network.width": "1"})
     assert back.graph.sha256 == plain.graph.sha256 and not back.rewritten
-    assert deploy("kws", BOARD, network={"network.width": 1}).original is None
+    for change in ({"network.width": 1}, {"network.precision": "int8", "network.fusion": "all"}):
+        assert deploy("kws", BOARD, network=change).original is None
+    floats = plain.replace({"network.precision": "float32"})
+    assert floats.replace({"network.precision": "int8"}).graph.sha256 == plain.graph.sha256
 
 
 def test_a_model_goes_where_changes_make_room_for_it_only_where_it_has_none():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from twin.errors import NotApplicableError, UsageError
+from twin.errors import AlreadySoError, NotApplicableError, UsageError
 from twin.network import zoo
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph
@@ -165,20 +165,35 @@ def test_layout_adds_transposes_and_takes_them_away() -> None:
     ("lstm", "network.width", "0.5", "no channel of lstm can go"),
     ("lstm", "network.batch", "2", "keeps states"),
     ("lstm", "network.precision", "float32", "recurrent"),
-    ("kws", "network.precision", "int8", "already"),
-    ("kws", "network.weights", "int8", "no 4-bit integer weights"),
-    ("kws", "network.fusion", "activation", "no rectifier is a layer of its own"),
-    ("kws", "network.fusion", "pad", "no padding ahead"),
-    ("kws", "network.layout", "channels_last", "transposes neither"),
     ("ad", "network.resolution", "75%", "no input that is one image"),
     ("ad", "network.patches", "2", "does not begin with a chain"),
     ("kws", "network.patches", "2", "16,000 are without patches"),
     ("kws", "network.patches", "2", "patches save no RAM here"),
-    ("ic", "network.patches", "2:3", "a chain of 13 layers that can be split; accepted: 1, 4, 8"),
-    ("kws", "network.dead_channels", "dropped", "no dead channels")])
+    ("ic", "network.patches", "2:3", "a chain of 13 layers that can be split; accepted: 1, 4, 8")])
 def test_what_does_not_apply_says_why(model, path, value, said) -> None:
     with pytest.raises(NotApplicableError, match=said):
         rewrite_network(zoo.build(model), {path: value})
+
+
+@pytest.mark.parametrize("path, value, said", [
+    ("network.precision", "int8", "already"),
+    ("network.weights", "int8", "no 4-bit integer weights"),
+    ("network.fusion", "all", "nothing left to fuse"),
+    ("network.fusion", "activation", "no rectifier is a layer of its own"),
+    ("network.fusion", "pad", "no padding ahead"),
+    ("network.layout", "channels_last", "transposes neither"),
+    ("network.dead_channels", "dropped", "no dead channels")])
+def test_what_a_network_is_already_changes_nothing(path, value, said) -> None:
+    graph = zoo.build("kws")
+    with pytest.raises(AlreadySoError, match=said):
+        load_rewrite(path).apply(graph, value)
+    assert rewrite_network(graph, {path: value}) is graph
+
+
+def test_weights_of_a_float_network_are_not_int8_already() -> None:
+    with pytest.raises(NotApplicableError, match="no 4-bit integer weights"):
+        rewrite_network(rewrite_network(zoo.build("kws"), {"network.precision": "float32"}),
+                        {"network.weights": "int8"})
 
 
 @pytest.mark.parametrize("path, value", [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twin.errors import NotApplicableError
+from twin.errors import AlreadySoError
 from twin.network.graph import Graph
 from twin.network.rewrites.dead_channels import drop_dead_channels
 from twin.network.rewrites.rewrite import Rewrite, read_choice
@@ -13,8 +13,7 @@ def _drop(graph: Graph, text: str) -> Graph:
     read_choice("network.dead_channels", text, ("dropped",))
     dropped = drop_dead_channels(graph)
     if dropped is graph:
-        raise NotApplicableError(f"network.dead_channels=dropped: {graph.name} has no dead "
-                                 "channels")
+        raise AlreadySoError(f"network.dead_channels=dropped: {graph.name} has no dead channels")
     return dropped
 
 

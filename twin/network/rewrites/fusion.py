@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from twin.errors import NotApplicableError
+from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
 from twin.network.operators import ADD, CLAMPS, PAD, traits
 from twin.network.rewrites.numbers import quantise_bias, real_values
@@ -172,7 +172,7 @@ def fuse(graph: Graph, kind: str) -> Graph:
 
     Raises
     ------
-    NotApplicableError
+    AlreadySoError
         When there is nothing to fuse, or nothing fused.
     """
     if kind == "all":
@@ -188,7 +188,7 @@ def fuse(graph: Graph, kind: str) -> Graph:
                    "add": "nothing constant is added to what a layer writes",
                    "all": "there is nothing left to fuse",
                    "none": "no activation or padding is fused"}[kind]
-        raise NotApplicableError(f"network.fusion={kind}: {nothing} in {graph.name}")
+        raise AlreadySoError(f"network.fusion={kind}: {nothing} in {graph.name}")
     return changed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twin.errors import NotApplicableError
+from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import TRANSPOSE
 from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
@@ -19,7 +19,7 @@ def feed_channels_last(graph: Graph) -> Graph:
 
     Raises
     ------
-    NotApplicableError
+    AlreadySoError
         When no input is transposed first, and no output last.
     """
     readers = find_readers(graph)
@@ -36,8 +36,8 @@ def feed_channels_last(graph: Graph) -> Graph:
             continue
         dropped.add(layer.index)
     if not dropped:
-        raise NotApplicableError(f"network.layout=channels_last: {graph.name} transposes neither "
-                                 "inputs nor outputs: it is fed channels last already")
+        raise AlreadySoError(f"network.layout=channels_last: {graph.name} transposes neither "
+                             "inputs nor outputs: it is fed channels last already")
     return rebuild(graph, graph.tensors,
                    (layer for layer in graph.layers if layer.index not in dropped),
                    inputs=tuple(inputs), outputs=tuple(outputs))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from twin.errors import NotApplicableError
+from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.operators import CLAMPS, COPY, Form, traits
 from twin.network.rewrites.numbers import (
@@ -43,8 +43,10 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
 
     Raises
     ------
+    AlreadySoError
+        When it computes in these already.
     NotApplicableError
-        When it computes in these already, or keeps what cannot be converted.
+        When it keeps what cannot be converted.
 
     Notes
     -----
@@ -54,7 +56,7 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
     said = f"network.precision={precision}"
     present = _present(graph)
     if precision == present:
-        raise NotApplicableError(f"{said}: {graph.name} computes in it already")
+        raise AlreadySoError(f"{said}: {graph.name} computes in it already")
     if any(traits(layer).form is Form.RECURRENT for layer in graph.layers):
         raise NotApplicableError(f"{said}: {graph.name} has recurrent layers, whose inner scales "
                                  "are not converted")
@@ -188,8 +190,10 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
 
     Raises
     ------
+    AlreadySoError
+        When they have that width already.
     NotApplicableError
-        When there are no integer weights, or they have that width already.
+        When there are no integer weights.
 
     Notes
     -----
@@ -216,6 +220,9 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
             tensors[bias] = quantise_bias(tensors[bias], source, narrowed.quantization,
                                           tensors[bias].dtype)
     if not changed:
-        raise NotApplicableError(f"network.weights={dtype}: {graph.name} has no "
-                                 f"{'8' if dtype == 'int4' else '4'}-bit integer weights")
+        already = any(graph.input(layer, 1).dtype == dtype for layer in graph.layers
+                      if traits(layer).filters is not None)
+        raise (AlreadySoError if already else NotApplicableError)(
+            f"network.weights={dtype}: {graph.name} has no "
+            f"{'8' if dtype == 'int4' else '4'}-bit integer weights")
     return replace(graph, tensors=tuple(tensors))

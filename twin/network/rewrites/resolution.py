@@ -47,7 +47,8 @@ def _read(graph: Graph, text: str) -> Graph:
         if own is None:
             raise NotApplicableError(f"network.resolution={text}: {graph.name} has no input that "
                                      "is one image (batch, height, width, channels)")
-        return change_resolution(graph, *_scale(own, int(share[1]) / 100))
+        return graph if share[1] == "100" else change_resolution(
+            graph, *_scale(own, int(share[1]) / 100))
     found = _SIZE.fullmatch(text.lower().replace(" ", ""))
     sides = tuple(int(side) for side in found.groups() if side) if found else ()
     if not sides or not all(1 <= side <= MOST for side in sides):

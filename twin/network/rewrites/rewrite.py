@@ -16,7 +16,7 @@ from typing import Any
 
 from hwmodels.errors import did_you_mean
 from hwmodels.quantities import read_quantity
-from twin.errors import NotApplicableError, UsageError
+from twin.errors import AlreadySoError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import PAD
 
@@ -132,7 +132,8 @@ def rewrite_network(graph: Graph, changes: Mapping[str, object]) -> Graph:
     UsageError
         For a path or a value that cannot be.
     NotApplicableError
-        When a change does not apply to this network, with the reason.
+        When a change does not apply to this network, with the reason; one that asks for what the
+        network is already does, and changes nothing.
     """
     return _rewrite(graph, tuple((name, str(value).strip()) for name, value in changes.items()))
 
@@ -146,7 +147,10 @@ def _rewrite(graph: Graph, changes: tuple[tuple[str, str], ...]) -> Graph:
     asked = sorted(((load_rewrite(name), value) for name, value in changes),
                    key=lambda one: (one[0].stage, one[0].name))
     for rewrite, value in asked:
-        changed = rewrite.apply(graph, value)
+        try:
+            changed = rewrite.apply(graph, value)
+        except AlreadySoError:
+            continue
         if changed is graph:
             continue
         try:
