@@ -46,6 +46,7 @@ from twin.pricing.calibration import (
     NONE,
     TIME_PRICES,
     Calibration,
+    is_read,
 )
 from twin.pricing.prediction import TEMPERATURES
 from twin.pricing.spans import (
@@ -264,7 +265,13 @@ class _Maker:
         if group.deployment.target.offloads:
             self._offload(group)
             return
-        self._keep(group.rows.tolist(), partial(self._multiply, group))
+        rows, varied = group.rows.tolist(), self.variation
+        if is_read(group.deployment) and not (varied.time or varied.energy):
+            for row in rows:  # Intervals of machine code follow from its bill, not from an overlay.
+                self._keep([row], partial(self._predict, group.deployment, row)
+                           if self.base is None else partial(self._change_one, self.base, row))
+            return
+        self._keep(rows, partial(self._multiply, group))
 
     def _multiply(self, group: Group) -> None:
         deployment, rows, varied = group.deployment, group.rows, self.variation

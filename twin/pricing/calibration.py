@@ -407,12 +407,16 @@ def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> C
         Of an unknown library on the board, or on boards like it; None for any other deployment,
         where stated prices are wanted, and where nobody measured energy.
     """
-    runtime, target = deployment.runtime, deployment.target
-    read = target.executes or runtime.is_compiled or runtime.learnt is not None
-    if wanted in (None, NONE) or target.offloads or not read:
+    if wanted in (None, NONE) or deployment.target.offloads or not is_read(deployment):
         return None
     found = stranger_prices(deployment.board)
     return None if found is None or found.energy is None else found
+
+
+def is_read(deployment: Deployment) -> bool:
+    """Whether instructions are read from machine code: a program's, our image's, a library's."""
+    runtime = deployment.runtime
+    return deployment.target.executes or runtime.is_compiled or runtime.learnt is not None
 
 
 def stranger_prices(board: Board) -> Calibration | None:

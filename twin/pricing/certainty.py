@@ -225,7 +225,7 @@ class Requirement:
     def verdict(self) -> str:
         """What a reader is told: by the point, and where the limit lies inside the interval."""
         if self.predicted is None:
-            return "not met: not known"
+            return "may: not known"
         inside = self.interval is not None and self.interval.holds(self.limit)
         if self.met:
             return "ok" if self.surely_met else "ok, may exceed"

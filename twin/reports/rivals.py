@@ -190,15 +190,13 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
         grouped.setdefault(
             one.row.board if groups else one.label if len(shown) <= MOST_GROUPS else
             one.row.board if many else one.row.runtime, []).append(one)
-    fronts = [_list_corners([one.row for one in known if one.row.met
-                             and network_of(one.row) == network], across, up)
+    fronts = [_list_corners([one.row for one in known if network_of(one.row) == network],
+                            across, up)
               for network in dict.fromkeys(network_of(one.row) for one in known)]
-    meeting = all(one.row.met for one in known)
     told = (f"{sum(map(len, fronts))} of {len(known)} are on the front"
             + (" of their network" if len(fronts) > 1 else "")
-            + f": nothing {'' if meeting else 'that meets the limits '}is better in both. "
-            "Bars are 90 % intervals; filled marks may be best, hollow ones are beaten"
-            + ("." if meeting else " or miss a limit."))
+            + ": nothing is better in both. Bars are 90 % intervals; filled marks may be best, "
+            "hollow ones are beaten.")
     told += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
         known) > len(shown) else ""
     asked = dict((limits or Limits()).list_limits())

@@ -19,6 +19,7 @@ from twin.deployment.deployment import Deployment, deploy_towards
 from twin.errors import (
     DoesNotFitError,
     ModelError,
+    NotApplicableError,
     PlacementError,
     RuntimeRefusedError,
     UsageError,
@@ -51,7 +52,8 @@ _OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
 
 FAILURES: tuple[tuple[type[TwinError], str], ...] = (
     (DoesNotFitError, "does not fit"), (PlacementError, "placement"),
-    (RuntimeRefusedError, "runtime"), (ModelError, "model"), (UsageError, "setting"))
+    (RuntimeRefusedError, "runtime"), (ModelError, "model"), (UsageError, "setting"),
+    (NotApplicableError, "setting"))
 """What kinds of refusal are called; any other is of the board."""
 
 

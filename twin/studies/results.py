@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     import pyarrow
 
 QUANTITIES = ("time_us", "energy_uj", "ram_bytes", "flash_bytes", "price_usd", "mean_mw")
-"""What limits and objectives are of; time, energy and mean power have intervals."""
+"""What limits and objectives are of."""
+
+UNCERTAIN = ("time_us", "energy_uj", "mean_mw")
+"""Those that have intervals."""
+
+VERDICTS = ("yes", "may", "no")
+"""Whether a row meets every limit; "may": only figures that are not known decide."""
 
 OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", "ram": "ram_bytes",
                 "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd",
@@ -78,11 +84,11 @@ class Row:
     failure, reason : str
         Kind of refusal ("does not fit", "runtime", ...) and its message; "" for none.
     violations : tuple of str
-        Quantities whose prediction is above its limit, or not known.
+        Limited quantities whose prediction is above its limit, or not known.
     probability : float or None
         That all limits are met; None where that is not known.
     front : str
-        `pareto.MARKS`: whether nothing in the table is better in everything; "" where something is.
+        `sweep.MARKS`: whether no row of its network is better in everything; "" where one is.
     """
 
     inputs: tuple[tuple[str, str], ...]
@@ -125,7 +131,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Whether it meets every limit: "yes", "no", or "may" where only unknown figures decide."""
+        """One of `VERDICTS`."""
         if self.failure or len(self.unknown) < len(self.violations):
             return "no"
         return "may" if self.violations else "yes"
@@ -139,8 +145,8 @@ class Row:
         """Whether every limit is met by the whole interval; never without one of time or energy."""
         for name, limit in limits.list_limits():
             bounds = self.bounds_of(name)
-            uncertain = name in ("time_us", "energy_uj", "mean_mw")
-            if bounds is None or bounds[2] > limit or (uncertain and not self.interval_of(name)):
+            if bounds is None or bounds[2] > limit or (
+                    name in UNCERTAIN and not self.interval_of(name)):
                 return False
         return self.met
 
@@ -230,7 +236,7 @@ def judge(row: Row, limits: Limits) -> Row:
 def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
     if not limits or row.time_us is None:
         return None
-    exact = [name for name in broken if name not in ("time_us", "energy_uj", "mean_mw")]
+    exact = [name for name in broken if name not in UNCERTAIN]
     if any(getattr(row, name) is not None for name in exact):
         return 0.0
     if exact:
@@ -269,7 +275,8 @@ def list_columns(row: Row) -> dict[str, Any]:
     last = ("boundary", "overhead_us", "idle_mw", "price_usd", "basis", "calibration", "failure",
             "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
-        "violations": " ".join(row.violations), "probability": row.probability, "front": row.front}
+        "violations": " ".join(row.violations), "meets": row.verdict,
+        "probability": row.probability, "front": row.front}
 
 
 def read_row(record: dict[str, Any]) -> Row:
@@ -338,7 +345,7 @@ def list_settings(table: Table) -> dict[str, Any]:
 
 def type_of(arrow: Any, name: str) -> Any:
     """Return the type of a column by its name."""
-    if name.startswith("in.") or name in _WORDS or name == "violations":
+    if name.startswith("in.") or name in (*_WORDS, "violations", "meets"):
         return arrow.string()
     return arrow.int64() if name in _WHOLE else arrow.float64()
 

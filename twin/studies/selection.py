@@ -26,7 +26,7 @@ from twin.studies.axes import Point, Space, label
 from twin.studies.change import excess
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import Row, Table, judge
+from twin.studies.results import VERDICTS, Row, Table, judge
 from twin.studies.sweep import Told, make_table, predict_points
 
 LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
@@ -86,7 +86,7 @@ class Choice:
 
     @property
     def reason(self) -> str:
-        """Why it cannot be, or what it fails; "" where it meets the limits."""
+        """Why it is infeasible, or what it fails; "" where it meets the limits."""
         return self.row.reason or ", ".join(
             one.reason for one in self.penalties if not self.row.met and one.name == "limits")
 
@@ -218,10 +218,6 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     return Selection(choices=tuple(choices), table=table, by=tuple(by))
 
 
-VERDICTS = ("yes", "may", "no")
-"""Verdicts of rows, best first."""
-
-
 def _rank(row: Row, by: Sequence[str]) -> tuple[tuple[bool, float], ...]:
     """Order a row by quantities; not known, and energy of a whole board, after the others."""
     return tuple((value is None or (name == "energy_uj" and row.boundary == "board"), value or 0.0)
@@ -264,9 +260,9 @@ def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advic
         return None
 
 
-def _order(row: Row) -> tuple[bool, bool, float, float]:
-    """Order rows of a board: what runs, what meets the limits, how surely, how fast."""
-    return (bool(row.failure), not row.met, -round(row.probability or 0.0, 2),
+def _order(row: Row) -> tuple[bool, int, float, float]:
+    """Order rows of a board: what runs, what meets the limits or may, how surely, how fast."""
+    return (bool(row.failure), VERDICTS.index(row.verdict), -round(row.probability or 0.0, 2),
             row.time_us if row.time_us is not None else math.inf)
 
 

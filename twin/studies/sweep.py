@@ -6,6 +6,7 @@ On the front is what nothing else beats in every objective, marked with how sure
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -13,21 +14,23 @@ import numpy as np
 from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import Row, Table, judge
+from twin.studies.results import UNCERTAIN, Row, Table, judge
 
 CERTAIN, FRONT, POSSIBLE = "certain", "front", "possible"
 MARKS = {
     CERTAIN: "on the front whatever values inside the intervals are the true ones",
-    FRONT: "on the front of the predictions, though intervals overlap with another's",
+    FRONT: "on the front of the predictions, though intervals or a figure that is not known leave "
+           "it open",
     POSSIBLE: "not on the front of the predictions, but their intervals allow it"}
 """Marks of rows, and what they say; "" is surely beaten."""
 
 
 def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...]:
-    """Return rows with `front` set, each network's rows among themselves.
+    """Return rows with `front` set, all predicted rows of each network among themselves.
 
-    Failed rows, those that violate a limit and those with an unknown objective are off it: a small
-    network beats a large one in everything that is predicted, and what it loses in accuracy is not.
+    Limits play no part. Rows with an unknown objective have no mark. Networks do not compete: a
+    small one beats a large one in everything that is predicted, and what it loses in accuracy is
+    not.
 
     Parameters
     ----------
@@ -40,8 +43,9 @@ def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...
     -----
     Row a surely beats b if the upper ends of a are not above the lower ends of b, and one is below;
     a may beat b if the lower ends of a are not above the upper ends of b, and one is below.
-    `certain`: nothing may beat it; `possible`: nothing surely does. Intervals are taken one by one,
-    though rows of one board share errors: the cautious side.
+    `certain`: nothing may beat it; `possible`: nothing surely does. An objective that is not known
+    may be anything, and of a time or energy without an interval nothing is certain. Intervals are
+    taken one by one, though rows of one board share errors: the cautious side.
     """
     marked = list(rows)
     kinds = [rivals_of(row, objectives) for row in rows]
@@ -69,21 +73,24 @@ def network_of(row: Row) -> tuple[str, ...]:
 
 
 def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:
-    known = [number for number, row in enumerate(rows)
-             if row.met and all(row.bounds_of(name) is not None for name in objectives)]
+    shown = [number for number, row in enumerate(rows) if not row.failure]
     marked = [dataclasses.replace(row, front="") for row in rows]
-    if not known or not objectives:
+    if not shown or not objectives:
         return marked
-    bounds = np.array([[rows[number].bounds_of(name) for name in objectives] for number in known])
+    unknown = 0.0, math.inf, math.inf
+    bounds = np.array([[rows[number].bounds_of(name) or unknown for name in objectives]
+                       for number in shown])
     low, point, high = bounds[:, :, 0], bounds[:, :, 1], bounds[:, :, 2]
     points, lows, highs = find_front(point), find_front(low), find_front(high)
-    for place, number in enumerate(known):
+    for place, number in enumerate(shown):
         surely_beaten = _is_beaten(low[place], high[highs[highs != place]])
-        if surely_beaten:
+        if surely_beaten or not np.isfinite(point[place]).all():
             continue
         rivals = low[lows[lows != place]] if place not in lows else np.delete(low, place, axis=0)
         on_front = place in points
-        mark = (CERTAIN if on_front and not _is_beaten(high[place], rivals)
+        bounded = all(rows[number].interval_of(name) is not None for name in objectives
+                      if name in UNCERTAIN)
+        mark = (CERTAIN if on_front and bounded and not _is_beaten(high[place], rivals)
                 else FRONT if on_front else POSSIBLE)
         marked[number] = dataclasses.replace(marked[number], front=mark)
     return marked
@@ -131,7 +138,7 @@ def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limit
     deployer : Deployer, optional
         What does not: prices, temperature, defaults.
     limits : Limits, optional
-        Rows are held to them; the front is of those that meet them.
+        Rows are held to them.
     objectives : sequence of str
         Quantities the front is over.
     on_progress : callable, optional
@@ -140,7 +147,7 @@ def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limit
     Returns
     -------
     Table
-        A row for every point in the order of the space; what cannot be is a row with its reason.
+        A row for every point in the order of the space; an infeasible one is a row with its reason.
     """
     rows = [row for made in predict_points(space.list_points(), deployer or Deployer(), on_progress)
             for row in made]
@@ -179,16 +186,16 @@ def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str]
     rows : sequence of Row
         Each is judged anew.
     limits : Limits
-        What a row on the front must meet.
+        What rows are held to; the front is of all of them.
     objectives : sequence of str
-        Fields of a row that are better smaller; one that no row within the limits knows is left
-        out of the front.
+        Fields of a row that are better smaller. One that no row knows is left out of the front,
+        and so is a price that not every row knows.
     axes : sequence of str
         Paths that vary.
     """
     judged = [judge(row, limits) for row in rows]
-    known = tuple(name for name in objectives
-                  if any(getattr(row, name) is not None for row in judged if row.met))
+    known = tuple(name for name in objectives if (all if name == "price_usd" else any)(
+        getattr(row, name) is not None for row in judged if not row.failure))
     return Table(rows=mark_front(judged, known), limits=limits, objectives=known or tuple(
         objectives), axes=tuple(axes))
 

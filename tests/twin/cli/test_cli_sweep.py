@@ -45,8 +45,8 @@ def test_json_is_the_table_the_function_returns() -> None:
 def test_what_cannot_be_is_said_and_the_rest_goes_on() -> None:
     ended = run("sweep", "ad", *BOARDS, "--set", "placement.arena=sram,dtcm", *STATED)
     assert ended.exit_code == 0
-    assert "4 configurations, 2 of which cannot be" in ended.stdout
-    assert "1 cannot be (setting): rpi_pico has no memory 'dtcm'" in ended.stdout
+    assert "4 configurations, 2 of which are infeasible" in ended.stdout
+    assert "1 infeasible (setting): rpi_pico has no memory 'dtcm'" in ended.stdout
 
 
 def test_a_sweep_of_nothing_but_refusals_ends_with_three() -> None:

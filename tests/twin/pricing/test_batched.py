@@ -26,6 +26,19 @@ def test_rows_are_what_predict_says(kws) -> None:
             check_row(batch, row, twin.predict(one, calibration=calibration))
 
 
+def test_rows_of_our_own_image_keep_their_intervals() -> None:
+    image = twin.deploy("kws", "nucleo_l4r5zi", runtime="firmware@O2")
+    clocks = [60e6, 120e6]
+    batch = twin.predict_many(image, vary={"clocks.cpu.frequency_hz": clocks})
+    for row, hertz in enumerate(clocks):
+        alone = twin.predict(image.replace({"clocks.cpu.frequency_hz": hertz})).certainty
+        assert (batch.time_low_us[row], batch.time_high_us[row]) == (
+            alone.time_us.low, alone.time_us.high)
+        assert batch.energy_high_uj[row] == alone.energy_uj.high
+    listed = twin.predict_many([image])
+    assert listed.time_low_us[0] == twin.predict(image).certainty.time_us.low
+
+
 def test_voltage_and_wait_states_follow_a_varied_clock(kws) -> None:
     clocks = [8e6, 16e6, 26e6, 40e6, 80e6, 120e6]
     batch = twin.predict_many(kws, vary={"clocks.cpu.frequency_hz": np.array(clocks)})

@@ -12,7 +12,7 @@ from calibration.fitting.intervals import Interval
 from twin.errors import UsageError
 from twin.reports.tables.studies import rank_rows, summarise, sweep_report
 from twin.studies.limits import Limits
-from twin.studies.results import Row, Table
+from twin.studies.results import Row, Table, list_columns
 from twin.studies.sweep import make_table
 
 
@@ -60,9 +60,32 @@ def test_those_that_meet_the_limits_come_first() -> None:
     assert [one.board for one in rank_rows(TABLE)] == [
         "nucleo_u575zi_q", "nucleo_h7a3zi_q", "stm32h747i_disco"]
     first, *rest = summarise(TABLE)
-    assert first.startswith("4 configurations, 1 of which cannot be; 2 meet 100 ms, 5 mJ")
-    assert "of 1 a figure is not known, which meets no limit" in first
+    assert first == ("4 configurations, 1 of which is infeasible; 2 meet 100 ms, 5 mJ; "
+                     "1 does not")
     assert rest[-1].startswith("surest, fastest, least energy: nucleo_u575zi_q")
+
+
+def test_what_only_an_unknown_figure_decides_may_meet_the_limits() -> None:
+    table = made(row(9e4, 9e3), row(9e4, None, "rpi_pico"), row(2e5, None, "esp32c3_devkitm"),
+                 limits=TABLE.limits)
+    assert [one.verdict for one in table.rows] == ["no", "may", "no"]
+    assert rank_rows(table)[0].board == "rpi_pico"
+    assert summarise(table)[0] == ("3 configurations; 0 meet 100 ms, 5 mJ; 1 may (energy not "
+                                   "known); 2 do not")
+    text = printed(table, 120)
+    assert next(line for line in text.splitlines() if "rpi_pico" in line).endswith(" may")
+    assert [list_columns(one)["meets"] for one in table.rows] == ["no", "may", "no"]
+
+
+def test_what_varies_has_a_column_though_one_value_of_it_was_predicted() -> None:
+    def at(precision: str, time: float, **more: object) -> Row:
+        return row(time, 1e3, inputs=(("model", "cnn"), ("network.precision", precision),
+                                      ("clock", f"{time:g}")), clock_hz=1e11 / time, **more)
+
+    table = made(at("float32", 9e5), at("float32", 8e5, energy_uj=900.0),
+                 at("int8", 1e5, failure="does not fit", reason="too small"))
+    assert "network.precision float32" in summarise(table)[-1]
+    assert "precision" in printed(table, 120) and "float32" in printed(table, 120)
 
 
 def test_a_board_without_a_row_has_a_line() -> None:

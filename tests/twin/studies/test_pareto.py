@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from calibration.fitting.intervals import Interval
@@ -40,10 +42,17 @@ def test_each_network_has_a_front_of_its_own() -> None:
     assert [one.front for one in marked] == ["certain", "certain"]
 
 
-def test_failed_rows_violations_and_unknown_energy_are_off() -> None:
-    unknown = Row(inputs=(), model="m", time_us=0.1)
-    rows = [row(5, 5), row(1, 1, violations=("ram_bytes",)), row(1, 1, failure="runtime"), unknown]
-    assert [one.front for one in mark_front(rows, OVER)] == ["certain", "", "", ""]
+def test_failed_rows_and_unknown_energy_are_off_and_limits_play_no_part() -> None:
+    unknown = Row(inputs=(), model="m", time_us=9.0)
+    rows = [row(5, 5), row(1, 6, violations=("ram_bytes",)), row(1, 1, failure="runtime"), unknown]
+    assert [one.front for one in mark_front(rows, OVER)] == ["certain", "certain", "", ""]
+
+
+def test_nothing_is_certain_beside_a_figure_that_is_not_known() -> None:
+    unknown = Row(inputs=(), model="m", time_us=1.0)
+    assert [one.front for one in mark_front([row(5, 5), unknown], OVER)] == ["front", ""]
+    alone = dataclasses.replace(row(5, 5), energy=None)
+    assert [one.front for one in mark_front([alone, row(6, 6)], OVER)] == ["front", ""]
 
 
 def test_the_front_agrees_with_the_definition() -> None:

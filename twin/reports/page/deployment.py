@@ -163,9 +163,12 @@ def judge(report: Report) -> tuple[str, str]:
         return "Does not fit", "bad"
     if not report.requirements:
         return "Fits", "good"
-    missed = [one.name for one in report.requirements if not one.met]
+    unmet = [one for one in report.requirements if not one.met]
+    missed = [one.name for one in unmet if one.predicted is not None]
     if missed:
         return f"Fits, but {' and '.join(missed)} over the limit", "bad"
+    if unmet:
+        return f"Fits; may meet the limits: {unmet[0].name} not known", ""
     unsure = [one.name for one in report.requirements if not one.surely_met]
     return (f"Fits; limits met by prediction, {' and '.join(unsure)} may exceed" if unsure else
             "Fits and meets every limit"), "" if unsure else "good"
@@ -210,7 +213,7 @@ REQUIREMENTS = (
     number("chance above", "chance_above", lambda chance: "" if chance is None else
            f"{100 * chance:.0f} %"),
     Column("verdict", "verdict", tone=lambda one: "good" if one.surely_met else
-           "" if one.met else "bad"))
+           "" if one.met or one.predicted is None else "bad"))
 
 
 def list_requirements(report: Report) -> Table:

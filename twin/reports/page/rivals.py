@@ -16,7 +16,7 @@ from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, write_figure
 from twin.reports.tables.limits import format_chance
 from twin.studies.results import QUANTITIES, Row
-from twin.studies.selection import draw_least, list_metrics
+from twin.studies.selection import Choice, draw_least, list_metrics
 
 MOST_DRAWN = 50
 """Of the best by a metric, those whose chances are weighed against each other."""
@@ -108,6 +108,13 @@ def _write_cell(row: Row, quantity: str, least: Mapping[str, float]) -> Cell:
     if value is not None and quantity in row.violations:
         return Cell(text=f"{text} over", value=value, tone="bad")
     return Cell(text=text, value=value, tone="dim" if value is None else "")
+
+
+def meets_cell(one: Choice | Rival) -> Cell:
+    """Return how probable it is that limits are met, else `VERDICTS`' word."""
+    row = one.row
+    return Cell(text=format_chance(row.probability) or row.verdict, value=row.probability,
+                tone={"yes": "good", "may": "", "no": "bad"}[row.verdict])
 
 
 def list_least(rivals: Sequence[Rival]) -> dict[str, float]:

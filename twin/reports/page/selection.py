@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hwmodels.quantities import significant
 from twin.reports.bars import BarChart, list_bars
-from twin.reports.columns import Cell, Column, number
+from twin.reports.columns import Column, number
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.parts import Notes, Page, Plot, Section, Table, make_table
 from twin.reports.page.provenance import made_by
@@ -20,14 +20,14 @@ from twin.reports.page.rivals import (
     head_figures,
     list_answers,
     list_least,
+    meets_cell,
     row_details,
     say_lead,
 )
 from twin.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 from twin.reports.rivals import BEST, Rival, choose_objectives, name_rivals
-from twin.reports.tables.limits import format_chance
 from twin.reports.tables.selection import explain_miss
-from twin.reports.tables.studies import describe_limits, say_idle, shorten
+from twin.reports.tables.studies import describe_limits, say_idle, say_others, shorten
 from twin.studies.selection import Choice, Selection
 
 LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
@@ -59,6 +59,8 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     sections.append(Section(name="notes", title="How to read it", items=(
         Notes(notes=tuple(notes)),)))
     verdict = f"{met} of {boards} boards {asked}"
+    if selection.limits and len(models) == 1:
+        verdict += say_others([one.row for one in selection.choices])
     return Page(
         title=f"Hardware for {', '.join(map(shorten, models))}",
         subtitle=f"choice of {boards} boards · {len(selection.table.rows)} configurations",
@@ -102,10 +104,11 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
                 _rename(plot, mark) for plot in plots))]
     missing = [one for one in mine if not one.row.met]
     if missing:
-        sections.append(Section(name=f"missing{mark}", title=f"{head}What does not do", items=(
+        sections.append(Section(name=f"missing{mark}", title=f"{head}What does not meet the "
+                                "limits, or may", items=(
             make_table(f"missing-table{mark}",
                        "Why, and what would help where that was looked for", (
-                           Column("board", "row.board"), SCORE,
+                           Column("board", "row.board"), SCORE, Column("meets", "row.verdict"),
                            Column("why, and what would help", explain_miss)), missing),)))
     return sections
 
@@ -126,9 +129,7 @@ def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
             SCORE, Column("board", "row.board"), Column("library", "row.runtime", tone="dim"),
             number("MHz", "row.clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
             *head_figures(lambda row: leading),
-            number("meets", lambda one: Cell(
-                text=format_chance(one.row.probability) or ("yes" if one.row.met else "no"),
-                value=one.row.probability, tone="good" if one.row.met else "bad"))),
+            number("meets", meets_cell)),
         [one for one, _ in runs], details=lambda one: (
             *((f"lost for {penalty.name}", f"{penalty.points:.1f}: {penalty.reason}")
               for penalty in one.penalties),

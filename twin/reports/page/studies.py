@@ -36,17 +36,18 @@ from twin.reports.page.rivals import (
     list_answers,
     list_least,
     list_winners,
+    meets_cell,
     row_details,
     say_lead,
 )
 from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_figure
 from twin.reports.study_charts import chart_effects, chart_parallel, grid_cells
-from twin.reports.tables.limits import format_chance
 from twin.reports.tables.studies import (
     describe_limits,
     name_network,
     rank_rows,
     say_idle,
+    say_others,
     say_rounding,
     shorten,
 )
@@ -126,11 +127,11 @@ def _few(names: Sequence[str] | dict[str, None]) -> str:
 def judge_table(table: Points) -> tuple[str, str]:
     """Return the answer in a few words, and its tone."""
     if not table.predicted:
-        return "None of them can be", "bad"
+        return "All of them are infeasible", "bad"
     if table.limits:
         met = len(table.met)
-        return (f"{met} of {len(table.rows)} meet {describe_limits(table.limits)}",
-                "good" if met else "bad")
+        return (f"{met} of {len(table.rows)} meet {describe_limits(table.limits)}"
+                + say_others(table.rows), "good" if met else "bad")
     front = sum(row.front in ("certain", "front") for row in table.rows)
     return f"{front} of {len(table.rows)} on the front", ""
 
@@ -257,18 +258,18 @@ def _list_all(table: Points) -> Section | None:
         "row-table", "Best first; ★ is the best of all" if len(least) < 2 else
         "Best first within each network; ★ is the best of its network", (
             Column("configuration", "label"), *head_figures(lambda row: least[network_of(row)]),
-            number("meets", "row.probability", format_chance),
+            *([number("meets", meets_cell)] if table.limits else []),
             Column("front", lambda one: FRONTS.get(one.row.front))), shown,
         details=lambda one: (*one.row.inputs, ("library", one.row.runtime),
                              *row_details(one.row))), *notes(*said)))
 
 
 def describe_failures(table: Points) -> Section | None:
-    """Return what cannot be, equal reasons together; None where all can."""
+    """Return infeasible rows, equal reasons together; None where there are none."""
     if not table.failed:
         return None
     reasons = Counter((row.failure, row.reason) for row in table.failed)
-    return Section(name="failed", title="What cannot be", items=(make_table(
+    return Section(name="failed", title="Infeasible", items=(make_table(
         "failed-table", f"{len(table.failed)} configurations were refused", (
             number("how many", itemgetter(1), "{}"), Column("kind", lambda one: one[0][0]),
             Column("why", lambda one: one[0][1])), reasons.most_common(MOST_ROWS)),))

@@ -66,6 +66,7 @@ class Choice(TypedDict):
 
     score: float | None
     met: Annotated[bool | None, Of("row.met")]
+    meets: Annotated[Literal["yes", "may", "no"], Of("row.verdict")]
     reason: str
     penalties: list[Penalty]
     advice: Advice | None

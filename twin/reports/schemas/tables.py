@@ -55,6 +55,7 @@ class TableRow(TypedDict):
     failure: str
     reason: str
     violations: Annotated[str, Says("limits that are not met, by blanks")]
+    meets: Annotated[Literal["yes", "may", "no"], Says("may: only figures not known decide")]
     probability: Annotated[float | None, Says("that all limits are met")]
     front: str
     boundary: NotRequired[Annotated[str, Says("energy of the chip at its rail, or of the board")]]

@@ -28,7 +28,8 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
         columns.insert(2, number(f"{100 * level:.0f} % interval", "interval", format_interval))
         columns.insert(-1, number("exceeds", "chance_above", format_chance))
     return tabulate(columns, requirements, drops=("used", "exceeds"), style=lambda item:
-                    "bold red" if not item.met else "green" if item.surely_met else "yellow")
+                    "green" if item.surely_met else "yellow" if item.met or item.predicted is None
+                    else "bold red")
 
 
 def _figure(header: str, take: Callable[[Requirement], str]) -> Column:

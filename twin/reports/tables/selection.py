@@ -14,8 +14,11 @@ from twin.reports.tables.studies import (
     draw_columns,
     fit_widths,
     list_figures,
+    mark_row,
     say_idle,
+    say_others,
     shorten,
+    write_legend,
 )
 from twin.studies.selection import Choice, Selection
 
@@ -41,16 +44,20 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
     asked = describe_limits(selection.limits) if selection.limits else "no limits"
     parts: list[Content] = [Text(
         f"{shorten(model)}: {len(feasible)} of {len(mine)} boards meet {asked}"
+        + say_others([one.row for one in mine])
         if selection.limits else f"{shorten(model)}: {len(feasible)} of {len(mine)} boards run it",
         style="bold")]
     parts += [Text(line) for line in _say_winners(selection, model)]
     if feasible:
         parts += [Text(""), _table(feasible, selection, console)]
-    missing = [one for one in mine if not one.row.met]
+    missing = sorted((one for one in mine if not one.row.met),
+                     key=lambda one: one.row.verdict)
     if missing:
         parts.append(Text(""))
     for one in missing:
-        parts.append(Text(f"not {one.row.board} (score {one.score:.0f}): {explain_miss(one)}"))
+        verdict = {"may": "may", "no": "not"}[one.row.verdict]
+        parts.append(Text(f"{verdict} {one.row.board} (score {one.score:.0f}): "
+                          f"{explain_miss(one)}"))
     return parts
 
 
@@ -60,6 +67,8 @@ def explain_miss(choice: Choice) -> str:
     if row.failure:
         return f"{row.failure}: {row.reason}"
     found = f"{row.runtime}: {choice.reason}"
+    if row.verdict == "may":
+        return f"{found}, which would decide; {describe_row(row).partition(': ')[2]}"
     return found if choice.advice is None else f"{found}; {say_best(choice.advice)}"
 
 
@@ -77,8 +86,8 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
     rows = [one.row for one in choices]
 
     def columns(wide: bool) -> list[Column]:
-        return [number("score", lambda row: scores[id(row)], "{:.0f}"), Column("board", "board"),
-                Column("runtime", "runtime"),
+        return [Column("", mark_row), number("score", lambda row: scores[id(row)], "{:.0f}"),
+                Column("board", "board"), Column("runtime", "runtime"),
                 number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
                 *list_figures(rows, selection.table, wide=wide)]
 
@@ -92,6 +101,7 @@ def _remarks(selection: Selection) -> list[str]:
                                  if one.row.price_usd is None and not one.row.failure))
     lines = [f"{len(selection.table.rows)} configurations predicted, the best of each board shown; "
              "-o writes all"]
+    lines += write_legend(selection.table, [one.row for one in selection.feasible])
     lines += say_idle([one.row for one in selection.choices])
     if unknown:
         lines.append(f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours")

@@ -21,7 +21,7 @@ from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as Sheet
 from twin.studies.limits import Limits
-from twin.studies.results import Row, Table
+from twin.studies.results import VERDICTS, Row, Table
 from twin.studies.selection import WORDS, list_metrics
 from twin.studies.sweep import network_of
 
@@ -31,6 +31,7 @@ MARKS = {"certain": "**", "front": "*", "possible": "?"}
 LEGEND = {
     "**": "** on the Pareto front whatever in the intervals is true",
     "*": "* on it by the predictions", "?": "? perhaps on it, by the intervals"}
+"""What the marks say, of `write_legend`."""
 
 SHOWN = 40
 """Rows shown unless another number is asked for."""
@@ -53,15 +54,9 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
     if ranked:
         cut = _cut(ranked, shown)
         sheet, left_out = fit_columns(cut, console, table)
-        notes = [text for mark, text in LEGEND.items() if mark in {_mark(row) for row in cut}]
-        if notes:
-            over = ", ".join(WORDS[name] for name in table.objectives)
-            told = "; ".join(notes)
-            if "front" not in told:
-                told = told.replace("on it", "on the Pareto front", 1)
-            notes = [f"{told}; of each network, over {over}"]
-        if any(row.violations for row in cut):
-            notes.append("! above its limit, or not known")
+        notes = write_legend(table, cut)
+        if any(len(row.violations) > len(row.unknown) for row in cut):
+            notes.append("! above its limit")
         if len(cut) < len(ranked):
             notes.append(f"{len(ranked) - len(cut)} more rows: --rows 0 shows all")
             notes += _list_hidden_boards(table, ranked, cut)
@@ -76,19 +71,30 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
     return Group(*parts)
 
 
+def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
+    """Say what the marks of rows mean; nothing where none has one."""
+    shown = set(map(mark_row, rows))
+    legend = "; ".join(text for mark, text in LEGEND.items() if mark in shown)
+    if "front" not in legend:
+        legend = legend.replace("on it", "on the Pareto front", 1)
+    over = ", ".join(WORDS[name] for name in table.objectives)
+    return [f"{legend}; among all rows of a network, over {over}"] if legend else []
+
+
 def rank_rows(table: Table) -> list[Row]:
     """Return predicted rows, best first within each network, networks in the order asked.
 
-    Those that meet the limits, then by how sure that is in steps of a per cent, then by the first
-    objective; what is not known last.
+    Those that meet the limits, those that may, then by how sure that is in steps of a per cent,
+    then by the first objective; what is not known last.
     """
     order = {network: place for place, network in enumerate(dict.fromkeys(
         map(network_of, table.rows)))}
 
-    def key(row: Row) -> tuple[int, bool, float, float, float]:
+    def key(row: Row) -> tuple[int, int, float, float, float]:
         first, second = (value if (value := getattr(row, name)) is not None else float("inf")
                          for name in (*table.objectives, "time_us")[:2])
-        return order[network_of(row)], not row.met, -round(row.probability or 0.0, 2), first, second
+        return (order[network_of(row)], VERDICTS.index(row.verdict),
+                -round(row.probability or 0.0, 2), first, second)
 
     return sorted(table.predicted, key=key)
 
@@ -111,10 +117,12 @@ def _list_hidden_boards(table: Table, ranked: Sequence[Row], cut: Sequence[Row])
         best = next((row for row in ranked if row.board == board), None)
         if best is None:
             reason = next(row.reason for row in table.failed if row.board == board)
-            lines.append(f"not shown: {board}, none of {count} can be: {reason}")
+            lines.append(f"not shown: {board}, all {count} infeasible: {reason}")
             continue
         lines.append("not shown: " + (f"{name_network(best)} on " if many else "")
-                     + describe_row(best) + ("" if best.met else ", misses a limit")
+                     + describe_row(best, changes=not many)
+                     + {"yes": "", "may": f", may meet the limits ({say_unknown([best])})",
+                        "no": ", misses a limit"}[best.verdict]
                      + (f"; best of {count} on this board" if count > 1 else ""))
     return lines
 
@@ -123,23 +131,23 @@ def summarise(table: Table) -> list[str]:
     """Say how many rows meet what, and which are best: of one network by each figure."""
     rows, limits = table.predicted, table.limits
     lines = [f"{len(table.rows)} configuration{'s' if len(table.rows) != 1 else ''}"
-             + (f", {len(table.failed)} of which cannot be" if table.failed else "")]
+             + (f", {len(table.failed)} of which {_is_or_are(len(table.failed))} infeasible"
+                if table.failed else "")]
     if not rows:
         return lines
     if limits:
         met, asked = table.met, describe_limits(limits)
-        lines[0] += f"; {len(met)} meet{'s' if len(met) == 1 else ''} {asked}"
-        unknown = sum(any(getattr(row, name) is None for name in row.violations) for row in rows)
-        if unknown:
-            lines[0] += f"; of {unknown} a figure is not known, which meets no limit"
+        lines[0] += (f"; {len(met)} meet{'s' if len(met) == 1 else ''} {asked}"
+                     + say_others(rows))
     shared = {name: value for name, value in rows[0].inputs if len(
         {dict(row.inputs).get(name) for row in table.rows}) == 1}
     if shared and len(shared) < len(rows[0].inputs):
         lines.append("everywhere: " + ", ".join(
             f"{name} {shorten(value)}" for name, value in shared.items()))
     told: dict[str, list[str]] = {}
+    many = len(set(map(network_of, rows))) > 1
     for what, row in list_winners(table):
-        told.setdefault(describe_row(row), []).append(what)
+        told.setdefault(describe_row(row, changes=not many), []).append(what)
     return [*lines, *(f"{', '.join(words)}: {text}" for text, words in told.items())]
 
 
@@ -161,8 +169,26 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
     return winners
 
 
-def describe_row(row: Row) -> str:
-    """Say what a row is and what it costs, on one line."""
+def say_others(rows: Sequence[Row]) -> str:
+    """Say how many predicted rows may meet the limits, what would decide that, how many do not."""
+    may = [row for row in rows if row.verdict == "may"]
+    no = sum(row.verdict == "no" for row in rows)
+    return (f"; {len(may)} may ({say_unknown(may)})" * bool(may)
+            + f"; {no} do{'es' * (no == 1)} not" * bool(no))
+
+
+def say_unknown(rows: Sequence[Row]) -> str:
+    """Say which limited figures of rows are not known: what would decide whether they meet."""
+    names = {name for row in rows for name in row.unknown}
+    return " and ".join(text for name, text in WORDS.items() if name in names) + " not known"
+
+
+def _is_or_are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def describe_row(row: Row, *, changes: bool = True) -> str:
+    """Say what a row is and what it costs, on one line; with or without changes of its network."""
     clock = f", {format_frequency(row.clock_hz)} {row.voltage_scale}".rstrip()
     told = [f"{format_time(row.time_us)}"]
     if row.energy_uj is not None:
@@ -173,7 +199,8 @@ def describe_row(row: Row) -> str:
         told.append(f"meets with {format_chance(row.probability)}")
     more = "".join(f", {name} {value}" for name, value in row.inputs
                    if name not in ("model", "board", "runtime", "clock")
-                   and not name.startswith("network.") and not name.endswith(".frequency_hz"))
+                   and (changes or not name.startswith("network."))
+                   and not name.endswith(".frequency_hz"))
     return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(told)}"
 
 
@@ -247,10 +274,10 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
 
 def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
     """Return the columns in which rows differ, and their figures."""
-    def differs(column: Column) -> bool:
-        return len({column.cell(row) for row in table.predicted}) > 1 or len(table.predicted) == 1
+    def differs(column: Column, among: Sequence[Row] = table.predicted) -> bool:
+        return len({column.cell(row) for row in among}) > 1 or len(table.predicted) == 1
 
-    columns = [Column("", _mark)]
+    columns = [Column("", mark_row)]
     named = [
         Column("model", "model", shorten), Column("board", "board"), Column("runtime", "runtime"),
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
@@ -262,7 +289,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     for axis in axes:
         column = Column(axis.split(".", 1)[-1],
                         lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]
-        columns += [column] if differs(column) else []
+        columns += [column] if differs(column, table.rows) else []
     return [*columns, *list_figures(rows, table, wide=wide)]
 
 
@@ -274,7 +301,7 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
             text = "?" if value is None else significant(value * factor)
             about = "" if wide or interval is None or not value else \
                 f" ±{100 * (interval.high / value - 1):.0f}%"
-            return text + about + ("!" if name in row.violations else "")
+            return text + about + "!" * (name in row.violations and value is not None)
 
         return number(header, cell, "{}")
 
@@ -296,8 +323,8 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     if any(row.price_usd is not None for row in rows):
         columns.append(figure("USD", "price_usd", 1))
     if table.limits:
-        columns.append(number("meets", lambda row: format_chance(row.probability) or (
-            "yes" if row.met else "no"), "{}"))
+        columns.append(number("meets", lambda row: format_chance(row.probability) or row.verdict,
+                              "{}"))
     return columns
 
 
@@ -320,21 +347,22 @@ def say_rounding(rows: Sequence[Row]) -> list[str]:
             for name, rounds in found.items() if rounds]
 
 
-def _mark(row: Row) -> str:
+def mark_row(row: Row) -> str:
+    """Return the mark of a row on the front; "" off it."""
     return MARKS.get(row.front, "")
 
 
 def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
     """Return rows as a table without a frame; those that violate a limit are dim."""
-    return tabulate(columns, rows, gap=1, style=lambda row: "dim" if row.violations else "")
+    return tabulate(columns, rows, gap=1, style=lambda row: "dim" * (row.verdict == "no"))
 
 
 def list_failures(table: Table) -> list[Content]:
-    """Return what cannot be, equal reasons together."""
+    """Return infeasible rows, equal reasons together."""
     reasons = Counter((row.failure, row.reason) for row in table.failed)
     lines: list[Content] = []
     for (kind, reason), count in reasons.most_common():
-        lines.append(Text(f"{count} cannot be ({kind}): {reason}", style="red"))
+        lines.append(Text(f"{count} infeasible ({kind}): {reason}", style="red"))
     return [Text(""), *lines] if lines else []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike, fspath
@@ -11,8 +10,7 @@ from typing import Any
 from hwmodels.errors import TwinError, need_extra
 from twin.errors import UsageError
 from twin.studies.axes import BEST, EACH, MEASURED, NAMED, Axis, Value, label
-from twin.studies.limits import Limits
-from twin.studies.results import Row, Table, judge
+from twin.studies.results import Row, Table
 from twin.studies.study.file import load_runnable
 from twin.studies.study.session import Session, begin_session, lock_session
 from twin.studies.study.tasks import (
@@ -225,7 +223,4 @@ def make_study_table(study: Study, rows: Sequence[Row]) -> Table:
     -----
     Cold and warm rows, and cases, of one network share a front: an axis like any other.
     """
-    marked = make_table(rows, limits=Limits(), objectives=study.objectives, axes=study.axes)
-    judged = tuple(dataclasses.replace(judge(row, study.limits), front=row.front)
-                   for row in marked.rows)
-    return dataclasses.replace(marked, rows=judged, limits=study.limits)
+    return make_table(rows, limits=study.limits, objectives=study.objectives, axes=study.axes)

@@ -90,8 +90,8 @@ class Session:
 
     def save_results(self, table: Table, addresses: Sequence[str]) -> Path:
         """Write the table: a column more for the address and for each soft limit."""
-        soft = {SOFT[name]: [None if row.failure else name in row.violations
-                             for row in table.rows]
+        soft = {SOFT[name]: [None if row.failure or name in row.unknown
+                             else name in row.violations for row in table.rows]
                 for name, _ in table.limits.list_limits()}
         path = self.folder / RESULTS
         _write_parquet(table, path, address=addresses, **soft)
