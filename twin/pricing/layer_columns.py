@@ -165,7 +165,6 @@ LAYER_COLUMNS = (
         told=lambda row: row.layer.op + _turns(row.layer) + (
             " (assumed)" if row.layer.assumed else ""),
         means="Operator of a layer, by its name here whatever the file calls it."),
-    LayerColumn(page="name", text=lambda row: row.layer.name, tone="dim"),
     LayerColumn(
         name="output_shape", take=lambda row: "x".join(map(str, row.layer.output_shape)),
         header="output", narrow="output", page="output", text=_shape,
@@ -213,6 +212,7 @@ LAYER_COLUMNS = (
         name="largest_cause", take=_of("largest_cause"), header="largest cause", narrow="largest",
         page="largest cause", text=lambda row: str(row.layer.largest_cause),
         means="The cause that takes most of a layer's time; empty for an alias."),
+    LayerColumn(page="name", text=lambda row: row.layer.name, tone="dim"),
     LayerColumn(name="instructions", take=_of("instructions"), term="instructions"),
     LayerColumn(name="miss_rate", take=_of("miss_rate"), term="miss rate"),
     LayerColumn(name="live_bytes", take=_of("live_bytes"), term="peak RAM"),

@@ -225,10 +225,15 @@ def _write_figure(one: Requirement, value: float | None) -> Cell:
     return Cell(text=format_number(value, one.decimals), value=value)
 
 
+_IN_SIGHT = ("layer", "operator", "ms", "share", "uJ")
+"""Columns of layers that come first: a narrow screen shows no more without scrolling."""
+
 _LAYER_COLUMNS = tuple(Column(
     one.page, lambda row, one=one: Cell(  # type: ignore[misc]
         text=(one.told or one.text)(row), value=one.take(row) if one.number else None,
-        tone=one.tone), number=one.number, kind=one.kind) for one in LAYER_COLUMNS if one.page)
+        tone=one.tone), number=one.number, kind=one.kind) for one in sorted(
+            (one for one in LAYER_COLUMNS if one.page), key=lambda one:
+            _IN_SIGHT.index(one.page) if one.page in _IN_SIGHT else len(_IN_SIGHT)))
 
 
 def list_layers(prediction: Prediction) -> Table:

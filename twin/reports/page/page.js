@@ -156,8 +156,7 @@
 
   function setTheme(theme) {
     root.dataset.theme = theme;
-    const button = document.getElementById("theme");
-    button.setAttribute("aria-pressed", theme === "dark");
+    document.getElementById("theme").textContent = theme === "dark" ? "Light" : "Dark";
     Object.keys(plots).filter(isDrawn).forEach(name => draw(name));
   }
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");

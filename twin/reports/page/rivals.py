@@ -41,7 +41,12 @@ def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
     found = []
     for metric, quantity, best, chance in list_winners(rivals):
         interval = best.row.interval_of(quantity)
+        known = [figure for one in rivals if one.row.met
+                 and (figure := getattr(one.row, quantity)) is not None]
         told = [best.label]
+        if len(rivals) > 1 and len(set(known)) == 1:
+            told = [f"{best.label}, the only one known" if len(known) == 1 else
+                    "the same for all that meet"]
         if interval is not None:
             told.append(f"{100 * interval.level:.0f} % interval "
                         f"{write_figure(quantity, interval.low)} to "

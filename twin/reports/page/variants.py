@@ -298,8 +298,8 @@ def _list_layers(made: Sequence[Variant]) -> Section | None:
     return Section(name="layers", title="Layers", lead="Milliseconds of each layer.", items=(
         make_table("layer-table", f"Layers in the order they run; {BEST} takes least", (
             number("layer", first("index"), "{}"), Column("operator", first("op")),
-            Column("name", first("name"), tone="dim"),
-            *(number(one.label, time_of(one.label), kind="predicted") for one in shown)),
+            *(number(one.label, time_of(one.label), kind="predicted") for one in shown),
+            Column("name", first("name"), tone="dim")),
             [layers[index] for index in sorted(layers)]),)) if len(shown) > 1 else None
 
 

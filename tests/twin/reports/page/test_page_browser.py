@@ -14,6 +14,9 @@ from twin.reports.page.results import describe_result
 from twin.reports.page.variants import Variant, describe_variants
 from twin.studies.limits import Limits
 
+LONG_NAME = ";".join(
+    f"functional_1/separable_block_{place}/batch_normalization_{place}/FusedBatchNormV3"
+    for place in range(3))
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
 pytestmark = MARKS
@@ -30,7 +33,8 @@ def pages(tmp_path_factory):
     """Pages by name: of a core, of an accelerator, of several, and one with a hostile name."""
     folder = tmp_path_factory.mktemp("pages")
     made = make_prediction(300)
-    layers = (replace(made.layers[0], name=HOSTILE), *made.layers[1:])
+    layers = (replace(made.layers[0], name=HOSTILE), replace(made.layers[1], name=LONG_NAME),
+              *made.layers[2:])
     texts = {
         "core": twin.report(twin.deploy("kws", "nucleo_l4r5zi"), changes=False, published=True),
         "npu": twin.report(twin.deploy("kws", "stm32n6570_dk", runtime="neural-art"),
@@ -106,11 +110,25 @@ def test_no_name_from_a_file_becomes_code(visit) -> None:
     assert page.evaluate("document.querySelectorAll('img, #layer-table script').length") == 0
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_long_name_is_cut_in_the_middle_and_hides_no_figure(visit, width) -> None:
+    page = visit("long", width)
+    row = page.locator("#layer-table tbody tr:not(.details)").nth(1)
+    name, time = row.locator(".cut"), row.locator("td.number").nth(1)
+    assert name.get_attribute("title") == name.text_content() == LONG_NAME  # copied whole
+    head, tail = (name.locator("> span").nth(place) for place in (0, 1))
+    assert head.evaluate("one => one.scrollWidth > one.clientWidth")
+    assert tail.evaluate("one => one.scrollWidth <= one.clientWidth || one.clientWidth === 0")
+    box, holder = time.bounding_box(), page.locator("#layer-table .wide").bounding_box()
+    assert box["x"] + box["width"] <= holder["x"] + holder["width"]  # without scrolling sideways
+    assert row.bounding_box()["height"] < 60
+
+
 def test_a_table_sorts_by_number_both_ways_and_keeps_details_with_their_row(visit) -> None:
     page = visit("long")
     head = "#layer-table th:has-text('share') button"
     column = """() => [...document.querySelectorAll("#layer-table tbody tr:not(.details)")].map(
-        row => Number(row.cells[7].dataset.value))"""
+        row => Number(row.cells[4].dataset.value))"""
     before = page.evaluate(column)
     page.click(head)
     assert page.evaluate(column) == sorted(before, reverse=True) != before
@@ -150,8 +168,10 @@ def test_all_is_within_reach_of_the_keyboard(visit) -> None:
 def test_the_dark_is_a_choice_and_paper_is_white(visit) -> None:
     page = visit("core", scheme="dark")
     assert page.get_attribute("html", "data-theme") == "dark"
+    assert page.inner_text("#theme") == "Light"  # what a click turns to
     page.click("#theme")
     assert page.get_attribute("html", "data-theme") == "light"
+    assert page.inner_text("#theme") == "Dark"
     page.click("#theme")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".plot:not([data-drawn])").count() == 0  # Never scrolled to, and printed.

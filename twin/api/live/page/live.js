@@ -42,7 +42,7 @@ const tell = (mode, text) => { at("status").dataset.mode = mode; at("status").te
 const complain = (text) => {
   at("problem").hidden = !text;
   at("problem").textContent = text ?? "";
-  at("figures").classList.toggle("stale", Boolean(text) && answer !== null);
+  for (const part of ["figures", "strip-figures"]) at(part).classList.toggle("stale", Boolean(text) && answer !== null);
 };
 
 const baseline = () => pins[base]?.answer ?? null;
