@@ -57,6 +57,8 @@ class FactRow:
         What it is when left out: "required", a default, or "".
     doc : str
         What it means.
+    whole : bool
+        Whether it is a whole number.
     """
 
     path: str
@@ -64,6 +66,7 @@ class FactRow:
     accepted: str
     absent: str
     doc: str
+    whole: bool = False
 
     @property
     def takes(self) -> str:
@@ -101,12 +104,12 @@ def list_facts_of(board: Board) -> tuple[FactRow, ...]:
 
 
 @cache
-def find_units(path: str) -> tuple[str, ...]:
-    """Return the units a path of any board may be set in; none where it takes none, or is none."""
+def find_fact(path: str) -> FactRow | None:
+    """Return what a path of any board may be set to; None for a path that is of no board file."""
     parts = path.split(".")
-    return next((row.units for row in list_facts() if len(own := row.path.split(".")) == len(parts)
+    return next((row for row in list_facts() if len(own := row.path.split(".")) == len(parts)
                  and all(one.isupper() or one == part
-                         for one, part in zip(own, parts, strict=True))), ())
+                         for one, part in zip(own, parts, strict=True))), None)
 
 
 def _name(row: FactRow, known: list[list[str]], start: int) -> Iterator[FactRow]:
@@ -145,7 +148,8 @@ def _rows(part: Part, prefix: str) -> Iterator[FactRow]:
         if isinstance(kind, Several):
             kind, listed = kind.of, "a list, each "
         yield FactRow(path=path, units=_units(kind), accepted=listed + _accepted(kind),
-                      absent=_absent(key), doc=key.doc)
+                      absent=_absent(key), doc=key.doc,
+                      whole=isinstance(kind, Quantity) and kind.whole)
 
 
 def _units(kind: Kind) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ def run(asked: RunStudy, rows: RowCount = 10, as_json: AsJson = False) -> None:
     for path in sorted(done.folder.iterdir()):
         if path.suffix in (".parquet", ".md", ".png"):
             note_written(path)
+    refuse_failed(done.load_results())
 
 
 @app.command("show")

@@ -151,14 +151,24 @@ def check_unit(path: str, value: object) -> None:
     UsageError
         With the units it has.
     """
-    from hwmodels.board.catalogue import find_units
+    from hwmodels.board.catalogue import find_fact
 
-    units = find_units(path)
+    fact = find_fact(path)
+    units = fact.units if fact else ()
     dimension = next((name for name, known in UNITS.items() if units and tuple(known) == units), "")
     if dimension and isinstance(value, str) and _MEASURE.fullmatch(value) and read_quantity(
             value.strip(), dimension) is None:
         raise UsageError(f"{path}: {value!r} is not a number of this unit; accepted: a number, or "
                          f"one with a unit of {', '.join(units)}{suggest_unit(value, dimension)}")
+
+
+def takes_whole(path: str) -> bool:
+    """Whether a number a path is set to is a whole one."""
+    from hwmodels.board.catalogue import find_fact
+    from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
+
+    fact = find_fact(path)
+    return fact.whole if fact else path in find_rewrites() and load_rewrite(path).whole
 
 
 def list_paths() -> Iterator[tuple[str, str, str]]:

@@ -18,7 +18,7 @@ from calibration.fitting.cell import list_measured
 from hwmodels.board.facts import Board
 from hwmodels.errors import need_extra
 from hwmodels.quantities import read_count, read_quantity
-from twin.deployment.changes import check_unit
+from twin.deployment.changes import check_unit, takes_whole
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes.choice import list_best, maker_of
@@ -51,6 +51,9 @@ MOST_AXES = 100
 _BOUND = r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?:\s*([A-Za-z/]+))?\s*"
 _SPAN = re.compile(rf"{_BOUND}\.\.{_BOUND}(?::(\d+))?")
 
+_DOUBLES = re.compile(r"caches\.\w+\.(size_bytes|line_bytes|ways)")
+"""Paths whose values are multiplied by two: sets of a cache are a power of two."""
+
 Value = str | float | int | Graph | Board
 Point = Mapping[str, Value]
 """A value by axis."""
@@ -68,15 +71,21 @@ class Span:
         As written; "" for none.
     count : int or None
         How many evenly spaced values a grid takes; None: it can only be sampled.
+    steps : tuple of float
+        All values of a range of whole numbers, ascending; () where any number will do.
     """
 
     low: float
     high: float
     unit: str = ""
     count: int | None = None
+    steps: tuple[float, ...] = ()
 
     def at(self, share: float) -> str:
         """Return the value at a share of the way, 0 to 1, as text."""
+        if self.steps:
+            value = self.steps[min(int(share * len(self.steps)), len(self.steps) - 1)]
+            return f"{value:.10g}{self.unit}"
         return f"{self.low + share * (self.high - self.low):.6g}{self.unit}"
 
 
@@ -119,7 +128,8 @@ class Axis:
                 raise UsageError(f"{self.name}: a range has no end of values; accepted: "
                                  "LOW..HIGH:COUNT, a list, or a sample such as sobol:500")
             steps = max(self.span.count - 1, 1)
-            return tuple(self.span.at(step / steps) for step in range(self.span.count))
+            return tuple(dict.fromkeys(
+                self.span.at(step / steps) for step in range(self.span.count)))
         found: dict[str, Value] = {}
         for value in self.values:
             for one in _expand(self.name, value, point):
@@ -372,4 +382,17 @@ def _read_span(path: str, text: str) -> Span:
             count == 0):
         raise UsageError(f"{path}={text}: is no range; accepted: LOW below HIGH, COUNT from 1 to "
                          f"{MOST_POINTS:,}")
-    return Span(low=low, high=high, unit=found[4] or "", count=count)
+    return Span(low=low, high=high, unit=found[4] or "", count=count,
+                steps=_list_steps(path, low, high))
+
+
+def _list_steps(path: str, low: float, high: float) -> tuple[float, ...]:
+    """Return the values of a path of whole numbers within a range; () for any other path."""
+    if not takes_whole(path) or high - low >= MOST_POINTS:
+        return ()
+    if _DOUBLES.fullmatch(path) and low > 0:
+        return tuple(itertools.takewhile(high.__ge__, (low * 2.0**n for n in itertools.count())))
+    steps = tuple(map(float, range(math.ceil(low), math.floor(high) + 1)))
+    if not steps:
+        raise UsageError(f"{path}={low:g}..{high:g}: holds no whole number")
+    return steps

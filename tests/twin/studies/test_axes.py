@@ -121,3 +121,18 @@ def test_a_unit_a_path_has_nowhere_is_refused_before_anything_is_predicted() -> 
     with pytest.raises(UsageError, match=r"'2ms'.*KiB"):
         read_axis("caches.dcache.size_bytes", "1KiB,2ms")
     assert read_axis("placement.arena", "2ms").values == ("2ms",)
+
+
+def test_ranges_of_whole_numbers_hold_only_those() -> None:
+    assert read_axis("network.batch", "1..4:4").list_values({}) == ("1", "2", "3", "4")
+    assert read_axis("network.resolution", "16..49:3").list_values({}) == ("16", "33", "49")
+    assert read_axis("caches.l1d.size_bytes", "4KiB..64KiB:5").list_values({}) == (
+        "4KiB", "8KiB", "16KiB", "32KiB", "64KiB")
+    points = make_space(["m"], ["b"], settings={
+        "network.batch": "1..3", "caches.l1d.size_bytes": "2KiB..8KiB", "network.width": "0.5..1",
+    }, sample="sobol:64").list_points()
+    assert {point["network.batch"] for point in points} == {"1", "2", "3"}
+    assert {point["caches.l1d.size_bytes"] for point in points} == {"2KiB", "4KiB", "8KiB"}
+    assert len({point["network.width"] for point in points}) == 64
+    with pytest.raises(UsageError, match="holds no whole number"):
+        read_axis("network.batch", "1.2..1.8")

@@ -298,5 +298,5 @@ def _read(graph: Graph, text: str) -> Graph:
 REWRITE = Rewrite(
     name="network.patches", accepted="patches along a side such as 3, rows x columns, 3x3:LAYERS",
     does="the first layers run patch by patch, what overlaps twice: less memory, more work",
-    effort="conversion", costs="", stage=60, neutral=1.0,
+    effort="conversion", costs="", stage=60, neutral=1.0, whole=True,
     values=lambda graph: ("2", "3", "4x1"), apply=_read)

@@ -84,4 +84,4 @@ REWRITE = Rewrite(
     does="images come in at another resolution", effort="retraining",
     costs="accuracy not known until it is trained or measured at that resolution", stage=10,
     rounds="a share of a side is rounded to a multiple of eight pixels",
-    values=_values, apply=_read)
+    values=_values, apply=_read, whole=True)

@@ -56,6 +56,8 @@ class Rewrite:
         How values are rounded, so that several may be one network; "" where they are not.
     neutral : float or None
         Value that leaves the network as it is; None: there is none.
+    whole : bool
+        Whether a number it takes is a whole one.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Rewrite:
     apply: Callable[[Graph, str], Graph]
     rounds: str = ""
     neutral: float | None = None
+    whole: bool = False
 
 
 @cache

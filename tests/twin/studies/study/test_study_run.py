@@ -167,6 +167,29 @@ def test_a_search_asks_for_the_same_points_and_none_twice(tmp_path) -> None:
     assert 8 < len(rows) <= 24 and len({row.inputs for row in rows}) == len(rows)
 
 
+def test_a_search_over_whole_numbers_predicts_and_one_of_nothing_fails(tmp_path) -> None:
+    from typer.testing import CliRunner
+
+    from twin.cli import app
+
+    text = """
+        schema: 1
+        name: search
+        models: kws
+        boards: nucleo_h7a3zi_q
+        runtimes: {runtime}
+        set: {{network.resolution: 16..49, caches.l1d.size_bytes: 4KiB..64KiB}}
+        search: {{trials: 8, batch: 8, sampler: tpe}}
+    """
+    for name, runtime, code in (("some", "tflm-cmsis-nn@2026", 0), ("none", "neural-art@2.0.0", 3)):
+        source = tmp_path / f"{name}.yaml"
+        source.write_text(textwrap.dedent(text.format(runtime=runtime)))
+        ended = CliRunner().invoke(app, ["study", "run", str(source), "-o", str(tmp_path / name)])
+        assert ended.exit_code == code, ended.output
+    rows = twin.open_study(tmp_path / "some").load_results().rows
+    assert rows and not any(row.failure for row in rows)
+
+
 def test_tasks_and_addresses_tell_what_a_prediction_rests_on(source) -> None:
     study = load_study(str(source))
     plan = make_plan(study)
