@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from twin import Deployment
 
 ModelsOrNone = Annotated[list[str] | None, Option(
-    "", "MODEL...", "Files .tflite or .onnx, or networks of `twin models`; none with --elf.")]
+    "", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`; none with --elf.")]
 AsJson = Annotated[bool, Option("--json", None, "Write JSON to stdout instead of tables.")]
 PlotFile = Annotated[str | None, Option("--plot", "FILE", "Write a picture: .png, .svg or .pdf.")]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from twin import Deployment, Prediction
 
 ModelsOrNone = Annotated[list[str] | None, Option(
-    "", "MODEL...", "Files .tflite or .onnx, or networks of `twin models`; none with --elf.")]
+    "", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`; none with --elf.")]
 ElfFile = Annotated[str | None, Option(
     "--elf", "FILE", "Instead of MODEL: a linked program of a Cortex-M or of RISC-V, run under "
     "emulation and billed as it is.")]

@@ -89,6 +89,9 @@ def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) ->
     """
     if len(graph.inputs) != 1:
         raise UsageError(f"{graph.name}: has {len(graph.inputs)} inputs; accepted: one")
+    if graph.planned_bytes:
+        raise UsageError(f"{graph.source}: a program, of which only what it does is read, not what "
+                         "comes out; accepted: .tflite, .onnx")
     content = read_regular(model_file) if model_file is not None else encode_tflite(graph)
     kind = Path(model_file or "x.tflite").suffix.lower().removeprefix(".")
     right, by = _count_right((kind, content, data, graph.tensors[graph.inputs[0]]),

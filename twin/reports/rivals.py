@@ -16,6 +16,7 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
+from twin.network.readers import SUFFIXES
 from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN
@@ -63,7 +64,7 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     """Name rows by what they differ in: board, library, clock, then each axis with its name."""
     told: list[tuple[str, list[str]]] = [
         ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
-        ("model", [PurePath(row.model).stem if row.model.endswith((".tflite", ".onnx"))
+        ("model", [PurePath(row.model).stem if row.model.endswith(SUFFIXES)
                    else row.model for row in rows])]
     names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
     clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from twin.deployment.deployment import deploy
-from twin.errors import ModelError
+from twin.errors import ModelError, UsageError
+from twin.network.accuracy import measure_accuracy
 from twin.network.operators import graph_macs, graph_parameters, is_alias
 from twin.network.readers import read_model
 from twin.pricing.prediction import predict
@@ -35,7 +36,7 @@ def test_a_portable_program_is_its_kernel_calls():
     assert graph.channel_first and graph.tensors[graph.inputs[0]].shape == (1, 16, 16, 3)
     first = graph.layers[0]
     assert first.window.padding == (1, 1, 1, 1) and first.window.stride == (2, 2)
-    assert graph.planned_bytes == (7168,) and "7,168 bytes" in graph.notes[-1]
+    assert graph.planned_bytes == (7168,) and "buffers of 7,168 bytes" in graph.notes[-1]
 
 
 def test_cortex_m_kernels_are_the_same_network_quantised():
@@ -87,7 +88,7 @@ def test_it_is_predicted_by_the_library_it_was_exported_for(name):
     assert deployment.runtime.name == f"executorch-{kernels}"
     prediction = predict(deployment)
     assert prediction.time_us > 0
-    assert any(f"planned {deployment.graph.planned_bytes[0]:,} bytes" in warning
+    assert any(f"buffers of {deployment.graph.planned_bytes[0]:,} bytes" in warning
                for warning in prediction.warnings)
 
 
@@ -143,3 +144,8 @@ def test_damage_is_read_or_refused(tmp_path, name):
             assert str(error).startswith(str(path)) and "\n" not in str(error)
             refused += 1
     assert 0 < refused < 250
+
+
+def test_what_comes_out_is_not_measured():
+    with pytest.raises(UsageError, match=r"net.pte: a program.*accepted: .tflite, .onnx"):
+        measure_accuracy(read("net"), None)

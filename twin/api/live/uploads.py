@@ -18,12 +18,13 @@ from hwmodels.files import write_whole
 from twin.api.live.pool import Pool
 from twin.api.live.state import UPLOAD
 from twin.errors import UsageError, WorkerError
+from twin.network.readers import SUFFIXES as READ
 
 LARGEST_BYTES: Mapping[str, int] = {"model": 32 << 20, "board": 1 << 20}
 """Of an upload, by what it is."""
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
-    "model": (".tflite", ".onnx", ".json"), "board": (".yaml", ".yml")}
+    "model": READ, "board": (".yaml", ".yml")}
 
 MOST_FILES, MOST_BYTES = 24, 256 << 20
 """Kept; the one not uploaded for longest goes."""

@@ -275,13 +275,14 @@ def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-MODEL_FILES = (".tflite", ".onnx", ".json")
+MODEL_FILES = (".tflite", ".onnx", ".json", ".pte")
 BOARD_FILES = OVERLAY_FILES = (".yaml", ".yml")
 
 Words = str | Iterable[str]
 Model = Annotated[str, Option(
-    "", "MODEL", "A .tflite or .onnx file, or a network of `twin models`.", files=MODEL_FILES)]
-MODELS = Option("", "MODEL...", "Files .tflite or .onnx, or networks of `twin models`.",
+    "", "MODEL", "A .tflite, .onnx or .pte file, or a network of `twin models`.",
+    files=MODEL_FILES)]
+MODELS = Option("", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`.",
                 text=list[str])
 BOARDS = Option("--board -b", "BOARD", "A board of `twin boards`, or a board file; may be given "
                 "several times.", text=list[str])

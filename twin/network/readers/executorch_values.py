@@ -144,8 +144,9 @@ class Reader:
             layers=tuple(self._layers), inputs=tuple(self._inputs), outputs=outputs,
             channel_first=bool(first) and list(first[0]) == sorted(first[0]),
             planned_bytes=program.planned_bytes, notes=(*program.notes, (
-                f"memory: ExecuTorch planned {planned} bytes for activations, inputs and outputs "
-                "of the file as it is; its method allocator comes on top, not known")))
+                f"memory: planned buffers of {planned} bytes are what to give ExecuTorch for the "
+                "file as it is (activations, inputs, outputs); its method allocator comes on top, "
+                "not known")))
 
     def _layout(self, value: int) -> str:
         return CHANNELS_LAST if value in self._images else PLAIN

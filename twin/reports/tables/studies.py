@@ -15,6 +15,7 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
+from twin.network.readers import SUFFIXES
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
@@ -375,4 +376,4 @@ def name_network(row: Row) -> str:
 
 def shorten(model: str) -> str:
     """Return a model's name: of a file its stem."""
-    return PurePath(model).stem if model.endswith((".tflite", ".onnx")) else model
+    return PurePath(model).stem if model.endswith(SUFFIXES) else model

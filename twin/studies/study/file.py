@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from hwmodels.errors import did_you_mean
 from hwmodels.files import names_file
 from twin.errors import RuntimeRefusedError, StudyError, UsageError
+from twin.network.readers import SUFFIXES
 from twin.pricing.prediction import TEMPERATURES
 from twin.studies.axes import Value, check_runtimes, make_space, read_sample
 from twin.studies.files import (
@@ -26,8 +27,6 @@ from twin.studies.results import read_objectives
 from twin.studies.study.tasks import CASE, TEMPERATURE, Finding, Search, Study
 
 SHIPPED = Path(__file__).parent / "files"
-
-MODEL_SUFFIXES = (".tflite", ".onnx", ".json")
 
 
 class _Limits(BaseModel):
@@ -110,7 +109,7 @@ def _build(path: Path, section: _File) -> Study:
     _choose(where, "temperatures", section.temperatures, TEMPERATURES)
     settings: dict[str, object] = {
         name: values[0] if len(values) == 1 else values for name, values in section.set.items()}
-    space = make_space(_find(path, section.models, MODEL_SUFFIXES),
+    space = make_space(_find(path, section.models, SUFFIXES),
                        _find(path, section.boards, (".yaml", ".yml")),
                        runtimes=section.runtimes, clocks=section.clocks, settings=settings,
                        sample=None if section.sample is None else read_sample(
