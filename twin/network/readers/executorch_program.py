@@ -19,6 +19,7 @@ from twin.errors import ModelError
 from twin.network.graph import DTYPE_BITS
 from twin.network.readers.budget import Budget, check_operators, check_tensors
 
+_NUMBERS: dict[int, tuple[type, str]] = {2: (int, "q"), 3: (bool, "b"), 4: (float, "d")}
 IDENTIFIER, EXTENDED = b"ET12", b"eh00"
 
 DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32",
@@ -159,17 +160,17 @@ def _read_value(program: Program, entry: Table) -> Any:
     kind, value = entry.number(0, "B"), entry.table(1)
     if value is None or kind <= 1:
         return None
-    if kind in (2, 3, 4):
-        return {2: int, 3: bool, 4: float}[kind](value.number(0, {2: "q", 3: "b", 4: "d"}[kind]))
+    if kind in _NUMBERS:
+        make, form = _NUMBERS[kind]
+        return make(value.number(0, form))
     if kind == 5:
         return _read_spec(program, value)
     if kind == 6:
         return value.text(0)
     if kind == 7:
         return Numbers(value.vector(0, "q").tolist())
-    if kind in (8, 9):
-        return tuple(value.vector(0, "d" if kind == 8 else "b").tolist())
-    return Listed(value.vector(0, "i").tolist())
+    return Listed(_ids(value, 0)) if kind > 9 else tuple(
+        value.vector(0, "d" if kind == 8 else "b").tolist())
 
 
 def _look_up(values: list[Any], numbers: Numbers) -> tuple[int, ...]:
@@ -227,7 +228,7 @@ def _read_calls(program: Program, plan: Table) -> None:
                              f"there are {len(program.values)} values")
         made = program.values[args[-1]]
         outputs = tuple(made) if isinstance(made, Listed) else args[-1:]
-        inputs = tuple(i for i in args[:-1] if i not in (args[-1], *outputs) and not (
-            isinstance(made, Listed) and program.values[i] == made))
         program.calls.append(Call(
-            place=place, kernel=kernels[told.number(0, "i")], inputs=inputs, outputs=outputs))
+            place=place, kernel=kernels[told.number(0, "i")], outputs=outputs,
+            inputs=tuple(i for i in args[:-1] if i not in (args[-1], *outputs) and not (
+                isinstance(made, Listed) and program.values[i] == made))))
