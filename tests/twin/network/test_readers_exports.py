@@ -155,3 +155,25 @@ def test_integers_found_at_run_time_are_read_and_refused_with_what_to_export(fil
 def test_a_dynamic_lstm_with_scales_by_channel_says_what_to_export():
     with pytest.raises(ModelError, match="quantize_dynamic without per_channel, quantize_static"):
         read_model(EXPORTS / "lstm_dyn_pc.onnx")
+
+
+@pytest.mark.parametrize("file", ["attention_float.tflite", "attention_int8.tflite"])
+def test_shapes_left_open_inside_follow_from_the_input(file):
+    graph, frozen = read_model(EXPORTS / file), read_model(EXPORTS / "attention_frozen.tflite")
+    assert graph_macs(graph) == graph_macs(frozen)
+    products = {graph.output(layer).shape for layer in graph.layers
+                if layer.op == "fully_connected"}
+    assert {(8, 16), (8, 4)} <= products
+    (note,) = graph.notes
+    assert "stored as [1, 1], follow from the input ([8, 16])" in note and not frozen.notes
+    assert predict(deploy(graph, "nucleo_u575zi_q")).time_us > 0
+
+
+def test_shapes_that_do_not_follow_are_refused(tmp_path):
+    """Other axes are gathered into the amounts of a reshape, which then do not fit."""
+    content = (EXPORTS / "attention_float.tflite").read_bytes()
+    axes = [(8).to_bytes(4, "little") + np.array(pair, "<i4").tobytes() for pair in ((0, 1), (0, 2))]
+    assert axes[0] in content
+    (tmp_path / "a.tflite").write_bytes(content.replace(*axes))
+    with pytest.raises(ModelError, match=r"operator \d+ [A-Z_]+: tensor \d+ .*dynamic shape \[-1"):
+        read_model(tmp_path / "a.tflite")

@@ -30,6 +30,7 @@ from twin.network.readers.refusal import UnsupportedError, copy_layer, refuse_un
 from twin.network.readers.tflite_control import RESOURCE, Inliner, Subgraph
 from twin.network.readers.tflite_nodes import Converter, Node
 from twin.network.readers.tflite_operators import CONVERTERS
+from twin.network.readers.tflite_shapes import settle_shapes
 from twin.network.readers.verification import verify_graph
 
 IDENTIFIER = b"TFL3"
@@ -49,7 +50,7 @@ class _File:
     """A model being read; `place` says what is being read, for errors.
 
     Tensors of all subgraphs are numbered through, the first one's as in the file; `homes` says
-    where each is stated, None for one the reader made.
+    where each is stated, None for one the reader made. `unsettled` are shapes with -1 where open.
     """
 
     path: str
@@ -61,6 +62,7 @@ class _File:
     homes: list[tuple[Any, int] | None] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     states: dict[int, int] = field(default_factory=dict)
+    unsettled: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
@@ -88,8 +90,8 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> G
     The bodies of loops, branches and calls are put in line; an operator of a loop says how often
     it runs. Integer shape arithmetic (SHAPE, STRIDED_SLICE, PACK feeding a RESHAPE) computes
     constants in a static graph; it is left out, so a runtime that does execute it pays a few
-    dispatches more. A `shape_signature` with an open batch is accepted where the stored batch is
-    one, as interpreters do; any other open dimension is refused.
+    dispatches more. An open batch is one where one is stored, as interpreters take it; other
+    open dimensions must follow from the inputs.
     """
     path = str(path)
     content = read_bytes(path)
@@ -144,8 +146,10 @@ def _read_graph(file: _File, assume_unsupported: str | None) -> Graph:
         lambda tensor: _add(file, tensor), lambda i: _tensor(file, i))
     nodes = inliner.inline(main)
     outputs = tuple(main.ids[i] for i in main.outputs)
-    layers = _convert(file, _needed(nodes, outputs), assume_unsupported)
-    return _assemble(file, layers, main, outputs, tuple(inliner.notes))
+    needed = _needed(nodes, outputs)
+    notes = (*inliner.notes, *settle_shapes(nodes, file.unsettled, _find_converter))
+    layers = _convert(file, needed, assume_unsupported)
+    return _assemble(file, layers, main, outputs, notes)
 
 
 def _open_subgraph(file: _File, number: int) -> Subgraph:
@@ -241,6 +245,11 @@ def _convert(file: _File, nodes: list[Node], assume_unsupported: str | None) -> 
     unknown: list[str] = []
     for node in nodes:
         file.place = f"operator {node.index} {node.builtin}"
+        for i in (*node.inputs, *node.outputs):
+            stated = file.unsettled.get(i, ())
+            if -1 in stated[1:] or (stated and node.tensor(i).shape[0] != 1):
+                raise ModelError(f"{node.place}: tensor {i} {node.tensor(i).name!r}: dynamic shape "
+                                 f"{list(stated)}; export with every dimension fixed")
         try:
             converter = _find_converter(node.builtin)
             if converter is None:
@@ -313,12 +322,15 @@ def _tensor(file: _File, index: int) -> Tensor:
         before, file.place = file.place, f"{file.place}: tensor {index}"
         home = file.homes[index]
         assert home is not None
-        file.tensors[index] = _read_tensor(file, *home)
+        file.tensors[index], stated = _read_tensor(file, *home)
+        if -1 in stated:
+            file.unsettled[index] = stated
         file.place = before
     return file.tensors[index]
 
 
-def _read_tensor(file: _File, table: Any, index: int) -> Tensor:
+def _read_tensor(file: _File, table: Any, index: int) -> tuple[Tensor, tuple[int, ...]]:
+    """Return a tensor and the shape the file states, -1 where it is open."""
     entry = table.Tensors(index)
     name = (entry.Name() or b"").decode(errors="replace")
     place = f"{file.path}: {file.place} {name!r}"
@@ -328,17 +340,16 @@ def _read_tensor(file: _File, table: Any, index: int) -> Tensor:
                          f"{', '.join(DTYPES.values())}")
     if entry.Sparsity() is not None:
         raise ModelError(f"{place}: sparse storage; export with dense weights")
-    shape = _ids(entry.ShapeAsNumpy())
+    stated = shape = _ids(entry.ShapeAsNumpy())
     signature = _ids(entry.ShapeSignatureAsNumpy())
-    open_dimensions = [axis for axis, size in enumerate(signature) if size < 0]
-    if min(shape, default=1) < 1 or open_dimensions not in ([], [0]):
-        raise ModelError(f"{place}: dynamic shape {list(signature or shape)}; export with every "
-                         "dimension fixed")
-    if open_dimensions and shape[0] != 1:
-        raise ModelError(f"{place}: dynamic batch stored as {shape[0]}; export with batch 1")
+    if len(signature) == len(shape):
+        stated = signature
+    stated = tuple(-1 if min(size, was) < 1 else was
+                   for size, was in zip(stated, shape, strict=True))
+    shape = tuple(max(size, 1) for size in shape)
     return Tensor(name=name, shape=shape, dtype=dtype,
                   quantization=_read_quantization(entry, shape),
-                  data=_read_data(file, place, entry.Buffer(), shape, dtype))
+                  data=_read_data(file, place, entry.Buffer(), shape, dtype)), stated
 
 
 def _read_quantization(entry: Any, shape: tuple[int, ...]) -> Quantization | None:

@@ -7,7 +7,7 @@ from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph
 from twin.network.operators import list_states
 from twin.network.rewrites.rewrite import Rewrite
-from twin.network.rewrites.shapes import infer_shapes
+from twin.network.shapes import infer_shapes
 
 MOST = 64
 """Inputs of a batch at most."""

@@ -7,7 +7,7 @@ import re
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph
 from twin.network.rewrites.rewrite import Rewrite
-from twin.network.rewrites.shapes import infer_shapes
+from twin.network.shapes import infer_shapes
 
 MOST = 4096
 """Pixels of a side at most."""

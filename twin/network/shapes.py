@@ -1,4 +1,4 @@
-"""Shapes of a network worked out anew from other input shapes: resolution and batch."""
+"""Shapes that follow from others: at another resolution or batch, or where a file is open."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
         try:
             if form is Form.WINDOW:
                 layer = replace(layer, window=_reframe(layer, old[0], new[0]))
-            written = _RULES.get(form, _refuse)(layer, old, new, made)
+            written = _find_rule(layer)(layer, old, new, made)
             if any(size < 1 for shape in written for size in shape):
                 raise _NoRoomError("its window is larger than what is left of the image")
         except _NoRoomError as reason:
@@ -67,6 +67,28 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
     return replace(graph, layers=tuple(layers), tensors=tuple(
         tensor if tensor.shape == shapes[i] else replace(tensor, shape=shapes[i])
         for i, tensor in enumerate(graph.tensors)))
+
+
+def follow_layer(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
+    """Return the shapes a layer writes; none where they are not known.
+
+    Parameters
+    ----------
+    layer : Layer
+        Its window as the new shapes need it.
+    old, new : list of tuple of int
+        Shapes it read, and reads.
+    made : list of tuple of int
+        Shapes it wrote.
+    """
+    try:
+        return _find_rule(layer)(layer, old, new, made)
+    except _NoRoomError:
+        return []
+
+
+def _find_rule(layer: Layer) -> Rule:
+    return _multiply if layer.op == "batch_matmul" else _RULES.get(traits(layer).form, _refuse)
 
 
 class _NoRoomError(Exception):
@@ -112,8 +134,17 @@ def _slid(window: Window, shape: Shape) -> Shape:
     return tuple(sizes)
 
 
+def _multiply(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
+    left, right = new[0], new[1]
+    rows = left[-1] if layer.option("adj_x", False) else left[-2]
+    columns = right[-2] if layer.option("adj_y", False) else right[-1]
+    return [(*_broadcast(layer, [], [left[:-2], right[:-2]], [])[0], rows, columns)]
+
+
 def _connect(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     depth = old[1][1]
+    if new[0][-1] == depth and len(new[0]) == len(made[0]):
+        return [(*new[0][:-1], old[1][0])]
     rows = math.prod(new[0]) // depth
     fits = new[0][-1] == depth or (new[0][0] != old[0][0] and new[0][1:] == old[0][1:])
     if not fits or math.prod(new[0]) % depth:
