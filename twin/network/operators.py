@@ -10,7 +10,8 @@ Layouts and inputs
     are ordered input, forget, cell, output; gru update, reset, hidden; results are all steps or
     the last, then last states. gather_nd and scatter_nd: data, places (and what is written);
     non_max_suppression: boxes, scores; detection_postprocess: boxes, scores, anchors;
-    assign_variable: value. Shapes, axes and amounts are options, never inputs.
+    read_variable: state, what fills it first; assign_variable: value. Shapes, axes and amounts
+    are options, never inputs.
 Options
     mean, reduce_max, reduce_min, sum: axes, keep_dims; concatenation, split, softmax, arg_max,
     arg_min, pack, unpack, gather, top_k: axis (never negative); space_to_depth, depth_to_space:
@@ -338,7 +339,7 @@ OPERATORS = Operators({operator.name: operator for operator in (
     _guess(SLICE, form=Form.CUT, keeps_scale=True),
     _guess("detection_postprocess", short="detections"),
     _guess("non_max_suppression", short="suppression"),
-    _guess("read_variable", states=(0,)),
+    _guess("read_variable", parameters=(1,), states=(0,)),
     *(_guess(name) for name in (
         "arg_max", "arg_min", "pack", "unpack", "gather", "space_to_depth", "depth_to_space",
         "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to", "gather_nd",

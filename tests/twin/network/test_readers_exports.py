@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_loops import Subgraph, write_subgraphs
 from made_onnx import described, node, numpy_helper, onnx, save, weights
 
 from twin.api.live.reading import Reader
 from twin.deployment.deployment import deploy
 from twin.errors import ModelError, RuntimeRefusedError
-from twin.network.operators import graph_macs
+from twin.network.operators import graph_macs, graph_parameters, list_states
 from twin.network.readers import read_model
 from twin.pricing.prediction import predict
 
@@ -172,8 +173,38 @@ def test_shapes_left_open_inside_follow_from_the_input(file):
 def test_shapes_that_do_not_follow_are_refused(tmp_path):
     """Other axes are gathered into the amounts of a reshape, which then do not fit."""
     content = (EXPORTS / "attention_float.tflite").read_bytes()
-    axes = [(8).to_bytes(4, "little") + np.array(pair, "<i4").tobytes() for pair in ((0, 1), (0, 2))]
+    axes = [np.array([8, 0, axis], "<i4").tobytes() for axis in (1, 2)]  # length in bytes first
     assert axes[0] in content
     (tmp_path / "a.tflite").write_bytes(content.replace(*axes))
     with pytest.raises(ModelError, match=r"operator \d+ [A-Z_]+: tensor \d+ .*dynamic shape \[-1"):
         read_model(tmp_path / "a.tflite")
+
+
+def test_weights_in_variables_nobody_fills_are_counted_and_said():
+    lost, frozen = read_model(EXPORTS / "conv_variables.tflite"), read_model(
+        EXPORTS / "conv_frozen.tflite")
+    # The converter drops biases of zero from the frozen network.
+    assert graph_parameters(lost) == graph_parameters(frozen) + 4 + 4 + 8 + 3
+    (note,) = lost.notes
+    assert "weights missing: operator 8 READ_VARIABLE and 7 more" in note and "13,404 bytes" in note
+    flash = [deploy(graph, "nucleo_u575zi_q").flash_bytes for graph in (lost, frozen)]
+    assert 0 <= flash[0] - flash[1] < 200
+    assert len(list_states(lost)) == 8
+
+
+def test_a_state_is_filled_from_the_file_and_has_one_home():
+    graph = read_model(EXPORTS / "stream.tflite")
+    assert described(graph).count("read_variable") == 2 and not graph.notes
+    assert len(list_states(graph)) == 1
+    reads = [layer.inputs for layer in graph.layers if layer.op == "read_variable"]
+    assert reads[0] == reads[1] and graph.tensors[reads[0][1]].is_constant
+
+
+def test_a_variable_of_open_size_is_refused(tmp_path):
+    main = Subgraph()
+    name = main.operator("VAR_HANDLE", [], (), dtype="resource", table="VarHandleOptions")
+    weights = main.operator("READ_VARIABLE", [name], (4, 0))
+    main.outputs = [main.operator("FULLY_CONNECTED", [main.input((1, 4)), weights], (1, 4),
+                                  table="FullyConnectedOptions")]
+    with pytest.raises(ModelError, match=r"READ_VARIABLE: tensor .*dynamic shape \[4, -1\]"):
+        read_model(write_subgraphs(tmp_path / "a.tflite", [main]))

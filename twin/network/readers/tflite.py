@@ -31,6 +31,7 @@ from twin.network.readers.tflite_control import RESOURCE, Inliner, Subgraph
 from twin.network.readers.tflite_nodes import Converter, Node
 from twin.network.readers.tflite_operators import CONVERTERS
 from twin.network.readers.tflite_shapes import settle_shapes
+from twin.network.readers.tflite_variables import Variables, find_variables
 from twin.network.readers.verification import verify_graph
 
 IDENTIFIER = b"TFL3"
@@ -61,7 +62,8 @@ class _File:
     tensors: dict[int, Tensor] = field(default_factory=dict)
     homes: list[tuple[Any, int] | None] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    states: dict[int, int] = field(default_factory=dict)
+    states: dict[int | bytes, tuple[int, ...]] = field(default_factory=dict)
+    variables: Variables = field(default_factory=Variables)
     unsettled: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -148,8 +150,9 @@ def _read_graph(file: _File, assume_unsupported: str | None) -> Graph:
     outputs = tuple(main.ids[i] for i in main.outputs)
     needed = _needed(nodes, outputs)
     notes = (*inliner.notes, *settle_shapes(nodes, file.unsettled, _find_converter))
+    file.variables = find_variables(nodes, inliner.starters)
     layers = _convert(file, needed, assume_unsupported)
-    return _assemble(file, layers, main, outputs, notes)
+    return _assemble(file, layers, main, outputs, (*notes, *file.variables.note_missing()))
 
 
 def _open_subgraph(file: _File, number: int) -> Subgraph:
@@ -309,12 +312,16 @@ def _add(file: _File, tensor: Tensor) -> int:
     return len(file.homes) - 1
 
 
-def _state(file: _File, variable: int, like: Tensor) -> int:
-    """Return the tensor that holds what a variable names."""
-    if variable not in file.states:
+def _state(file: _File, variable: int, like: Tensor) -> tuple[int, ...]:
+    """Return the tensor that holds what a variable names, and the one it is filled from."""
+    key = file.variables.names.get(variable, variable)
+    if key not in file.states:
         name = _tensor(file, variable).name or f"variable {variable}"
-        file.states[variable] = _add(file, replace(like, name=name, data=None))
-    return file.states[variable]
+        state = replace(like, name=name, data=None)
+        values = file.variables.values(key, file.place, like)
+        first = () if values is None else (_add(file, replace(state, data=values)),)
+        file.states[key] = (_add(file, state), *first)
+    return file.states[key]
 
 
 def _tensor(file: _File, index: int) -> Tensor:

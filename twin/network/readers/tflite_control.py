@@ -73,6 +73,7 @@ class Inliner:
         self._add, self._tensor = add, tensor
         self._seen = 0
         self.notes: list[str] = []
+        self.starters: list[Node] = []  # operators that run once, before the first inference
 
     def inline(self, graph: Subgraph, turns: int = 1, depth: int = 0) -> list[Node]:
         """Return a subgraph's operators and, in place of those that run others, theirs.
@@ -101,7 +102,13 @@ class Inliner:
                 made += self._loop(graph, stored, node, turns, depth)
             elif node.builtin in ("IF", "CALL"):
                 made += self._call(graph, stored, node, turns, depth)
-            elif node.builtin != "CALL_ONCE":  # it only fills variables before the start
+            elif node.builtin == "CALL_ONCE":  # it only fills variables before the start
+                number = self._number(node, node.options("CallOnceOptions").InitSubgraphIndex())
+                inner = self._open(number)
+                self.starters += [replace(each, inputs=self._now(inner, each.inputs),
+                                          outputs=self._now(inner, each.outputs))
+                                  for each in self._read(inner)]
+            else:
                 made.append(node)
         return made
 

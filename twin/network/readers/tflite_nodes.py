@@ -37,7 +37,7 @@ class Node:
     add : callable
         Tensor -> index, for one put together from several or made between two layers.
     state : callable
-        (index of a variable, Tensor like it) -> index of what it holds.
+        (index of a variable, Tensor like it) -> indices of what it holds, and is filled from.
     amend : callable
         (index, Tensor) -> None: what the file does not say of a result.
     repeats : int
@@ -52,7 +52,7 @@ class Node:
     operator: Any
     tensor: Callable[[int], Tensor]
     add: Callable[[Tensor], int]
-    state: Callable[[int, Tensor], int]
+    state: Callable[[int, Tensor], tuple[int, ...]]
     amend: Callable[[int, Tensor], None]
     repeats: int = 1
 

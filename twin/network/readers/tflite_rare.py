@@ -43,7 +43,7 @@ def _custom_options(node: Node) -> dict[str, Any]:
 def _read_variable(node: Node) -> Layer:
     """Copy a variable that lives from one inference to the next."""
     target = node.tensor(node.outputs[0])
-    return node.layer("read_variable", (node.state(node.input(0), target),))
+    return node.layer("read_variable", node.state(node.input(0), target))
 
 
 def _assign_variable(node: Node) -> Layer:
