@@ -59,10 +59,10 @@ def write_bombs(folder: Path) -> None:
                                         *ends], {"v0": np.arange(8)})
     away = onnx.TensorProto(name="w", data_type=1, dims=[4],
                             data_location=onnx.TensorProto.EXTERNAL)
-    away.external_data.add(key="location", value="secret.bin")
+    away.external_data.add(key="location", value="../secret.bin")
     write_onnx(folder, "elsewhere.onnx", [node("Constant", "", "w", value=away),
                                           node("Mul", "x w", "y")], {})
-    (folder / "secret.bin").write_bytes(bytes(16))
+    (folder.parent / "secret.bin").write_bytes(bytes(16))
     one = {"op": "LOGISTIC", "inp": [[1, 8, 8, 4]], "out": [[1, 8, 8, 4]], "dt": "i8"}
     ones = [1] * 11
     texts = {

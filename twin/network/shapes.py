@@ -56,7 +56,7 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
         try:
             if form is Form.WINDOW:
                 layer = replace(layer, window=_reframe(layer, old[0], new[0]))
-            written = _find_rule(layer)(layer, old, new, made)
+            written = _RULES.get(form, _refuse)(layer, old, new, made)
             if any(size < 1 for shape in written for size in shape):
                 raise _NoRoomError("its window is larger than what is left of the image")
         except _NoRoomError as reason:
@@ -82,13 +82,9 @@ def follow_layer(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes
         Shapes it wrote.
     """
     try:
-        return _find_rule(layer)(layer, old, new, made)
+        return _RULES.get(traits(layer).form, _refuse)(layer, old, new, made)
     except _NoRoomError:
         return []
-
-
-def _find_rule(layer: Layer) -> Rule:
-    return _multiply if layer.op == "batch_matmul" else _RULES.get(traits(layer).form, _refuse)
 
 
 class _NoRoomError(Exception):
@@ -132,13 +128,6 @@ def _slid(window: Window, shape: Shape) -> Shape:
         room = shape[place + 1] + before + after - reach
         sizes.append(0 if room < 0 else room // window.stride[place] + 1)
     return tuple(sizes)
-
-
-def _multiply(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
-    left, right = new[0], new[1]
-    rows = left[-1] if layer.option("adj_x", False) else left[-2]
-    columns = right[-2] if layer.option("adj_y", False) else right[-1]
-    return [(*_broadcast(layer, [], [left[:-2], right[:-2]], [])[0], rows, columns)]
 
 
 def _connect(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:

@@ -132,6 +132,11 @@ def _follow(node: Node, known: Mapping[int, np.ndarray], stored: Mapping[int, Sh
     if not isinstance(layer, Layer):
         return []
     new = [node.tensor(i).shape if i >= 0 else () for i in layer.inputs]
+    if layer.op == "batch_matmul":
+        left, right = new[0], new[1]
+        return [(*np.broadcast_shapes(left[:-2], right[:-2]),
+                 left[-1 if layer.option("adj_x", False) else -2],
+                 right[-2 if layer.option("adj_y", False) else -1])]
     old = [stored.get(i, shape) for i, shape in zip(layer.inputs, new, strict=True)]
     return follow_layer(layer, old, new, made)
 
