@@ -101,13 +101,19 @@ def default_runtime(graph: Graph, board: Board) -> Runtime:
 
 
 def list_made_for(graph: Graph) -> list[Runtime]:
-    """Return the libraries that state they run files of the network's kind, best type first."""
+    """Return the libraries that state they run files of the network's kind, best first.
+
+    Notes
+    -----
+    Integers between float layers are no reason for kernels of integers: only what computes is.
+    """
     if not graph.planned_bytes:  # only a program of one runtime brings its own plan of memory
         return []
     suffix = PurePath(graph.source).suffix.lower()
+    types = {graph.tensors[layer.outputs[0]].dtype for layer in computing_layers(graph)}
     return sorted((runtime for runtime in map(load_runtime, list_runtimes())
                    if suffix in runtime.files),
-                  key=lambda runtime: ("float32" in runtime.dtypes) != computes_float(graph))
+                  key=lambda runtime: ("int8" in runtime.dtypes) != ("int8" in types))
 
 
 def portable_runtime(board: Board) -> Runtime:

@@ -15,7 +15,7 @@ from twin.network.readers import read_model
 from twin.pricing.prediction import predict
 
 FOLDER = Path(__file__).parents[2] / "made" / "executorch"
-READ = ("net", "attn", "up", "net_cortex_m", "bn_cortex_m", "seq_cortex_m")
+READ = ("net", "net_q", "attn", "up", "net_cortex_m", "bn_cortex_m", "seq_cortex_m")
 
 
 def read(name):
@@ -56,6 +56,14 @@ def test_cortex_m_kernels_are_the_same_network_quantised():
     scales = np.array(stored.quantization.scales)
     assert np.allclose(scales / scales[0], (largest / largest[0]).reshape(-1), rtol=1e-3)
     assert graph.tensors[conv.inputs[0]].quantization.scales[0] == pytest.approx(0.028154071)
+
+
+def test_weights_dequantised_at_run_time_are_a_layer_and_known():
+    graph, portable = read("net_q"), read("net")
+    assert graph_macs(graph) == graph_macs(portable)
+    assert ops(graph)[:4] == ["dequantize"] * 4 and ops(graph).count("quantize") == 7
+    assert all(graph.tensors[layer.inputs[1]].is_constant for layer in graph.layers
+               if layer.op in ("conv_2d", "depthwise_conv_2d", "fully_connected"))
 
 
 def test_matrix_products_softmax_and_permutations_keep_their_axes():
