@@ -313,7 +313,8 @@ def _alike(*names: str) -> dict[str, str]:
 
 _ONE = {**_alike("relu", "tanh", "gelu", "exp", "log", "sqrt", "rsqrt", "abs", "neg", "sin", "cos",
                  "floor", "ceil", "round", "erf", "elu", "reciprocal", "sign", "logical_not"),
-        "sigmoid": "logistic", "log1p": "log", "hardswish": "hard_swish", "hardsigmoid": "hard_sigmoid"}
+        "sigmoid": "logistic", "log1p": "log", "hardswish": "hard_swish",
+        "hardsigmoid": "hard_sigmoid"}
 _TWO = {**_alike("add", "sub", "mul", "div", "minimum", "maximum", "pow", "logical_and",
                  "logical_or"),
         "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal", "lt": "less",
