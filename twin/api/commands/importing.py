@@ -239,11 +239,12 @@ def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
     found = list(imported.remarks)
     if not imported.clocked:
         hertz = dict(imported.measurement.header.clocks_hz).get("timer")
+        executorch = imported.measurement.header.runtime.startswith("executorch")
+        function = "et_pal_ticks_to_ns_multiplier" if executorch else "ticks_per_second"
         found.append(
-            "nothing in the log says how long a tick is; print ticks_per_second() of the firmware "
-            "once, " + ("and import again with that as --clock: without, no time is known"
-                        if hertz is None else f"which is to be {hertz:,.0f}: all its times hang "
-                                              "on --clock"))
+            f"nothing in the log says how long a tick is; print {function}() of the firmware once, "
+            + ("and import again with that as --clock: without, no time is known" if hertz is None
+               else f"which is to be {hertz:,.0f}: all its times hang on --clock"))
     if imported.unread:
         count = len(imported.unread)
         shown = "; ".join(f"{number}: {line.strip()[:60]!r}"
