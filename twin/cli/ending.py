@@ -77,7 +77,7 @@ class Plain:
 
 
 WRITTEN = frozenset({"--output", "--plot", "--csv", "--trace", "--export", "--flamegraph",
-                     "--report", "--junit", "--bencher"})
+                     "--report", "--junit", "--bencher", "--markdown"})
 """Options that name what a verb writes; every other word may name what it reads."""
 
 

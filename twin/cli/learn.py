@@ -182,6 +182,8 @@ EveryPart = Annotated[bool, Option("--layers", None, "The limit holds for every 
 JunitFile = Annotated[str | None, Option("--junit", "FILE", "Write JUnit XML.")]
 BencherFile = Annotated[str | None, Option(
     "--bencher", "FILE", "Write B in Bencher's metric format (JSON).")]
+MarkdownFile = Annotated[str | None, Option(
+    "--markdown", "FILE", "Write Markdown for a comment of a pull request.")]
 Before = Annotated[str, Diff.option("before")]
 After = Annotated[str, Diff.option("after")]
 
@@ -189,21 +191,21 @@ After = Annotated[str, Diff.option("after")]
 @command
 def diff(before: Before, after: After, later: Later = None, max_increase: Increase = None,
          layers: EveryPart = False, series: AsSeries = False, junit: JunitFile = None,
-         bencher: BencherFile = None, *, page: Paged, as_json: AsJson = False,
-         anyway: Anyway = False) -> None:
+         bencher: BencherFile = None, markdown: MarkdownFile = None, *, page: Paged,
+         as_json: AsJson = False, anyway: Anyway = False) -> None:
     """Compare two predictions, or two measurements: what changed, and the cause of each change."""
     if later or series:
-        if max_increase is not None or layers or junit is not None or bencher is not None \
-                or page.page is not None:
+        if layers or any(one is not None for one in (
+                max_increase, junit, bencher, markdown, page.page)):
             raise UsageError("a series has no limit and no report file: --max-increase, --layers, "
-                             "--junit, --bencher and --report are of two sides")
+                             "--junit, --bencher, --markdown and --report are of two sides")
         present(twin.diff_series([before, after, *(later or ())]), [Json(as_json=as_json)],
                 view="series:series_report", ends=lambda found: found.change is not None)
         return
     limit = None if max_increase is None else parse_percent(max_increase)
     if layers and limit is None:
         raise UsageError("--layers needs --max-increase PERCENT")
-    check_outputs(junit, bencher)
+    check_outputs(junit, bencher, markdown)
     from twin.reports.ci import judge_limit
 
     difference = twin.diff(before, after, anyway=anyway)
@@ -213,7 +215,7 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
         show_view(difference, "difference:difference_report", limit=limit)
     for path in page.write(difference):
         note_written(path)
-    write_reports(difference, limit, layers, junit, bencher)
+    write_reports(difference, limit, layers, junit, bencher, markdown)
     remarks, exceeds = judge_limit(difference, limit, with_parts=layers)
     warn((*difference.warnings, *remarks))
     if exceeds:
@@ -221,14 +223,17 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
 
 
 def write_reports(difference: Any, limit: float | None, with_parts: bool,
-                  junit: str | None, bencher: str | None) -> None:
+                  junit: str | None, bencher: str | None, markdown: str | None) -> None:
     """Write the files a build server reads."""
     from twin.reports.ci import write_bencher, write_junit_file
+    from twin.reports.comment import write_comment_file
 
     if junit is not None:
         note_written(write_junit_file(difference, junit, limit, with_parts=with_parts))
     if bencher is not None:
         note_written(write_bencher(difference, bencher))
+    if markdown is not None:
+        note_written(write_comment_file(difference, markdown, limit, with_parts=with_parts))
 
 
 def parse_percent(text: str) -> float:

@@ -51,17 +51,17 @@ def render_markdown(page: Page, length: str = "full") -> str:
     str
         CommonMark with tables; text out of files is escaped, so that it is text.
     """
-    lines = [f"# {_plain(page.title)}", "", _plain(page.subtitle), "",
-             f"**{_plain(page.verdict)}.** {_plain(page.sentence)}", ""]
-    lines += _table(["", "", "interval, or room"], [
+    lines = [f"# {write_text(page.title)}", "", write_text(page.subtitle), "",
+             f"**{write_text(page.verdict)}.** {write_text(page.sentence)}", ""]
+    lines += write_table(["", "", "interval, or room"], [
         [answer.name, answer.value + (f" ({answer.kind})" if answer.kind else ""), answer.range]
         for answer in page.answers])
     if page.advice:
-        lines += [f"**{_plain(page.advises)}:** {_plain(page.advice)}", ""]
+        lines += [f"**{write_text(page.advises)}:** {write_text(page.advice)}", ""]
     for section in _choose(page, length):
-        lines += [f"## {_plain(section.title)}", ""]
+        lines += [f"## {write_text(section.title)}", ""]
         if section.lead and not section.lead.startswith(HANDLING):
-            lines += [_plain(section.lead), ""]
+            lines += [write_text(section.lead), ""]
         for item in section.items:
             lines += _write_item(item, length)
     return "\n".join(lines).rstrip() + "\n"
@@ -79,14 +79,14 @@ def _choose(page: Page, length: str) -> Sequence[Section]:
 
 def _write_item(item: Table | Plot | Pairs | Notes, length: str) -> list[str]:
     if isinstance(item, Plot):
-        return [f"*{_plain(item.title)}:* {_plain(item.told)}", ""]
+        return [f"*{write_text(item.title)}:* {write_text(item.told)}", ""]
     if isinstance(item, Pairs):
-        return [*(f"- {_plain(name)}: {_plain(value)}" for name, value in item.pairs), ""]
+        return [*(f"- {write_text(name)}: {write_text(value)}" for name, value in item.pairs), ""]
     if isinstance(item, Notes):
         mark = "`" if item.kind == "code" else ""
-        return [*(f"- {mark}{one if mark else _plain(one)}{mark}" for one in item.notes), ""]
+        return [*(f"- {mark}{one if mark else write_text(one)}{mark}" for one in item.notes), ""]
     left = 0 if length == "full" else max(0, len(item.rows) - SHORT_ROWS)
-    return [_plain(item.caption), "", *_table([one.header for one in item.columns],
+    return [write_text(item.caption), "", *write_table([one.header for one in item.columns],
                                               _list_cells(item, length),
                                               [one.number for one in item.columns]),
             *([f"{left} more rows: --length full", ""] if left else [])]
@@ -99,8 +99,9 @@ def _list_cells(table: Table, length: str) -> list[list[str]]:
             for cells in (*rows, *((table.total,) if table.total else ()))]
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]],
-           numbers: Sequence[bool] = ()) -> list[str]:
+def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]],
+                numbers: Sequence[bool] = ()) -> list[str]:
+    """Return the lines of a Markdown table, and an empty one; `numbers` are set to the right."""
     if not rows:
         return []
     marks = ["---:" if place < len(numbers) and numbers[place] else "---"
@@ -111,10 +112,10 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]],
 
 
 def _cell(text: str) -> str:
-    return _plain(text).replace("|", "\\|") or " "
+    return write_text(text).replace("|", "\\|") or " "
 
 
-def _plain(text: str) -> str:
+def write_text(text: str) -> str:
     """Return text that says nothing to a Markdown reader or a terminal but itself."""
     told = escape(text)
     for sign in "\\`*[]<>":

@@ -1,0 +1,90 @@
+"""A difference as one Markdown comment of a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from hwmodels.quantities import format_energy, format_size, format_time
+from twin.attribution.difference import Difference, Line, Row
+from twin.reports.export import write_file
+from twin.reports.page.written import write_table, write_text
+
+MOST_ROWS = 15
+"""Causes, and layers or functions, that are shown: those that changed most."""
+
+WRITERS = {"ns": lambda value: format_time(value / 1e3), "bytes": format_size,
+           "nJ": lambda value: format_energy(value / 1e3)}
+"""How a quantity is written, by its unit; others as whole numbers."""
+
+
+def write_comment(difference: Difference, limit: float | None = None, *,
+                  with_parts: bool = False) -> str:
+    """Return Markdown: totals, causes, layers or functions, and what to know of them.
+
+    Its first line is a comment nobody sees; a later run finds by it what it replaces.
+
+    Parameters
+    ----------
+    difference : Difference
+        Before and after.
+    limit : float, optional
+        Largest relative increase.
+    with_parts : bool
+        Whether the limit holds for every layer, too.
+    """
+    after, main = difference.second, difference.main
+    title = f"{after.model} on {after.board}"
+    mark = re.sub(r"[^\w.]+", "_", title)
+    lines = [f"<!-- twin diff {mark} -->", f"### {write_text(title)}: {_sum_up(main.total)}", ""]
+    over = difference.exceeding(limit, with_parts=with_parts) if limit is not None else ()
+    if limit is not None:
+        lines += [f"**{len(over)} figures grow by more than {100 * limit:g} %**" if over else
+                  f"No figure grows by more than {100 * limit:g} %.", ""]
+    lines += write_table(("", "before", "after", "change", *(("limit",) * (limit is not None))), [
+        (*_cells(row.name.removesuffix("_bytes"), row.unit, row.first, row.second),
+         *(("exceeds" if row.exceeds(limit) else "ok",) if limit is not None else ()))
+        for row in difference.totals], (False, True, True, True))
+    lines += _list_moves("By cause", "cause", main.unit, main.total.moved)
+    parts = sorted((row for row in main.parts if row.gap), key=lambda row: -abs(row.gap))
+    lines += _list_moves(f"By {after.part}", after.part, main.unit, parts)
+    interval = after.interval_us
+    notes = [f"{after.kind}, {after.runtime}" + ("" if interval is None else
+             f"; {100 * (after.level or 0.9):.0f} % interval of the time after: "
+             f"{format_time(interval[0])} to {format_time(interval[1])}"),
+             *map(str, difference.findings), *difference.notes,
+             *(f"exceeds: {row.label}" for row in over if row.index is not None)]
+    return "\n".join([*lines, *(f"- {write_text(note)}" for note in dict.fromkeys(notes)), ""])
+
+
+def write_comment_file(difference: Difference, path: str | Path, limit: float | None = None, *,
+                       with_parts: bool = False) -> Path:
+    """Write the comment to a file."""
+    return write_file(path, write_comment(difference, limit, with_parts=with_parts).encode())
+
+
+def _sum_up(total: Row) -> str:
+    if not total.gap:
+        return "no change"
+    share = "" if total.increase is None else f" ({100 * total.increase:+.2f} %)"
+    return f"{total.gap:+,} {total.unit}{share}"
+
+
+def _cells(name: str, unit: str, first: int, second: int) -> tuple[str, str, str, str]:
+    write = WRITERS.get(unit, "{:,}".format)
+    change = "new" if not first and second else (
+        f"{100 * (second - first) / first:+.2f} %" if first != second else "0")
+    return name, write(first), write(second), change
+
+
+def _list_moves(title: str, head: str, unit: str, moves: Sequence[Row | Line]) -> list[str]:
+    """Return what changed most, folded."""
+    if not moves:
+        return []
+    more = f", {MOST_ROWS} of {len(moves)}" if len(moves) > MOST_ROWS else ""
+    rows = [(*_cells(one.label, unit, one.first, one.second or 0), f"{one.gap:+,}")
+            for one in moves[:MOST_ROWS]]
+    return [f"<details><summary>{title}{more}</summary>", "", *write_table(
+        (head, "before", "after", "change", unit), rows, (False, True, True, True, True)),
+        "</details>", ""]
