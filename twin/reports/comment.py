@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hwmodels.quantities import format_energy, format_size, format_time
@@ -14,8 +14,9 @@ from twin.reports.page.written import write_table, write_text
 MOST_ROWS = 15
 """Causes, and layers or functions, that are shown: those that changed most."""
 
-WRITERS = {"ns": lambda value: format_time(value / 1e3), "bytes": format_size,
-           "nJ": lambda value: format_energy(value / 1e3)}
+WRITERS: Mapping[str, Callable[[int], str]] = {
+    "ns": lambda value: format_time(value / 1e3), "bytes": format_size,
+    "nJ": lambda value: format_energy(value / 1e3)}
 """How a quantity is written, by its unit; others as whole numbers."""
 
 
