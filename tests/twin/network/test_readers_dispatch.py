@@ -1,7 +1,10 @@
 """What `read_model` takes: files by suffix, zoo names, and what it says of anything else."""
 
+import re
 import subprocess
 import sys
+import tarfile
+import zipfile
 
 import pytest
 
@@ -29,6 +32,66 @@ def test_existing_files_of_other_kinds_and_folders(tmp_path):
         read_model(tmp_path / "model.h5")
     with pytest.raises(ModelError, match="a directory"):
         read_model(tmp_path)
+
+
+def zipped(*names):
+    def write(path):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                archive.writestr(name, b"{}")
+
+    return write
+
+
+def tarred(*names):
+    def write(path):
+        with tarfile.open(path, "w") as archive:
+            for name in names:
+                archive.addfile(tarfile.TarInfo(name))
+
+    return write
+
+
+def saved(path):
+    path.mkdir()
+    (path / "saved_model.pb").write_bytes(b"\x08\x01")
+
+
+OTHERS = {  # name: (content, what is said); names as they come, and as somebody renamed them
+    "a.keras": (zipped("metadata.json", "config.json", "model.weights.h5"), "from_keras_model"),
+    "a.tflite": (b"\x89HDF\r\n\x1a\n" + bytes(99), "from_keras_model"),
+    "a.h5": (b"\x89HDF\r\n\x1a\n", "from_keras_model"),
+    "saved": (saved, "tflite_convert --saved_model_dir"),
+    "frozen.pb": (b"\x0a\x1f", "tf2onnx.convert --graphdef"),
+    "a.pt2": (zipped("a/archive_format", "a/models/model.json"), "torch.export.load"),
+    "a.pt": (zipped("a/data.pkl", "a/data/0"), "torch.onnx.export(model"),
+    "a.pth": (b"\x80\x02\x8a\x0a", "torch.onnx.export(model"),
+    "a.onnx": (zipped("a/data.pkl"), "torch.onnx.export(model"),
+    "a.espdl": (b"EDL2" + bytes(60), "espdl_quantize_onnx"),
+    "mlf.tar": (tarred("./metadata.json", "./codegen/host/src/default_lib0.c"), "tvmc compile"),
+    "network.c": (b"AI_TENSOR_OBJ_DECLARE(\n  input_output, AI_STATIC,", "stedgeai generate"),
+    "a.mlmodel": (b"\x08\x04", "onnxmltools.convert_coreml"),
+    "model.safetensors": ((9).to_bytes(8, "little") + b'{"w": {}}', "optimum-cli export onnx"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_formats_of_other_tools_say_what_makes_a_file_that_is_read(name, tmp_path):
+    content, message = OTHERS[name]
+    if isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    else:
+        content(tmp_path / name)
+    with pytest.raises(ModelError, match=re.escape(message)) as caught:
+        read_model(tmp_path / name)
+    assert "which this does not read" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"PK\3\4 no archive", bytes(257) + b"ustar" + bytes(99)])
+def test_damaged_archives_are_left_to_their_reader(content, tmp_path):
+    (tmp_path / "a.tflite").write_bytes(content)
+    with pytest.raises(ModelError, match="not a TensorFlow Lite file"):
+        read_model(tmp_path / "a.tflite")
 
 
 def test_importing_the_readers_stays_light():

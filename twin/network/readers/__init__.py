@@ -11,6 +11,7 @@ from pathlib import Path
 from hwmodels.errors import did_you_mean
 from twin.errors import ModelError, UsageError
 from twin.network.graph import Graph
+from twin.network.readers.other_formats import refuse_other_formats
 
 SUFFIXES = (".tflite", ".onnx", ".json", ".pte")
 """Endings of the files this reads; .json is a layer list (`twin.network.readers.layer_list`)."""
@@ -49,6 +50,7 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
         raise UsageError(f"assume_unsupported {assume_unsupported!r} means nothing; "
                          "accepted: copy")
     text = str(path_or_name)
+    refuse_other_formats(text)
     suffix = Path(text).suffix.lower()
     if suffix == ".tflite":
         from twin.network.readers.tflite import read_tflite

@@ -1,0 +1,93 @@
+"""Files of other tools that hold a network this does not read: what makes one that is read."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+from hwmodels.files import LARGEST_BYTES, open_regular
+from twin.errors import ModelError
+
+_HEAD_BYTES = 1 << 16
+
+_ADVICE = {
+    "a Keras model": "tf.lite.TFLiteConverter.from_keras_model(keras.models.load_model(FILE))"
+                     ".convert() of TensorFlow makes a .tflite",
+    "a SavedModel": "tflite_convert --saved_model_dir=FOLDER --output_file=model.tflite of "
+                    "TensorFlow makes a .tflite",
+    "a TensorFlow graph": "python -m tf2onnx.convert --graphdef FILE --output model.onnx --inputs "
+                          "NAME:0 --outputs NAME:0 of tf2onnx makes an .onnx",
+    "a PyTorch exported program": "torch.onnx.export(torch.export.load(FILE), (), 'model.onnx', "
+                                  "dynamo=True) of PyTorch makes an .onnx",
+    "a PyTorch model or its weights": "torch.onnx.export(model, (example,), 'model.onnx') of "
+                                      "PyTorch makes an .onnx, where the model is built",
+    "an ESP-DL model": "accepted is the .onnx it was quantised from, onnx_import_file of ESP-PPQ's "
+                       "espdl_quantize_onnx",
+    "a Model Library Format archive": "accepted is the .tflite or .onnx that `tvmc compile` of TVM "
+                                      "was given",
+    "C code of ST Edge AI": "accepted is the model that `stedgeai generate --model` was given; "
+                            "`twin predict --elf` reads the program",
+    "a Core ML model": "onnxmltools.convert_coreml(coremltools.utils.load_spec(FILE)) of "
+                       "onnxmltools makes an .onnx",
+    "weights without layers": "optimum-cli export onnx --model FOLDER out of Optimum makes an "
+                              ".onnx of a transformer, torch.onnx.export of PyTorch of any model",
+}
+"""By what a file is: the command that makes a file this reads."""
+
+_SUFFIXES = {".pb": "a TensorFlow graph", ".mlmodel": "a Core ML model",
+             ".mlpackage": "a Core ML model"}
+"""Of formats whose content has no mark."""
+
+
+def refuse_other_formats(path: str) -> None:
+    """Refuse a file of another tool's format, known by its content.
+
+    Raises
+    ------
+    ModelError
+        Saying which command of which tool makes a file that is read.
+    """
+    file = Path(path)
+    try:
+        kind = _find_kind(file) or (_SUFFIXES.get(file.suffix.lower()) if file.exists() else None)
+    except (OSError, ValueError, EOFError, tarfile.TarError, zipfile.BadZipFile):
+        return  # its reader says what is wrong with it
+    if kind is not None:
+        raise ModelError(f"{path}: {kind}, which this does not read; {_ADVICE[kind]}")
+
+
+def _find_kind(file: Path) -> str | None:
+    if file.name == "saved_model.pb" or (file / "saved_model.pb").is_file():
+        return "a SavedModel" if file.exists() else None
+    if not file.is_file():
+        return None
+    with open_regular(file, LARGEST_BYTES) as stream:
+        head = stream.read(_HEAD_BYTES)
+        if head[:4] == b"PK\3\4":
+            with zipfile.ZipFile(stream) as archive:
+                return _find_zipped({name.rpartition("/")[2] for name in archive.namelist()})
+        if head[257:262] == b"ustar":
+            stream.seek(0)
+            with tarfile.open(fileobj=stream, mode="r:") as archive:
+                names = {archive_name.removeprefix("./") for archive_name in archive.getnames()}
+            found = "metadata.json" in names and any(one.startswith("codegen") for one in names)
+            return "a Model Library Format archive" if found else None
+    if head[:8] == b"\x89HDF\r\n\x1a\n":
+        return "a Keras model"
+    if head[:4] in (b"EDL1", b"EDL2", b"PDL1"):
+        return "an ESP-DL model"
+    if head[:2] == b"\x80\2" and file.suffix.lower() in (".pt", ".pth", ".bin"):
+        return "a PyTorch model or its weights"
+    if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < LARGEST_BYTES:
+        return "weights without layers"
+    return "C code of ST Edge AI" if any(
+        mark in head for mark in (b"AI_TENSOR_OBJ_DECLARE(", b"stai_network_run")) else None
+
+
+def _find_zipped(names: set[str]) -> str | None:
+    if {"config.json", "metadata.json"} <= names and "model.weights.h5" in names:
+        return "a Keras model"
+    if "archive_format" in names or "serialized_exported_program.json" in names:
+        return "a PyTorch exported program"
+    return "a PyTorch model or its weights" if "data.pkl" in names else None
