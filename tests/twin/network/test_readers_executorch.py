@@ -15,7 +15,7 @@ from twin.network.readers import read_model
 from twin.pricing.prediction import predict
 
 FOLDER = Path(__file__).parents[2] / "made" / "executorch"
-READ = ("net", "net_q", "attn", "up", "net_cortex_m", "bn_cortex_m", "seq_cortex_m")
+READ = ("net", "net_q", "gru", "attn", "up", "net_cortex_m", "bn_cortex_m", "seq_cortex_m")
 
 
 def read(name):
@@ -64,6 +64,12 @@ def test_weights_dequantised_at_run_time_are_a_layer_and_known():
     assert ops(graph)[:4] == ["dequantize"] * 4 and ops(graph).count("quantize") == 7
     assert all(graph.tensors[layer.inputs[1]].is_constant for layer in graph.layers
                if layer.op in ("conv_2d", "depthwise_conv_2d", "fully_connected"))
+
+
+def test_weights_of_every_step_are_one_constant():
+    graph = read("gru")
+    assert ops(graph).count("fully_connected") == 4  # of all inputs, and of each of three states
+    assert graph_parameters(graph) == 9 * 2 + 9 + 9 * 3 + 9
 
 
 def test_matrix_products_softmax_and_permutations_keep_their_axes():

@@ -36,6 +36,7 @@ class Reader:
         self._current: dict[int, int] = {}
         self._written: dict[tuple[int, int], int] = {}
         self._known: dict[int, np.ndarray] = {}
+        self._constants: dict[Any, int] = {}
         self._images = images
         self._inputs: list[int] = []
         for number in program.inputs:
@@ -88,9 +89,13 @@ class Reader:
 
     def constant(self, values: np.ndarray, name: str = "",
                  quantization: Quantization | None = None) -> int:
-        """Add a constant and return its tensor."""
-        return self._add(Tensor(name=name or f"constant_{len(self._tensors)}", shape=values.shape,
-                                dtype=str(values.dtype), data=values, quantization=quantization))
+        """Return the tensor of a constant, one for the same bytes however often they are used."""
+        key = (values.__array_interface__["data"][0], values.shape, values.strides, quantization)
+        if key not in self._constants:
+            self._constants[key] = self._add(Tensor(
+                name=name or f"constant_{len(self._tensors)}", shape=values.shape,
+                dtype=str(values.dtype), data=values, quantization=quantization))
+        return self._constants[key]
 
     def data(self, value: int, like: int | None = None) -> int:
         """Return the tensor of a value; a constant beside another is laid out as that is."""
