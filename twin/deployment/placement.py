@@ -208,7 +208,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion = NO
     Buffers are placed largest first at the lowest offset free over their whole life; where the
     runtime lets outputs overlap inputs, where the arena grows least. A layer's scratch lives in
     that layer only. Network inputs live from the first layer to their last reader, outputs to the
-    end, recurrent states always.
+    end, recurrent states always. A program that brings its own plan takes at least as much as that.
 
     References
     ----------
@@ -228,7 +228,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion = NO
     in_arena = runtime.parameters_in == "arena"
     return Placement(
         arena=tuple(slots),
-        arena_bytes=arena_bytes, parts_bytes=parts,
+        arena_bytes=max(arena_bytes, sum(graph.planned_bytes if runtime.files else ())),
+        parts_bytes=parts,
         live_bytes=tuple(live), peak_layer=max(range(len(live)), key=lambda i: (live[i], -i)),
         parameter_bytes=sum(requantisation_bytes(graph, layer) for layer in graph.layers)
         if in_arena else 0,

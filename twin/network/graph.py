@@ -142,7 +142,8 @@ class Graph:
     channel_first : bool
         Whether the file's images are channel first; tensors here are channel last.
     planned_bytes : tuple of int
-        Sizes of the buffers the file's own memory plan asks for, () where it has none.
+        Sizes of the buffers the file's own memory plan asks for, () where it has none; 0 once the
+        network was changed.
     """
 
     name: str

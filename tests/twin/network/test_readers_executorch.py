@@ -12,6 +12,7 @@ from twin.errors import ModelError, UsageError
 from twin.network.accuracy import measure_accuracy
 from twin.network.operators import graph_macs, graph_parameters, is_alias
 from twin.network.readers import read_model
+from twin.network.rewrites.rewrite import derive
 from twin.pricing.prediction import predict
 
 FOLDER = Path(__file__).parents[2] / "made" / "executorch"
@@ -158,6 +159,13 @@ def test_damage_is_read_or_refused(tmp_path, name):
             assert str(error).startswith(str(path)) and "\n" not in str(error)
             refused += 1
     assert 0 < refused < 250
+
+
+def test_its_own_plan_is_the_arena_until_the_network_is_changed():
+    assert deploy(FOLDER / "net.pte", "nucleo_l4r5zi").placement.arena_bytes == 7168
+    changed = deploy(derive(read("net"), "changed"), "nucleo_l4r5zi")
+    assert changed.runtime.name == "executorch-portable"
+    assert changed.placement.arena_bytes == 6144  # two operands and a sum of 2,048 bytes
 
 
 def test_what_comes_out_is_not_measured():

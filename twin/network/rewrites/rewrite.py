@@ -169,7 +169,7 @@ def _rewrite(graph: Graph, changes: tuple[tuple[str, str], ...]) -> Graph:
 def derive(graph: Graph, said: str, **fields: Any) -> Graph:
     """Return a changed graph, whose `sha256` follows from the original's and what was done."""
     return replace(graph, sha256=hashlib.sha256(f"{graph.sha256}:{said}".encode()).hexdigest(),
-                   **fields)
+                   planned_bytes=(0,) * len(graph.planned_bytes), **fields)
 
 
 def rebuild(graph: Graph, tensors: Iterable[Tensor], layers: Iterable[Layer],
