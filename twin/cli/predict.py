@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.api.commands.predict import deploy_request, describe_measured_runtime
+from twin.api.commands.predict import (
+    deploy_request,
+    describe_measured_runtime,
+    describe_numbers,
+)
 from twin.api.requests import BoardNames, Deployed, Option, Part, Predict, Priced
 from twin.cli.options import AsJson, Kept, check_outputs, command
 from twin.cli.output import load, note_written, open_console, show, show_json, show_view, warn
@@ -129,7 +133,8 @@ def predict_network(asked: Predict, *, as_json: bool, csv_folder: str | None, pl
                           plot=plot, roofline=roofline)
     show_report(prediction, as_json, per_operand, epochs, details)
     warn(dict.fromkeys((*prediction.warnings, *effects,
-                        *describe_measured_runtime(prediction, calibration))))
+                        *describe_measured_runtime(prediction, calibration),
+                        *describe_numbers(prediction, calibration))))
     note_paths(written)
     if keep.keep is not None:
         keep.run("predict", asked)

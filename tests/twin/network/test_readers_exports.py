@@ -8,6 +8,9 @@ import pytest
 from made_loops import Subgraph, write_subgraphs
 from made_onnx import described, node, numpy_helper, onnx, save, weights
 
+import twin
+from hwmodels.quantities import format_time
+from twin.api.commands.predict import describe_numbers
 from twin.api.live.reading import Reader
 from twin.deployment.deployment import deploy
 from twin.errors import ModelError, RuntimeRefusedError
@@ -208,3 +211,20 @@ def test_a_variable_of_open_size_is_refused(tmp_path):
                                   table="FullyConnectedOptions")]
     with pytest.raises(ModelError, match=r"READ_VARIABLE: tensor .*dynamic shape \[4, -1\]"):
         read_model(write_subgraphs(tmp_path / "a.tflite", [main]))
+
+
+def test_numbers_beside_int8_say_what_they_cost():
+    unsigned = deploy(EXPORTS / "cnn_qop_u8.onnx", "nucleo_u575zi_q")
+    packed = deploy("kws", "nucleo_u575zi_q", runtime="cmsis-nn@6.0").replace(
+        {"network.weights": "int4"})
+    for deployment, name, path in ((unsigned, "uint8", "network.precision"),
+                                   (packed, "int4", "network.weights")):
+        prediction = twin.predict(deployment)
+        other = twin.predict(deployment.replace({path: "int8"}))
+        (line,) = describe_numbers(prediction, "auto")
+        assert line == (f"numbers: {name} takes {prediction.time_us / other.time_us:.2g} times as "
+                        f"long as int8, {format_time(other.time_us)}: --set {path}=int8")
+        assert describe_numbers(other, "auto") == ()
+    large = twin.predict(deploy("ic", "nucleo_u575zi_q", runtime="cmsis-nn@6.0").replace(
+        {"network.weights": "int4"}))
+    assert describe_numbers(large, "auto") == ()

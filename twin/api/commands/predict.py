@@ -7,10 +7,13 @@ from os import PathLike, fspath
 from typing import Any
 
 from calibration.fitting.overlay import read_overlay
+from hwmodels.errors import TwinError
+from hwmodels.quantities import format_time
 from twin.api.requests import Predict
 from twin.deployment import deployment as placing
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
+from twin.network.operators import graph_macs, layer_macs
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
@@ -55,6 +58,31 @@ def describe_measured_runtime(prediction: Prediction, calibration: str) -> tuple
     from twin.learning import folders
 
     return folders.describe_measured_runtime(prediction)
+
+
+_NARROWED = {"uint8": "network.precision", "int4": "network.weights"}
+"""What makes them int8, by the numbers whose kernels are slow or unpack first."""
+
+MOST_MACS = 5_000_000
+"""Networks up to this size are predicted once more, in a fraction of a second; larger ones not."""
+
+
+def describe_numbers(prediction: Prediction, calibration: str) -> tuple[str, ...]:
+    """Say what uint8 or 4-bit weights cost beside int8, on the same board and library."""
+    deployment, graph = prediction.deployment, prediction.deployment.graph
+    present = {graph.tensors[i].dtype for layer in graph.layers for i in layer.inputs if i >= 0
+               and layer_macs(graph, layer)}
+    lines = []
+    for dtype in _NARROWED.keys() & present if graph_macs(graph) <= MOST_MACS else ():
+        path = _NARROWED[dtype]
+        try:
+            other = predict(deployment.replace({path: "int8"}), calibration=calibration,
+                            temperature=prediction.temperature)
+        except TwinError:  # int8 does not fit, or the runtime lacks it
+            continue
+        lines.append(f"numbers: {dtype} takes {prediction.time_us / other.time_us:.2g} times as "
+                     f"long as int8, {format_time(other.time_us)}: --set {path}=int8")
+    return tuple(lines)
 
 
 def runtime_of(calibration: str) -> str | None:

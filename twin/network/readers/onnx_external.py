@@ -6,6 +6,7 @@ was sent by somebody cannot read what lies elsewhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,15 +48,12 @@ def take_external_data(path: str, proto: Any) -> bytes:
         where = f"{path}: tensor {tensor.name!r}"
         content = _read_beside(path, where, stated.get("location", ""), contents)
         bits = DTYPE_BITS.get(DTYPES.get(tensor.data_type, ""), 8)
-        size = bits
-        for dimension in tensor.dims:
-            size *= max(dimension, 0)
-        size = (size + 7) // 8
+        size = (math.prod(tensor.dims, start=bits) + 7) // 8
         try:
             start, length = int(stated.get("offset", 0)), int(stated.get("length", size))
         except ValueError:
             raise ModelError(f"{where}: offset and length must be whole numbers of bytes") from None
-        if start < 0 or length != size or start + size > len(content):
+        if min(start, size) < 0 or length != size or start + size > len(content):
             raise ModelError(f"{where}: takes {size:,} bytes from byte {start:,} of "
                              f"{stated.get('location')!r}, {length:,} are stated and the file has "
                              f"{len(content):,}; is it cut short?")

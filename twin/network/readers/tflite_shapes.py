@@ -21,33 +21,23 @@ _MOST_VALUES = 64
 """Of a shape being computed."""
 
 
-def _cut(node: Node, values: Sequence[np.ndarray]) -> np.ndarray:
-    options = node.options("StridedSliceOptions")
-    data, (begin, end, step) = values[0], (int(each.reshape(-1)[0]) for each in values[1:4])
-    if options.ShrinkAxisMask():
-        return data[begin:][:1]
-    return data[None if options.BeginMask() else begin:None if options.EndMask() else end:step]
+def _same(data: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    return data
 
 
-def _joined(node: Node, values: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([each.reshape(-1) for each in values])
+def _joined(*values: np.ndarray) -> np.ndarray:
+    return np.hstack(values)
 
 
-def _first(node: Node, values: Sequence[np.ndarray]) -> np.ndarray:
-    return values[0]
-
-
-_FOLDS: Mapping[str, Callable[[Node, Sequence[np.ndarray]], np.ndarray]] = {
-    "GATHER": lambda node, values: np.take(values[0], values[1]),
-    "REDUCE_PROD": lambda node, values: np.prod(values[0]),
-    "MUL": lambda node, values: values[0] * values[1],
-    "ADD": lambda node, values: values[0] + values[1],
-    "SUB": lambda node, values: values[0] - values[1],
-    "FLOOR_DIV": lambda node, values: values[0] // values[1],
-    "CONCATENATION": _joined, "PACK": _joined, "STRIDED_SLICE": _cut,
-    **dict.fromkeys(("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _first),
+_FOLDS: Mapping[str, Callable[..., np.ndarray]] = {
+    "GATHER": np.take, "REDUCE_PROD": lambda data, axes: np.prod(data), "MUL": np.multiply,
+    "ADD": np.add, "SUB": np.subtract, "FLOOR_DIV": np.floor_divide, "CONCATENATION": _joined,
+    "PACK": _joined,
+    # One element in most files: of more the end follows from how many are written.
+    "STRIDED_SLICE": lambda data, begin, end, step: data[int(begin[0])::int(step[0])],
+    **dict.fromkeys(("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _same),
 }
-"""Operators of shape arithmetic: (operator, values) -> values in any shape."""
+"""Operators of shape arithmetic: values -> values in any shape."""
 
 
 def settle_shapes(nodes: Sequence[Node], unsettled: dict[int, Shape],
@@ -103,13 +93,11 @@ def _fold(node: Node, known: dict[int, np.ndarray]) -> None:
     present = [each for each in values if each is not None and each.size <= _MOST_VALUES]
     fold = _FOLDS.get(node.builtin)
     if node.builtin == "SHAPE":
-        value = np.array(node.shape(0))
+        known[node.outputs[0]] = np.array(node.shape(0))
     elif fold is not None and len(present) == len(values) > 0:
-        value = np.asarray(fold(node, present))
-    else:
-        return
-    if value.size == target.elements:
-        known[node.outputs[0]] = value.reshape(target.shape)
+        value = np.ravel(fold(*present))[:target.elements]
+        if value.size == target.elements:
+            known[node.outputs[0]] = value.reshape(target.shape)
 
 
 def _value(node: Node, i: int, known: Mapping[int, np.ndarray]) -> np.ndarray | None:

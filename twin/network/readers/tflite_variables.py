@@ -22,14 +22,14 @@ class Variables:
     assigned : set
         Variables an inference changes.
     filled : dict
-        Constants variables are filled with before the first inference.
+        What variables are filled with before the first inference; None where it is computed.
     missing : dict
         Bytes of the variables read that nothing fills, by the operator that reads first.
     """
 
     names: dict[int, int | bytes] = field(default_factory=dict)
     assigned: set[int | bytes] = field(default_factory=set)
-    filled: dict[int | bytes, np.ndarray] = field(default_factory=dict)
+    filled: dict[int | bytes, np.ndarray | None] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
 
     def values(self, key: int | bytes, place: str, like: Tensor) -> np.ndarray | None:
@@ -37,7 +37,7 @@ class Variables:
         known = self.filled.get(key)
         if known is not None and known.shape == like.shape:
             return known
-        if key in self.assigned:
+        if key in self.assigned or key in self.filled:
             return None
         self.missing[place] = like.size_bytes
         return np.zeros(like.shape, "int8" if like.dtype == "int4" else like.dtype)
@@ -73,7 +73,6 @@ def find_variables(nodes: Sequence[Node], starters: Sequence[Node]) -> Variables
             found.assigned.add(found.names.get(node.input(0), node.input(0)))
     for node in starters:
         if node.builtin == "ASSIGN_VARIABLE":
-            known = node.tensor(node.input(1)).data
-            if known is not None:
-                found.filled[found.names.get(node.input(0), node.input(0))] = known
+            found.filled[found.names.get(node.input(0), node.input(0))] = (
+                node.tensor(node.input(1)).data)
     return found
