@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def _joined(*values: np.ndarray) -> np.ndarray:
     return np.hstack(values)
 
 
-_FOLDS: Mapping[str, Callable[..., np.ndarray]] = {
+_FOLDS: Mapping[str, Callable[..., Any]] = {
     "GATHER": np.take, "REDUCE_PROD": lambda data, axes: np.prod(data), "MUL": np.multiply,
     "ADD": np.add, "SUB": np.subtract, "FLOOR_DIV": np.floor_divide, "CONCATENATION": _joined,
     "PACK": _joined,
