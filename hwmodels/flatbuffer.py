@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-_SIZES = {"b": 1, "B": 1, "i": 4, "I": 4, "q": 8, "Q": 8, "d": 8}
 _TIMES_FILE = 8
 """How many elements vectors may hand out, as a multiple of the file's bytes: vectors may share
 bytes, so a small damaged file could ask for unbounded work."""
@@ -49,7 +48,7 @@ class Flatbuffer:
     def elements(self, form: str, place: int) -> np.ndarray:
         """Return the vector that begins with its length at a place."""
         count = self.number("I", place)
-        if count * _SIZES[form] > len(self.content) - place - 4:
+        if count * struct.calcsize(form) > len(self.content) - place - 4:
             raise FlatbufferError(f"{count:,} elements from byte {place:,} on of "
                                   f"{len(self.content):,}; is it cut short?")
         self._left -= count + 1
@@ -72,31 +71,33 @@ class Table:
 
     def table(self, field: int) -> Table | None:
         """Return the table a field leads to, None where it is absent."""
-        place = self._find(field)
-        return Table(self.buffer, place + self.buffer.number("I", place)) if place else None
+        place = self._follow(field)
+        return Table(self.buffer, place) if place else None
 
     def vector(self, field: int, form: str) -> np.ndarray:
         """Return the elements of a vector of scalars, none where it is absent."""
-        place = self._find(field)
-        return (self.buffer.elements(form, place + self.buffer.number("I", place)) if place
-                else np.zeros(0, np.dtype(f"<{form}")))
+        place = self._follow(field)
+        return self.buffer.elements(form, place) if place else np.zeros(0, form)
 
     def span(self, field: int) -> tuple[int, int]:
         """Return between which bytes of the file those of a vector lie; none where it is absent."""
-        first = self._find(field)
-        first += self.buffer.number("I", first) + 4 if first else 0
+        first = self._follow(field) + 4
         return first, first + len(self.vector(field, "B"))
 
     def tables(self, field: int) -> list[Table]:
         """Return the tables of a vector."""
-        first = self._find(field)
-        first += self.buffer.number("I", first) + 4 if first else 0
+        first = self._follow(field) + 4
         return [Table(self.buffer, first + 4 * number + int(offset))
                 for number, offset in enumerate(self.vector(field, "I"))]
 
     def text(self, field: int) -> str:
         """Return a string, empty where it is absent."""
         return self.vector(field, "B").tobytes().decode(errors="replace")
+
+    def _follow(self, field: int) -> int:
+        """Return where what a field leads to begins, 0 where it is absent."""
+        place = self._find(field)
+        return place + self.buffer.number("I", place) if place else 0
 
     def _find(self, field: int) -> int:
         vtable = self.place - self.buffer.number("i", self.place)

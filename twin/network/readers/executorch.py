@@ -81,22 +81,17 @@ def _find_images(program: Program) -> set[int]:
     """Return the values that are images or signals: of windows, and what keeps their axes."""
     values = program.values
     found: set[int] = set()
-    homes: dict[int, list[list[int]]] = {}
+    ties = []
     for call in program.calls:
         tie = KERNELS[call.name].tie if call.name in KERNELS else Tie.NONE
-        listed = [j for i in call.inputs
-                  for j in (values[i] if isinstance(values[i], Listed) else (i,))]
-        both = [i for i in (*(listed[:1] if tie is Tie.IMAGE else listed), *call.outputs)
+        read = [j for i in call.inputs
+                for j in (values[i] if isinstance(values[i], Listed) else (i,))]
+        both = [i for i in (*(read[:1] if tie is Tie.IMAGE else read), *call.outputs)
                 if isinstance(values[i], Spec) and (values[i].memory or i in program.inputs)]
         rank = max((len(values[i].shape) for i in both), default=0)
-        tied = [i for i in both if len(values[i].shape) == rank and rank in (3, 4)]
-        if tie is Tie.IMAGE and not call.kernel.partition(".")[0].endswith("_nhwc"):
-            found.update(tied)
-        for i in tied if tie is not Tie.NONE else ():
-            homes.setdefault(i, []).append(tied)
-    waiting = list(found)
-    while waiting:
-        for tied in homes.pop(waiting.pop(), ()):
-            waiting += [i for i in tied if i not in found]
-            found.update(tied)
+        if rank in (3, 4) and tie is not Tie.NONE:
+            ties.append({i for i in both if len(values[i].shape) == rank})
+            found.update(ties[-1] if tie is Tie.IMAGE else ())
+    for tied in (*ties, *ties[::-1], *ties):  # down the program, up to where branches meet, down
+        found.update(tied if tied & found else ())
     return found

@@ -65,11 +65,11 @@ def _plain(op: str, count: int | None = 1, /, *, axis: int | None = None,
 
 def _clamp(reader: Reader) -> None:
     """Clamp, HardTanh: an activation where the bounds are those of one."""
-    bounds: dict[str, Any] = {name: float(value) for name, value in (
-        ("low", reader.argument(1)), ("high", reader.argument(2))) if value is not None}
-    op = {(("low", 0.0),): "relu", (("low", 0.0), ("high", 6.0)): "relu6"}.get(
-        tuple(bounds.items()), "clip")
-    _plain(op, **(bounds if op == "clip" else {}))(reader)
+    low, high = reader.argument(1), reader.argument(2)
+    op = {(0, None): "relu", (0, 6): "relu6"}.get((low, high), "clip")
+    bounds: dict[str, Any] = {name: float(value) for name, value in (("low", low), ("high", high))
+                              if value is not None and op == "clip"}
+    reader.emit(op, [reader.data(reader.tensors()[0])], **bounds)
 
 
 def _reduction(op: str) -> Convert:
@@ -116,14 +116,9 @@ def _permute(reader: Reader) -> None:
     if reader.program.values[value].dtype != reader.program.values[made].dtype:
         reader.emit("cast", [reader.data(value, made)])
         return
-    perm, given = list(range(len(reader.shape(value)))), reader.argument(1)
-    if name == "transpose":
-        other = reader.argument(2)
-        perm[given], perm[other] = perm[other], perm[given]
-    elif name in ("permute", "cortex_m::transpose"):
-        perm = [axis % len(perm) for axis in given]
-    elif name == "t":
-        perm.reverse()
+    perm = list(range(len(reader.shape(value))))
+    if name in ("permute", "cortex_m::transpose"):
+        perm = [axis % len(perm) for axis in reader.argument(1)]
     known, before = reader.values(value), reader.axes(value)
     if known is not None:
         reader.learn(known.transpose(perm).reshape(shape))
@@ -204,15 +199,12 @@ def _extents(reader: Reader) -> list[tuple[int, int]]:
     shapes = [reader.shape(i) for i in (reader.tensors()[0], reader.call.outputs[0])]
     if any(len(shape) not in (3, 4) for shape in shapes):
         raise UnsupportedError(f"{len(shapes[0])} dimensions")
-    if "_nhwc" in reader.call.kernel:
-        return [(shape[-3], shape[-2]) for shape in shapes]
     return [(1 if len(shape) == 3 else shape[-2], shape[-1]) for shape in shapes]
 
 
 def _convolution(reader: Reader) -> None:
     """ATen convolution: weights [out, in / groups, ...], transposed [in, out / groups, ...]."""
-    rank, groups = len(reader.shape(reader.call.inputs[0])), reader.argument(8, 1)
-    weights = _filters(reader)
+    groups, weights = reader.argument(8, 1), _filters(reader)
     if reader.argument(6):
         if groups != 1:
             raise UnsupportedError(f"transposed, {groups} groups")
@@ -221,7 +213,7 @@ def _convolution(reader: Reader) -> None:
         op, order = "depthwise_conv_2d", (1, 2, 3, 0)
     else:
         op, order = "conv_2d", (0, 2, 3, 1)
-    _emit_filters(reader, op, weights.transpose(order), groups, rank, 5)
+    _emit_filters(reader, op, weights.transpose(order), groups, 5)
 
 
 def _cortex_convolution(op: str, dilation: int, multipliers: int) -> Convert:
@@ -231,7 +223,7 @@ def _cortex_convolution(op: str, dilation: int, multipliers: int) -> Convert:
         scales = _scales(*(reader.values(reader.call.inputs[place])
                            for place in (multipliers, multipliers + 1)))
         groups = weights.shape[3] // reader.argument(6) if op == "depthwise_conv_2d" else 1
-        _emit_filters(reader, op, weights, groups, 4, dilation, scales)
+        _emit_filters(reader, op, weights, groups, dilation, scales)
 
     return convert
 
@@ -246,8 +238,9 @@ def _filters(reader: Reader) -> np.ndarray:
     return weights
 
 
-def _emit_filters(reader: Reader, op: str, weights: np.ndarray, groups: int, rank: int,
-                  dilation: int, scales: tuple[float, ...] | None = None) -> None:
+def _emit_filters(reader: Reader, op: str, weights: np.ndarray, groups: int, dilation: int,
+                  scales: tuple[float, ...] | None = None) -> None:
+    rank = len(reader.shape(reader.call.inputs[0]))
     stride, padding, steps = (_pair(reader.argument(place), default, rank) for place, default in (
         (3, 1), (4, 0), (dilation, 1)))
     kernel = (weights.shape[1], weights.shape[2])
@@ -263,9 +256,9 @@ def _emit_filters(reader: Reader, op: str, weights: np.ndarray, groups: int, ran
 def _pool(op: str) -> Convert:
     """Of pools (kernel, stride, padding, ...); adaptive ones state what they write."""
     def convert(reader: Reader) -> None:
-        value, name, largest = reader.tensors()[0], reader.call.name, op == "max_pool_2d"
+        value, largest = reader.tensors()[0], op == "max_pool_2d"
         rank = len(reader.shape(value))
-        if "adaptive" in name:
+        if "adaptive" in reader.call.name:
             sizes, wanted = _extents(reader)
             kernel = (sizes[0] // max(1, wanted[0]), sizes[1] // max(1, wanted[1]))
             window = _window(reader, kernel, kernel, (0, 0))
@@ -275,9 +268,7 @@ def _pool(op: str) -> Convert:
                 reader, kernel, _pair(reader.argument(2) or kernel, 1, rank),
                 _pair(reader.argument(3), 0, rank),
                 _pair(reader.argument(4), 1, rank) if largest else (1, 1))
-        counts = name == "avg_pool2d" and any(window.padding) and reader.argument(5, True)
-        reader.emit(op, [reader.data(value)], window=window,
-                    **({"count_include_pad": True} if counts else {}))
+        reader.emit(op, [reader.data(value)], window=window)
 
     return convert
 
@@ -324,7 +315,7 @@ _TWO = {**_alike("add", "sub", "mul", "div", "minimum", "maximum", "pow", "logic
 SHAPED = ("view", "squeeze", "unsqueeze")
 """Kernels that copy into another shape."""
 
-_MOVED = (*SHAPED, "permute", "transpose", "t", "cortex_m::transpose", "alias", "clone", "_to",
+_MOVED = (*SHAPED, "permute", "cortex_m::transpose", "alias", "clone", "_to",
           "dim_order_ops::_to_dim_order", "dim_order_ops::_clone_dim_order")
 
 KERNELS: Mapping[str, Kernel] = {

@@ -52,7 +52,7 @@ class Listed(list[int]):
 
 
 class Numbers(list[int]):
-    """A list of integers: numbers of values, until these are looked up."""
+    """A list of integers: numbers of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,8 @@ class Call:
 
     @property
     def name(self) -> str:
-        """The kernel without its overload and without what says that it copies or is NHWC."""
-        bare = self.kernel.partition(".")[0].replace("aten::", "")
-        return bare.removesuffix("_copy").removesuffix("_nhwc")
+        """The kernel without its overload and without what says that it copies."""
+        return self.kernel.partition(".")[0].replace("aten::", "").removesuffix("_copy")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,8 +130,6 @@ def read_program(path: str, content: bytes) -> Program:
     for number, entry in enumerate(entries):
         program.place = f"value {number}"
         program.values.append(_read_value(program, entry))
-    program.values = [_look_up(program.values, value) if isinstance(value, Numbers) else value
-                      for value in program.values]
     program.inputs, program.outputs = (_ids(plan, slot) for slot in (3, 4))
     program.planned_bytes = tuple(int(size) for size in plan.vector(8, "q")[1:])
     _read_calls(program, plan)
@@ -171,14 +168,6 @@ def _read_value(program: Program, entry: Table) -> Any:
         return Numbers(value.vector(0, "q").tolist())
     return Listed(_ids(value, 0)) if kind > 9 else tuple(
         value.vector(0, "d" if kind == 8 else "b").tolist())
-
-
-def _look_up(values: list[Any], numbers: Numbers) -> tuple[int, ...]:
-    """Return the integers a list of numbers of values names."""
-    found = tuple(values[i] for i in numbers)
-    if not all(isinstance(value, int) for value in found):
-        raise ValueError(f"a list of integers names values {numbers[:9]}, which are others")
-    return found
 
 
 def _read_spec(program: Program, table: Table) -> Spec:

@@ -13,7 +13,7 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
-from twin.network.readers.executorch_program import Call, Listed, Program, Spec
+from twin.network.readers.executorch_program import Call, Listed, Numbers, Program, Spec
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_shape
 
 
@@ -50,6 +50,8 @@ class Reader:
             self.call.inputs) else None
         if isinstance(value, (Spec, Listed)):
             raise ValueError(f"argument {place} is a tensor")
+        if isinstance(value, Numbers):
+            value = tuple(int(self.program.values[i]) for i in value)
         return default if value is None else value
 
     def tensors(self) -> list[int]:
