@@ -234,13 +234,8 @@ def _interpolate(table: list[list[float]] | None, at: Any) -> Any:
     """Return the efficiency at a supply voltage, linear between points and flat outside them."""
     if table is None:
         return None
-    points = sorted((x, y) for x, y in table)
-    if isinstance(at, np.ndarray):
-        return np.interp(at, *np.array(points).T)
-    below = [point for point in points if point[0] <= at] or points[:1]
-    above = [point for point in points if point[0] >= at] or points[-1:]
-    (x0, y0), (x1, y1) = below[-1], above[0]
-    return y0 if x1 == x0 else y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+    found = np.interp(at, *np.array(sorted((x, y) for x, y in table)).T)
+    return found if isinstance(at, np.ndarray) else float(found)
 
 
 def _prices(section: Section) -> tuple[EventPrice, ...]:

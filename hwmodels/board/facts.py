@@ -331,6 +331,13 @@ class Board:
         """Frequency of each clock."""
         return {clock.name: clock.frequency_hz for clock in self.clocks}
 
+    @property
+    def assumed_current_sd(self) -> float:
+        """Relative deviation of the run current where its class's was assumed; 0 of a source's."""
+        path = f"power.activity_ma_per_mhz.{self.power.voltage_scale}"
+        return next((fact.rel_sd or 0.0 for fact in self.facts
+                     if fact.path == path and fact.kind == "assumed"), 0.0)
+
     def clock(self, name: str) -> Clock:
         """Return the clock of that name."""
         return _find(self.clocks, name, f"{self.name}: clock")

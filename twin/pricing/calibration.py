@@ -358,7 +358,8 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
     overlay = read_shipped(cell.library, cell.board)
     entry = None if overlay is None else find_entry(
         overlay, board=cell.board, core=cell.core, runtime=runtime)
-    return None if overlay is None or entry is None else _take(overlay, entry, "shipped")
+    return None if overlay is None or entry is None else _take(
+        overlay, entry, "shipped", board.assumed_current_sd)
 
 
 def _stranger_calibration(deployment: Deployment) -> Calibration | None:
@@ -424,11 +425,15 @@ def stranger_prices(board: Board) -> Calibration | None:
     overlay = read_shipped("", board.name)
     entry = None if overlay is None else find_entry(
         overlay, board=board.name, core=board.core.model, runtime=STRANGER_RUNTIME)
-    return None if overlay is None or entry is None else _take(overlay, entry, "shipped")
+    return None if overlay is None or entry is None else _take(
+        overlay, entry, "shipped", board.assumed_current_sd)
 
 
-def _take(overlay: Overlay, entry: Entry, origin: str) -> Calibration:
+def _take(overlay: Overlay, entry: Entry, origin: str, assumed_sd: float = 0.0) -> Calibration:
     energy = entry.energy
+    if energy is not None and assumed_sd:  # Of a class's currents, shared by a board's energies.
+        energy = replace(energy, row_sd=math.hypot(energy.row_sd, assumed_sd))
+        entry = replace(entry, energy=energy)
     return Calibration(
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
         energy=None if energy is None else energy.estimate(overlay.energy_prices),

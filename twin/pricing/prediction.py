@@ -391,6 +391,10 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
                         "figures")
     elif deployment.board.power.idle_mw is not None:
         warnings.append(say_above_idle(deployment.board.power.idle_mw))
+    elif deployment.board.assumed_current_sd:
+        warnings.append(f"energy rests on assumed currents: {deployment.board.name}'s file has "
+                        "those of its class, as no public source states them; the interval is "
+                        f"wider by {deployment.board.assumed_current_sd:.0%} (one deviation)")
     return tuple(warnings)
 
 

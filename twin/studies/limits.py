@@ -299,9 +299,8 @@ def read_named(texts: tuple[str, ...] | list[str], option: str, form: str, examp
 
 
 def describe_price(board: Board) -> str:
-    """Say what a board costs, how well that is known, and after whom."""
-    if board.price_usd is None:
-        return "not known: no public list of it was found"
-    fact = next((one for one in board.facts if one.path == "board.price_usd"), None)
-    told = "" if fact is None else f" ({fact.kind}: {fact.source})"
-    return f"{board.price_usd:g} USD{told}"
+    """Say what a board and its chip alone cost, how well that is known, and after whom."""
+    said = [f"{fact.value:g} USD for the {what} ({fact.kind}: {fact.source})"
+            for what, key in (("board", "price_usd"), ("chip alone", "part_price_usd"))
+            for fact in board.facts if fact.path == f"board.{key}" and fact.value is not None]
+    return "; ".join(said) or "not known: no public list of it was found"

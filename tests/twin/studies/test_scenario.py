@@ -259,9 +259,21 @@ def test_a_wrong_file_names_its_key(overrides, said) -> None:
     assert said in str(refused.value) and "anomaly_detection.yaml" in str(refused.value)
 
 
+PICO = {"board": "rpi_pico", "runtime": "tflm-cmsis-nn@2023", "sensor.dma": None, "loads": [],
+        "set": {}, "sensor.hop": "2s", "deadline": "2s", "duration": "4s"}
+
+
+def test_a_sleep_current_is_taken_at_the_voltage_it_was_measured_at() -> None:
+    asleep_mw = {state: twin.run_scenario("anomaly_detection", {
+        **PICO, "sleep": {"state": state, "wake_up": "1ms"}}).machine.sleep_mw
+        for state in ("sleep", "lightsleep")}
+    assert asleep_mw["lightsleep"] == pytest.approx(1.5 * 5.0)  # At the board's USB port.
+    assert asleep_mw["sleep"] == pytest.approx(0.39 * 3.3)
+
+
 def test_what_nobody_knows_is_asked_for(tmp_path) -> None:
-    with pytest.raises(ScenarioError, match=r"sleep.wake_up: not known of stop1 of nucleo_l4r5zi"):
-        twin.run_scenario("anomaly_detection", {"sleep": {"state": "stop1"}})
+    with pytest.raises(ScenarioError, match=r"sleep.wake_up: not known of lightsleep of rpi_pico"):
+        twin.run_scenario("anomaly_detection", {**PICO, "sleep": {"state": "lightsleep"}})
     with pytest.raises(ScenarioError, match=r"states no 'hibernate'; accepted: .*stop1"):
         twin.run_scenario("anomaly_detection", {"sleep": {"state": "hibernate"}})
     with pytest.raises(ScenarioError, match="no such scenario; did you mean keyword_spotting"):

@@ -71,11 +71,15 @@ def test_prices_come_from_the_board_or_the_user_and_never_from_nowhere() -> None
     for name in list_boards():
         board = load_board(name)
         facts = {fact.path: fact for fact in board.facts}
-        if board.price_usd is None:
-            assert describe_price(board) == "not known: no public list of it was found"
-        else:
-            fact = facts["board.price_usd"]
-            assert fact.source and any(char.isdigit() for char in fact.source)  # its date
+        said = describe_price(board)
+        for price, key, what in ((board.price_usd, "price_usd", "the board"),
+                                 (board.part_price_usd, "part_price_usd", "the chip alone")):
+            assert (f"{price} USD for {what}".replace(".0 ", " ") in said) == (price is not None)
+            if price is not None:
+                fact = facts[f"board.{key}"]
+                assert fact.source and any(char.isdigit() for char in fact.source)  # its date
+        assert said.startswith("not known: no public list") == (
+            board.price_usd is None and board.part_price_usd is None)
     board = load_board("nucleo_h7a3zi_q")
     assert price_of(board) is None and price_of(board, {"stm32h7a3zi": 9.0}) == 9.0
     assert read_prices(["h7a3=30", "anychip=$9"]) == {"nucleo_h7a3zi_q": 30.0, "anychip": 9.0}

@@ -48,6 +48,7 @@ class BoardRow(TypedDict):
         board.cache(board.core.dcache), "size_bytes", None))]
     accelerator: Annotated[str | None, Of("npu.family")]
     price_usd: float | None
+    part_price_usd: float | None
 
 
 class Broken(TypedDict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -60,6 +61,7 @@ def board_report(board: Board, *, sources: bool) -> Content:
         ("caches", "; ".join(f"{name} {_describe_cache(cache)}" for name in cache_names
                              if (cache := board.cache(name))) or "none"),
         ("placement", ", ".join(f"{what} in {memory}" for what, memory in board.placement)),
+        ("sleep", ", ".join(f"{one.name} {one.current_ma} mA" for one in board.sleep) or NOT_KNOWN),
         ("price", describe_price(board)),
     ]
     parts: list[Content] = [new_pairs(pairs), tabulate(MEMORIES, board.memories)]
@@ -94,6 +96,8 @@ def _tell_dead_channels(runtime: Runtime) -> str:
 
 def runtime_report(runtime: Runtime) -> Content:
     """Return one runtime with every number and its source."""
+    from twin.reports.tables.learnt import NARROW, kernels_table
+
     return spaced([
         new_pairs([
             ("runtime", runtime.identity),
@@ -108,17 +112,9 @@ def runtime_report(runtime: Runtime) -> Content:
             ("padding", "by the convolution" if runtime.fuses_padding else "a layer of its own"),
             ("outputs", "may overlap inputs" if runtime.overlaps else "apart from inputs"),
         ]),
-        *_list_learnt(runtime),
+        *(() if runtime.learnt is None else [kernels_table(runtime.learnt, NARROW)]),
         facts_table(runtime.facts),
     ])
-
-
-def _list_learnt(runtime: Runtime) -> list[Content]:
-    if runtime.learnt is None:
-        return []
-    from twin.reports.tables.learnt import NARROW, kernels_table
-
-    return [kernels_table(runtime.learnt, NARROW)]
 
 
 def models_table(graphs: Mapping[str, Graph]) -> Table:
@@ -194,7 +190,5 @@ def sum_memories(board: Board, roles: tuple[str, ...]) -> int:
 
 
 def _count_kinds(facts: Sequence[Fact]) -> str:
-    kinds: dict[str, int] = {}
-    for fact in facts:
-        kinds[fact.kind] = kinds.get(fact.kind, 0) + 1
+    kinds = Counter(fact.kind for fact in facts)
     return f"{len(facts)} numbers: " + ", ".join(f"{n} {kind}" for kind, n in kinds.items())
