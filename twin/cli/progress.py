@@ -122,7 +122,7 @@ class Rate:
         now = time.monotonic()
         rate = done / max(now - self._began_s, 1e-9)
         said = ", ".join(([f"{rate:.3g} points/s"] if done else [])
-                         + ([f"{failed} cannot be"] if failed else []))
+                         + ([f"{failed} infeasible"] if failed else []))
         if not sys.stderr.isatty():
             if now >= self._due_s and done < total:
                 self._due_s = now + QUIET_S

@@ -6,11 +6,13 @@ On the front is what nothing else beats in every objective, marked with how sure
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from hwmodels.processes import map_forked
 from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
@@ -169,12 +171,26 @@ def predict_points(points: Sequence[Point], deployer: Deployer,
         Told how far it is, after every chunk.
     """
     done = failed = 0
-    for chunk in cut_chunks(points):
-        made = deployer.predict(chunk)
+    for made in _predict_parts(points, deployer):
         done, failed = done + len(made), failed + sum(bool(row.failure) for row in made)
         if on_progress is not None:
             on_progress(done, len(points), failed)
         yield made
+
+
+FEWEST_PARTS = 8
+"""Networks on boards that are predicted by several processes; fewer are soon done by one."""
+
+
+def _predict_parts(points: Sequence[Point], deployer: Deployer) -> Iterator[tuple[Row, ...]]:
+    """Yield the rows of points in order; many boards are predicted by a process for each core."""
+    chunks = [*cut_chunks(points)]
+    parts = [[*part] for _, part in itertools.groupby(chunks, lambda one: _group(one[0])[:2])]
+    if len(parts) < FEWEST_PARTS:
+        yield from map(deployer.predict, chunks)
+        return
+    yield from map_forked(lambda part: tuple(
+        row for chunk in part for row in deployer.predict(chunk)), parts)
 
 
 def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str],

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import twin
+from hwmodels.processes import map_forked
 from twin.errors import UsageError
+from twin.studies import sweep
 from twin.studies.axes import make_space
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
@@ -152,3 +154,24 @@ def test_clocks_predicted_at_once_are_rows_as_each_alone() -> None:
             assert (row.time_us, row.energy_uj, row.time.high, row.overhead_us) == pytest.approx(
                 (other.time_us, other.energy_uj, other.time.high, other.overhead_us), rel=1e-12)
     assert len({row.voltage_scale for row in together.predict(points)}) > 2
+
+
+def test_many_boards_are_predicted_by_several_processes_as_by_one(monkeypatch) -> None:
+    boards = ["nucleo_l4r5zi", "nucleo_f401re", "rpi_pico"]
+    space = make_space(["ad"], boards, runtimes=["tflm-cmsis-nn@2026", "neural-art@2.0.0"])
+    told: list[tuple[int, int, int]] = []
+    alone = sweep_space(space)
+    monkeypatch.setattr(sweep, "FEWEST_PARTS", 2)
+    monkeypatch.setattr("hwmodels.processes.os.sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr("hwmodels.processes.threading.active_count", lambda: 1)
+    assert sweep_space(space, on_progress=lambda *how: told.append(how)) == alone
+    assert told == [(2, 6, 1), (4, 6, 2), (6, 6, 3)]
+
+
+def test_an_error_of_a_forked_process_is_raised_here(monkeypatch) -> None:
+    monkeypatch.setattr("hwmodels.processes.os.sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr("hwmodels.processes.threading.active_count", lambda: 1)
+    own = os.getpid()
+    assert own not in list(map_forked(lambda item: os.getpid(), range(4)))
+    with pytest.raises(ZeroDivisionError):
+        list(map_forked(lambda item: 1 // item, [1, 0]))
