@@ -1,4 +1,4 @@
-"""Many predictions at once beside a loop over `predict`: `python -m benchmarks.speed.batch_speed`.
+"""Many predictions at once beside a loop over `predict`: `python -m benchmarks.speed batch`.
 
 Processor time of one process on one core, in the same run: a hundred thousand configurations of a
 30-layer network that change clock, voltage scale, wait states and learnt factors, with intervals,
@@ -158,31 +158,3 @@ def time_changes() -> Iterator[tuple[str, float, float, float]]:
                 stated, learnt = (median_cpu_s(partial(
                     twin.predict, changed, calibration=prices), 9) for prices in ("none", "auto"))
             yield f"{network}, {name}", first, stated, learnt
-
-
-def main() -> int:
-    """Print all figures; fail when one is over its limit."""
-    batch_s, loop_s = time_batch()
-    kept = os.environ.get("TWIN_COUNTS")
-    print(f"{NETWORK} on {BOARD}, {RUNTIME}: {ROWS:,} configurations {batch_s:.2f} s, a loop over "
-          f"predict {loop_s:,.0f} s ({loop_s / batch_s:,.0f} x), limit {LIMITS_S['batch']:g} s; "
-          f"{peak_bytes() / 1e6:.0f} MB, limit {LIMIT_BYTES / 1e6:.0f} MB")
-    over = False
-    for name, paces, seconds, loop_s in time_accelerator():
-        limit_s = LIMITS_S["clocks" if paces == ROWS else "batch"]
-        print(f"{NETWORK} on {ACCELERATOR}: {ROWS:,} configurations, {name} {seconds:.2f} s, a "
-              f"loop over predict {loop_s:,.0f} s, limit {limit_s:g} s")
-        over |= seconds > limit_s
-    over |= batch_s > LIMITS_S["batch"] or peak_bytes() > LIMIT_BYTES
-    for name, first, stated, learnt in time_changes():
-        print(f"{name:20} first {first * 1e3:6.1f} ms   kept: stated {stated * 1e3:5.1f} ms, "
-              f"learnt {learnt * 1e3:5.1f} ms   limit {LIMITS_S['change'] * 1e3:.0f} ms")
-        over |= max(stated, learnt) > LIMITS_S["change"]
-    if kept is not None:
-        os.environ["TWIN_COUNTS"] = kept
-    print("over a limit" if over else "all within their limits")
-    return int(over)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -21,6 +21,8 @@ from twin.network.zoo import build
 
 BOARD = "nucleo_l4r5zi"
 TIMES = 7
+CHOSEN = ("kws", "ic", "vww", "mobilenet_v2_0.35_96")
+"""Networks whose first selection of all boards and libraries is shared by two cores."""
 
 
 def measure() -> Iterator[Row]:
@@ -49,3 +51,8 @@ def measure() -> Iterator[Row]:
     yield Row(name="twin predict kws, structure never seen", unit="s", figure=found["unseen"],
               peer=peer, theirs=theirs, ratio_limit=2.0, events=events)
     yield Row(name="twin --help", unit="s", figure=found["help"], limit=0.12)
+    for network in CHOSEN:
+        with tempfile.TemporaryDirectory() as empty:
+            used_s = process_s([*twin, "select", network], XDG_CACHE_HOME=empty)
+        yield Row(name=f"select {network}, the first time, a half of its processor time", unit="s",
+                  figure=used_s / 2, limit=10.0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
@@ -19,7 +19,7 @@ from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.runtimes.counted.describe import describe, family_of, is_described
 from twin.runtimes.counted.mixture import mix, widen
 from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up
-from twin.runtimes.lowering import Lowering, Site, assume, no_scratch
+from twin.runtimes.lowering import MOST_KEPT, Lowering, Site, assume, no_scratch
 from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
 from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
@@ -32,6 +32,7 @@ CLOSE = 0.25
 """How far apart the counted and the lowered loops may be for that, relative."""
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
     """Return how an operator runs, with the instructions that were counted of it.
 

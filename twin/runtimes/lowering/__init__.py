@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hwmodels.errors import KernelError
 from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Kernel, Operand
 from twin.network.graph import Graph, Layer
+
+MOST_KEPT = 256
+"""Lowerings made of another: the same one each time, so that what is lowered by it is found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class Lowering:
     scratch_bytes: Callable[[Graph, Layer, str], int] = no_scratch
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def assume(lowering: Lowering) -> Lowering:
     """Return the same kernels, marked as having nothing behind them for this library."""
     def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:

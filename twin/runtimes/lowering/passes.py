@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from hwmodels.kernel import Access, Kernel, Loop, Nest
 from twin.network.graph import Graph, Layer
-from twin.runtimes.lowering import Lowering, Site
+from twin.runtimes.lowering import MOST_KEPT, Lowering, Site
 
 _OPERAND = "weights"
 _WORD_BYTES = 4
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def pass_weights(lowering: Lowering, passes: int) -> Lowering:
     """Return the same kernels, with weights fetched front to back so many times a call.
 
