@@ -90,6 +90,10 @@ class Terminal(Watcher):
             self._bars = None
 
 
+LEAST_SHARE = 0.1
+"""Of the points, from which their rate says how long the rest takes."""
+
+
 class Rate:
     """Points of a study as they come: how many, at what rate, and how long the rest takes.
 
@@ -127,7 +131,8 @@ class Rate:
             if now >= self._due_s and done < total:
                 self._due_s = now + QUIET_S
                 left = f", {said}, {(total - done) / rate:.0f} s left" if done else ""
-                print(f"{done} of {total}{left}", file=sys.stderr)
+                # The first points come late and are of one board: no rate of the others.
+                print(f"{done} of {total}" + left * (done >= LEAST_SHARE * total), file=sys.stderr)
             return
         if self._bars is None:
             self._bars = _make_bars("predicting", "{task.fields[said]}")

@@ -30,6 +30,9 @@ UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", 
 LEAST_PLAIN_BYTES = 1024
 """A limit of fewer bytes needs its unit: who writes 64 means KiB."""
 
+LARGEST = 1e18
+"""Of any limit and figure of a row: 30,000 years in microseconds."""
+
 _STEPS = np.linspace(-8.0, 8.0, 1601)
 _DENSITY = np.exp(-_STEPS**2 / 2) / math.sqrt(2 * math.pi) * (_STEPS[1] - _STEPS[0])
 
@@ -144,9 +147,10 @@ def read_limit(name: str, given: float | str) -> float:
     if dimension == "bytes" and not written and 0 < number < LEAST_PLAIN_BYTES:
         raise UsageError(f"{option} {text!r} is no limit; accepted: so few bytes with their unit, "
                          f"{number:g}KiB or {number:g}B")
-    if not 0 < limit < math.inf:
+    if not 0 < limit < LARGEST:
         accepted = f"in {unit}, or with one of {', '.join(UNITS[dimension])}" if unit else "in USD"
         raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 {accepted}"
+                         + f", below {LARGEST:g}" * (limit >= LARGEST)
                          + suggest_unit(text, dimension))
     return limit
 

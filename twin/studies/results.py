@@ -19,7 +19,7 @@ from hwmodels.errors import need_extra
 from hwmodels.files import write_whole
 from twin.errors import UsageError
 from twin.studies.duty import SECONDS_A_DAY
-from twin.studies.limits import Limits, probability_of_all
+from twin.studies.limits import LARGEST, Limits, probability_of_all
 
 if TYPE_CHECKING:
     import pyarrow
@@ -251,8 +251,6 @@ _NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "probabi
             "energy_day_j", *(f"{name}_{part}" for name, unit in (
                 ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
                 for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
-LARGEST = 1e18
-"""Of any figure of a row: 30,000 years in microseconds."""
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",

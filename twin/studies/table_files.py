@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hwmodels.files import MISSHAPEN, DocumentError, open_regular, parse_json
 from twin.errors import UsageError
-from twin.studies.limits import Limits
+from twin.studies.limits import LARGEST, Limits
 from twin.studies.results import (
-    LARGEST,
     Table,
     check_file,
     import_arrow,

@@ -75,3 +75,8 @@ def test_energy_that_is_all_time_adds_no_doubt() -> None:
 def test_an_unknown_energy_has_no_probability() -> None:
     assert probability_of_all(Limits(max_energy_uj=1.0), time_us=1.0, energy_uj=None,
                               time=around(1.0, 0.1), energy=None) is None
+
+
+def test_a_limit_no_device_has_is_refused_in_a_line() -> None:
+    with pytest.raises(UsageError, match=r"--max-uj '1e99' is no limit; .*below 1e\+18$"):
+        read_limits(max_uj="1e99")

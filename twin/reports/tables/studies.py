@@ -56,6 +56,9 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         cut = _cut(ranked, shown)
         sheet, left_out = fit_columns(cut, console, table)
         notes = write_legend(table, cut)
+        if len(cut) > 1:
+            notes.append("best first: " + "those that meet the limits, by how surely, then "
+                         * bool(table.limits) + f"by {WORDS[table.objectives[0]]}")
         if any(len(row.violations) > len(row.unknown) for row in cut):
             notes.append("! above its limit")
         if len(cut) < len(ranked):
