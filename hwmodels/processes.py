@@ -29,8 +29,7 @@ def map_forked(function: Callable[[_Item], _Made], items: Sequence[_Item]) -> It
     has one core, forks nothing or this process has threads, all are computed here.
     """
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    if min(cores, len(items)) < 2 or threading.active_count() > 1 or (
-            multiprocessing.current_process().daemon):
+    if min(cores, len(items)) < 2 or threading.active_count() > 1:
         yield from map(function, items)
         return
     pool = ProcessPoolExecutor(min(cores, len(items), MOST_PROCESSES),

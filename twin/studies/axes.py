@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -249,9 +250,8 @@ def read_axis(path: str, values: object) -> Axis:
         if not all(part.strip() for part in parts):
             raise UsageError(f"{path}={values}: a value is empty")
         return Axis(name=path, values=tuple(part.strip() for part in parts))
-    if isinstance(values, Sequence):
-        return Axis(name=path, values=tuple(values))
-    return Axis(name=path, values=(values,))  # type: ignore[arg-type]
+    return Axis(name=path, values=tuple(values) if isinstance(values, Sequence)
+                else (values,))  # type: ignore[arg-type]
 
 
 def read_sample(text: str, seed: int = 0) -> Sample:
@@ -295,12 +295,7 @@ def label(value: Any) -> str:
 
 def _find_twice(names: Iterable[str]) -> str | None:
     """Return the first name that was there before; None where there is none."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
@@ -354,8 +349,7 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
                 or (closed and maker_of(board.soc) not in makers[runtime.name])
                 or ("cmsis" in runtime.name and not board.core.isa.startswith("arm"))):
             newest[runtime.name] = runtime.identity
-    return tuple({**found, **{name: identity for name, identity in newest.items()
-                              if name not in found}}.values())
+    return tuple({**found, **newest, **found}.values())
 
 
 def read_clock(text: str) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import NormalDist
+from typing import TypeVar
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
@@ -44,6 +45,8 @@ from twin.studies.duty import (
 )
 from twin.studies.limits import idle_energy_uj, price_of
 from twin.studies.results import Row
+
+_Read = TypeVar("_Read")
 
 FEWEST = 4
 """Points that differ in their clock alone from which they are predicted by one call."""
@@ -122,32 +125,14 @@ class Deployer:
         """Return the network of a model axis' value."""
         if isinstance(model, Graph):
             return model
-        name = str(model)
-        if name not in self._graphs:
-            try:
-                self._graphs[name] = read_model(name, assume_unsupported=self.assume_unsupported)
-            except TwinError as error:
-                self._graphs[name] = error
-        found = self._graphs[name]
-        if isinstance(found, TwinError):
-            raise found
-        return found
+        return _read_once(self._graphs, str(model), partial(
+            read_model, assume_unsupported=self.assume_unsupported))
 
     def read_board(self, board: Value) -> Board:
         """Return the board of a board axis' value."""
         if isinstance(board, Board):
             return change_board(board, self.list_stated(board))
-        name = str(board)
-        if name not in self._boards:
-            try:
-                shipped = load_board(name)
-                self._boards[name] = change_board(shipped, self.list_stated(shipped))
-            except TwinError as error:
-                self._boards[name] = error
-        found = self._boards[name]
-        if isinstance(found, TwinError):
-            raise found
-        return found
+        return _read_once(self._boards, str(board), load_board)
 
     def list_stated(self, board: Board) -> dict[str, object]:
         """Return what-if paths of a board: the user's currents, and null for what is assumed."""
@@ -263,6 +248,20 @@ class Deployer:
         kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
         return Row(inputs=_inputs(point), model=label(asked["model"]), board=label(asked["board"]),
                    runtime=str(asked.get("runtime", BEST)), failure=kind, reason=str(error))
+
+
+def _read_once(kept: dict[str, _Read | TwinError], name: str,
+               read: Callable[[str], _Read]) -> _Read:
+    """Return what a name is of, read the first time; what it was refused with is raised again."""
+    if name not in kept:
+        try:
+            kept[name] = read(name)
+        except TwinError as error:
+            kept[name] = error
+    found = kept[name]
+    if isinstance(found, TwinError):
+        raise found
+    return found
 
 
 def list_clock_runs(points: Sequence[Point]) -> Iterator[tuple[list[int], list[float]]]:

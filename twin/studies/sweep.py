@@ -218,9 +218,8 @@ def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str]
 
 def hold(table: Table, limits: Limits, objectives: Sequence[str] | None = None) -> Table:
     """Return a table held to other limits, or with the front over other objectives."""
-    made = make_table(table.rows, limits=limits, objectives=objectives or table.objectives,
+    return make_table(table.rows, limits=limits, objectives=objectives or table.objectives,
                       axes=table.axes)
-    return dataclasses.replace(made, axes=table.axes)
 
 
 def cut_chunks(points: Sequence[Point], most: int = CHUNK) -> Iterator[Sequence[Point]]:

@@ -26,8 +26,8 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 from twin.reports.rivals import BEST, Rival, choose_objectives, name_rivals
-from twin.reports.tables.selection import explain_miss
-from twin.reports.tables.studies import describe_limits, say_idle, say_others, shorten
+from twin.reports.tables.selection import explain_miss, list_remarks
+from twin.reports.tables.studies import describe_limits, say_others, shorten
 from twin.studies.selection import Choice, Selection
 
 LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
@@ -49,15 +49,8 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     sections: list[Section] = []
     for place, model in enumerate(models):
         sections += _describe_model(selection, model, f"-{place}" if len(models) > 1 else "")
-    notes = ["score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash "
-             "beyond half full, 10 for a wide interval",
-             f"{len(selection.table.rows)} configurations were predicted; the best of each board "
-             "is shown", *say_idle([one.row for one in selection.choices])]
-    unknown = list(dict.fromkeys(one.row.board for one in selection.choices
-                                 if one.row.price_usd is None and not one.row.failure))
-    notes += [f"price not known: {', '.join(unknown)}"] if unknown else []
     sections.append(Section(name="notes", title="How to read it", items=(
-        Notes(notes=tuple(notes)),)))
+        Notes(notes=tuple(list_remarks(selection))),)))
     verdict = f"{met} of {boards} boards {asked}"
     if selection.limits and len(models) == 1:
         verdict += say_others([one.row for one in selection.choices])

@@ -32,8 +32,8 @@ def selection_report(selection: Selection, console: Console) -> Content:
             parts.append(Text(""))
         parts += _model_parts(selection, model, console)
     parts += [Text(""), *(Text(line, style="dim") for line in (
-        "score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash beyond "
-        "half full, 10 for a wide interval", *_remarks(selection)))]
+        *list_remarks(selection),
+        *write_legend(selection.table, [one.row for one in selection.feasible])))]
     return Group(*parts)
 
 
@@ -95,14 +95,13 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
     return draw_columns(chosen, rows)
 
 
-def _remarks(selection: Selection) -> list[str]:
-    """Say which boards have no price, and how many configurations stand behind it."""
-    unknown = list(dict.fromkeys(one.row.board for one in selection.choices
-                                 if one.row.price_usd is None and not one.row.failure))
-    lines = [f"{len(selection.table.rows)} configurations predicted, the best of each board shown; "
-             "-o writes all"]
-    lines += write_legend(selection.table, [one.row for one in selection.feasible])
-    lines += say_idle([one.row for one in selection.choices])
-    if unknown:
-        lines.append(f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours")
-    return lines
+def list_remarks(selection: Selection) -> list[str]:
+    """Say what a score is, how many configurations stand behind it, and which price is unknown."""
+    unknown = dict.fromkeys(one.row.board for one in selection.choices
+                            if one.row.price_usd is None and not one.row.failure)
+    return ["score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash "
+            "beyond half full, 10 for a wide interval",
+            f"{len(selection.table.rows)} configurations predicted, the best of each board "
+            "shown; -o writes all", *say_idle([one.row for one in selection.choices]),
+            *([f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours"]
+              if unknown else [])]

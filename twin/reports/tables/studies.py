@@ -135,8 +135,7 @@ def summarise(table: Table) -> list[str]:
     """Say how many rows meet what, and which are best: of one network by each figure."""
     rows, limits = table.predicted, table.limits
     lines = [f"{len(table.rows)} configuration{'s' if len(table.rows) != 1 else ''}"
-             + (f", {len(table.failed)} of which {_is_or_are(len(table.failed))} infeasible"
-                if table.failed else "")]
+             + f", {len(table.failed)} infeasible" * bool(table.failed)]
     if not rows:
         return lines
     if limits:
@@ -185,10 +184,6 @@ def say_unknown(rows: Sequence[Row]) -> str:
     """Say which limited figures of rows are not known: what would decide whether they meet."""
     names = {name for row in rows for name in row.unknown}
     return " and ".join(text for name, text in WORDS.items() if name in names) + " not known"
-
-
-def _is_or_are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def describe_row(row: Row, *, changes: bool = True) -> str:

@@ -90,10 +90,8 @@ def _ask(study: Study, trial: Any) -> Asked:
 
 
 def _suggest(axis: Axis, point: dict[str, Value], trial: Any) -> Value:
-    depends = any(value in (BEST, MEASURED, EACH) for value in axis.values)
-    if axis.span is not None and axis.span.count is None:
-        return axis.at(trial.suggest_float(axis.name, 0.0, 1.0), point)
-    if depends:
+    if (axis.span is not None and axis.span.count is None) or any(
+            value in (BEST, MEASURED, EACH) for value in axis.values):
         try:
             return axis.at(trial.suggest_float(axis.name, 0.0, 1.0), point)
         except TwinError:
