@@ -139,7 +139,7 @@ def read_program(path: str, content: bytes) -> Program:
 def _list_data(path: str, content: bytes, root: Table) -> list[tuple[int, int]]:
     """Return between which bytes each constant lies: in the flatbuffer, or in a segment behind."""
     where = root.table(5)
-    if where is None or not len(where.vector(1, "Q")):
+    if where is None or len(where.vector(1, "Q")) < 2:  # the first is of no constant
         return [entry.span(0) for entry in root.tables(2)]
     if content[8:12] != EXTENDED:
         raise ModelError(f"{path}: constants lie in a segment and no extended header says where")
