@@ -30,7 +30,7 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo loops test twice lint site gate bench accuracy gallery tools lock sbom fuzz clean
+.PHONY: demo loops test twice lint site gate dist bench accuracy gallery tools lock sbom fuzz clean
 
 demo: $(CORE) loops
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
@@ -96,6 +96,18 @@ bench: $(BENCH)
 # Whether a change moved a number: 146 commands against what they printed before it.
 gate: $(TEST) tools
 	$(BIN)/python -m benchmarks.exactness.gate
+
+# The sdist, a wheel made of it, and what that does in an empty environment, far from this checkout.
+DIST := build/dist
+dist: $(COMPILING)
+	rm -rf $(DIST)
+	$(dir $(COMPILING))bin/python -m build --no-isolation --outdir $(DIST)
+	$(PYTHON) -m venv --clear $(DIST)/empty
+	$(DIST)/empty/bin/python -m pip install --quiet $(DIST)/*.whl
+	cd $(DIST) && empty/bin/python -c 'import sys; from hwmodels.kernels.library import open_library; sys.exit(open_library()[0] is None)'
+	cd $(DIST) && empty/bin/twin predict kws -b nucleo_l4r5zi --csv kws && \
+	  empty/bin/twin predict kws -b nucleo_l4r5zi --json > kws.json && \
+	  empty/bin/twin report kws -b nucleo_l4r5zi -o kws.html && test -s kws/layers.csv -a -s kws.html -a -s kws.json
 
 # Readers of files against damaged ones, FUZZ a reader; what fails joins the corpus.
 FUZZ ?= 20000

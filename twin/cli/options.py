@@ -15,7 +15,6 @@ import typer
 from typer.core import TyperGroup
 
 import twin
-from hwmodels.errors import check_extra
 from twin.api.requests import AUTO, FIELD, Option, Placed, Request, primitive
 from twin.cli.output import load, note_written, show_view, warn
 from twin.errors import UsageError
@@ -115,8 +114,6 @@ class Paged(Output):
             return
         if not self.page.lower().endswith((".html", ".htm")):
             raise UsageError(f"{self.page}: a page ends in .html")
-        for package in ("jinja2", "plotly"):
-            check_extra("pages", package, "page")
         check_outputs(self.page)
 
     def write(self, found: Any) -> Iterable[Path]:

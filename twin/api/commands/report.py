@@ -116,9 +116,6 @@ def check_report(file: str | PathLike[str], length: str = "full") -> str:
         raise UsageError(f"{file}: a page is whole; accepted with --length short: .md, .pdf")
     if ending == ".pdf":
         check_extra("pictures", "matplotlib", "plot")
-    elif ending != ".md":
-        for package in ("jinja2", "plotly"):
-            check_extra("pages", package, "page")
     check_place(fspath(file))
     return ending
 

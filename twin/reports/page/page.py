@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import escape, need_extra
+from hwmodels.errors import escape
 from twin.reports.page.parts import Page, Plot
 
 FOLDER = Path(__file__).parent
@@ -36,14 +36,9 @@ def render_page(page: Page) -> str:
     -------
     str
         The same page gives the same text.
-
-    Raises
-    ------
-    ToolMissingError
-        When jinja2 or plotly is not installed.
     """
-    with need_extra("pages", "jinja2", "page"):
-        import jinja2
+    import jinja2
+
     plots = [item for section in page.sections for item in section.items if isinstance(item, Plot)]
     packed, digest = pack_plotly() if plots else ("", "")
     script = _read("page.js")
@@ -66,8 +61,8 @@ def plain(text: str) -> str:
 @lru_cache(maxsize=1)
 def pack_plotly() -> tuple[str, str]:
     """Return plotly's script, compressed, as text, and the hash of what it unpacks to."""
-    with need_extra("pages", "plotly", "page"):
-        from plotly.offline import get_plotlyjs
+    from plotly.offline import get_plotlyjs
+
     script = get_plotlyjs()
     packed = gzip.compress(script.encode(), compresslevel=PACKED, mtime=0)
     return base64.b64encode(packed).decode(), _digest(script)

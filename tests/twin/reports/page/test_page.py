@@ -147,24 +147,10 @@ def test_wrong_words_are_refused(words, said) -> None:
     assert result.exit_code in (2, 3) and said in str(result.output) + str(result.exception)
 
 
-@pytest.mark.parametrize("package", ["jinja2", "plotly"])
-def test_a_missing_extra_is_named(monkeypatch, package) -> None:
-    from twin.reports.page.page import pack_plotly
-
-    pack_plotly.cache_clear()
-    for name in [name for name in sys.modules if name.split(".")[0] == package]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(twin.TwinError, match=rf"pages need {package}.*\[page\]"):
-        render_page(describe_report(Report(prediction=make_prediction())))
-
-
 @pytest.mark.parametrize(("package", "arguments"), [
     ("matplotlib", ("predict", "kws", "--plot", "x.png")),
     ("matplotlib", ("predict", "kws", "--plot", "pictures/")),
-    ("matplotlib", ("report", "kws", "-o", "x.pdf")),
-    ("plotly", ("whatif", "kws", "--set", "network.width=0.5", "--report", "x.html")),
-    ("jinja2", ("report", "kws", "-o", "x.html"))])
+    ("matplotlib", ("report", "kws", "-o", "x.pdf"))])
 def test_a_missing_extra_is_named_before_anything_is_printed(monkeypatch, tmp_path, package,
                                                              arguments) -> None:
     monkeypatch.chdir(tmp_path)
