@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from twin.api.commands.check import Check
 
 Sure = Annotated[bool, requests.Check.option("sure")]
+ArenaBytes = Annotated[str | None, requests.Check.option("arena_bytes")]
+MapFile = Annotated[str | None, requests.Check.option("map_file")]
 CsvFolder = Annotated[str | None, Option(
     "--csv", "DIR", "Write the tables as CSV files into a folder, with whether the limits are "
     "met.")]
@@ -40,12 +42,14 @@ GuideFile = Annotated[str, Option("-o --output", "FILE", "The document, Markdown
 @command
 def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, placed: Deployed,
           priced: Priced, sure: Sure = False, as_json: AsJson = False, advice: Suggest = True,
-          csv_folder: CsvFolder = None, accuracy: Share = None,
-          junit: JunitFile = None) -> None:
+          csv_folder: CsvFolder = None, accuracy: Share = None, junit: JunitFile = None,
+          arena_bytes: ArenaBytes = None, map_file: MapFile = None) -> None:
     """Say whether models fit boards and meet limits."""
     from twin.api.commands.check import read_held
 
     several = len(models) * len(boards) > 1
+    if several and (arena_bytes is not None or map_file is not None):
+        raise UsageError("--arena-bytes and --map: of one program; accepted: one MODEL, one -b")
     _check_files(csv_folder, accuracy, junit, several=several)
     if several:
         table = show_several(models, boards, placed, priced, as_json=as_json,
@@ -60,7 +64,8 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
     except DoesNotFitError as error:
         show(open_console(), str(error))
         raise typer.Exit(1) from error
-    found = twin.check(deployment, **limits.arguments, sure=sure, **priced.arguments)
+    found = twin.check(deployment, **limits.arguments, sure=sure, arena_bytes=arena_bytes,
+                       map_file=map_file, **priced.arguments)
     show_view(found, "limits:requirement_table", found.requirements, as_json=as_json)
     if found.prediction.voltage and not as_json:
         show(open_console(), f"voltage {found.prediction.voltage}")

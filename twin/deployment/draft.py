@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from hwmodels.board.facts import Board, Memory
 from hwmodels.file_cache import Same
+from twin.deployment.arena import Arena, plan_arena
 from twin.deployment.memories import FLASH_ROLES, check_room
 from twin.deployment.placement import Fusion, Placement, Plan, plan_placement
 from twin.errors import DoesNotFitError, UsageError
@@ -174,13 +175,23 @@ class Draft:
                          source=self.board.memory(self.weights), target=self.tile_memory,
                          buffers=self.buffers)
 
+    @cached_property
+    def buffer(self) -> Arena | None:
+        """The buffer a program gives the runtime: kTensorArenaSize and its like."""
+        if self.runtime.arena is None or self.target.offloads:
+            return None
+        return plan_arena(self.graph, self.runtime.arena, self.isa,
+                          self.plan.held_bytes(self.placement)[0], self.placement.parameter_bytes)
+
     @property
     def ram_parts(self) -> dict[str, int]:
         """What peak RAM is made of, in bytes; weights and code where they are kept in RAM."""
         kept, runs = (self.board.memory(name).role not in FLASH_ROLES
                       for name in (self.weights, self.code))
         arena, weights = self.plan.held_bytes(self.placement)
-        return {"arena": arena, "parameters": self.placement.parameter_bytes,
+        whole = self.buffer is not None and bool(self.buffer.persistent)
+        return {"arena": self.buffer.needed_bytes if self.buffer and whole else arena,
+                "parameters": 0 if whole else self.placement.parameter_bytes,
                 "runtime": self.runtime.ram_bytes,
                 "buffers": self.buffers.size_bytes if self.buffers is not None else 0,
                 "weights": weights if kept else 0,

@@ -40,13 +40,14 @@ def align(size_bytes: int, alignment_bytes: int) -> int:
     return -(-size_bytes // alignment_bytes) * alignment_bytes
 
 
-def place_greedily(requests: Sequence[Buffer], alignment_bytes: int) -> None:
-    """Set offsets: the largest first, each at the lowest offset free over its whole life."""
+def place_greedily(requests: Sequence[Buffer], alignment_bytes: int,
+                   order: Sequence[int] = ()) -> None:
+    """Set offsets in order, by size if none is given: each the lowest free over its whole life."""
     beside = list_neighbours(requests)
     placed: set[int] = set()
-    order = sorted(range(len(requests)),
-                   key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
-    for i in order:
+    by_size = sorted(range(len(requests)),
+                     key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
+    for i in order or by_size:
         requests[i].offset_bytes = find_offset(
             requests[i], (requests[j] for j in beside[i] if j in placed), alignment_bytes)
         placed.add(i)

@@ -144,6 +144,9 @@ class Graph:
     planned_bytes : tuple of int
         Sizes of the buffers the file's own memory plan asks for, () where it has none; 0 once the
         network was changed.
+    left_out : (int, tuple of str) or None
+        How many tensors, and which operators, of a .tflite file are not here; an interpreter keeps
+        records of both. None: read from no such file.
     """
 
     name: str
@@ -156,6 +159,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     channel_first: bool = False
     planned_bytes: tuple[int, ...] = ()
+    left_out: tuple[int, tuple[str, ...]] | None = None
 
     def input(self, layer: Layer, place: int = 0) -> Tensor:
         """Tensor a layer reads in a place."""

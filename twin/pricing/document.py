@@ -218,6 +218,21 @@ class Supply(TypedDict):
     note: NotRequired[str]
 
 
+class ArenaSize(TypedDict):
+    """The buffer a program states for its runtime."""
+
+    name: Annotated[str, Says("as code calls it")]
+    needed_bytes: Annotated[Count, Says("the number to write: least size that works")]
+    total_bytes: Annotated[Count, Says("in use once tensors are allocated")]
+    planned_bytes: Annotated[Count, Says("activations and scratch: non-persistent")]
+    persistent_bytes: Count
+    persistent: Annotated[dict[str, Count], Says("what persistent_bytes is the sum of")]
+    input_bytes: Count
+    output_bytes: Count
+    recorded_bytes: Annotated[Count | None, Says("as TFLM's benchmark tool counts it")]
+    unknown: Annotated[list[str], Says("what else is in it, of unknown size")]
+
+
 class Pool(TypedDict):
     """How full a memory pool of an accelerator is."""
 
@@ -285,6 +300,7 @@ class PredictionDocument(TypedDict):
     ram_parts: Annotated[dict[str, Count], Says("what ram_bytes is the sum of"), Of(
         lambda prediction: {f"{name}_bytes": size
                             for name, size in prediction.deployment.ram_parts.items()})]
+    arena: NotRequired[Annotated[ArenaSize, Of("deployment.buffer")]]
     scratch_bytes: Annotated[Count, Says("largest scratch buffer, which arena_bytes has room for"),
                              Of("deployment.placement.scratch_bytes")]
     flash_bytes: Count

@@ -17,7 +17,7 @@ from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import MISSHAPEN, DocumentError
 from hwmodels.isa import ISAS, read_name
 from twin.errors import RuntimeRefusedError
-from twin.runtimes.runtime import FAMILIES, Runtime
+from twin.runtimes.runtime import FAMILIES, ArenaRule, Runtime
 from twin.runtimes.targets import CORE, check_target
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
                       **read_mapping(path, "offload", changes.pop("offload", None))}
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
-             "counted_on", "weight_passes", "learnt", "base")
+             "counted_on", "weight_passes", "learnt", "base", "arena")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -187,7 +187,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         counted=read_counted(path, merged.get("counted")), weight_passes=passes,
         counted_on=read_isas(path, merged, "counted_on"),
-        learnt=read_learnt(path, merged.get("learnt")),
+        learnt=read_learnt(path, merged.get("learnt")), arena=read_arena(path, merged.get("arena")),
         fuses_padding=bool(merged.get("fuses_padding", False)),
         overlaps=bool(merged.get("overlaps", False)),
         copies_shapes=bool(merged.get("copies_shapes", False)),
@@ -229,6 +229,23 @@ def read_counted(path: Path, told: Any) -> tuple[str, str] | None:
     if not (isinstance(told, dict) and set(told) == {"kernels", "level"}):
         raise RuntimeRefusedError(f"{path}:counted: kernels and level are expected")
     return str(told["kernels"]), str(told["level"])
+
+
+def read_arena(path: Path, told: Any) -> ArenaRule | None:
+    """Return how a program's buffer for the runtime is called and filled; None without one."""
+    if told is None:
+        return None
+    try:
+        rule = ArenaRule(**{**told, "unknown": tuple(told.get("unknown", ()))})
+    except (AttributeError, TypeError) as error:
+        raise RuntimeRefusedError(f"{path}:arena: name, release, kernels and unknown are "
+                                  "expected") from error
+    from twin.runtimes.tflm import list_releases
+
+    if rule.release is not None and rule.release not in list_releases():
+        raise RuntimeRefusedError(f"{path}:arena.release: {rule.release!r}; accepted: "
+                                  + ", ".join(list_releases()))
+    return rule
 
 
 def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:

@@ -27,6 +27,28 @@ FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "pool", "reduce
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaRule:
+    """What a program calls the buffer it gives the runtime, and what is in it.
+
+    Parameters
+    ----------
+    name : str
+        As code calls it.
+    release : str or None
+        Of `twin/runtimes/tflm/arena.yaml`; None: it holds the activations and nothing else.
+    kernels : str
+        Whose kernels ask for their data: a name of that file.
+    unknown : tuple of str
+        What else is in it, of unknown size.
+    """
+
+    name: str
+    release: str | None = None
+    kernels: str = ""
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """A kernel library at one version: how a layer becomes kernels, and what calling them costs.
 
@@ -91,6 +113,8 @@ class Runtime:
         Windows our own int8 convolution copies before it multiplies them.
     learnt : Learnt or None
         What was read of its kernels in programs.
+    arena : ArenaRule or None
+        The buffer a program gives it; None: it has none of a name.
     """
 
     name: str
@@ -127,6 +151,7 @@ class Runtime:
     direct_convolutions: bool = False
     tile_windows: int = 2
     learnt: Learnt | None = None
+    arena: ArenaRule | None = None
 
     @property
     def identity(self) -> str:

@@ -6,16 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import fspath
+from typing import TYPE_CHECKING
 
 from twin.api.commands.sweep import make_deployer
+from twin.api.requests import parse_quantity, takes
 from twin.api.requests import prediction as request
-from twin.api.requests import takes
 from twin.errors import UsageError
 from twin.pricing import calibrated
 from twin.pricing.certainty import Requirement
 from twin.pricing.prediction import Prediction, say_above_idle
 from twin.studies.limits import Limits, idle_energy_uj, price_of, read_limit, read_limits
 from twin.studies.results import Row
+
+if TYPE_CHECKING:
+    from twin.deployment.deployment import Deployment
+    from twin.program.regions import Region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +37,15 @@ class Check:
         Whether the whole interval has to meet them.
     row : Row or None
         With what its duty takes, where one was asked.
+    notes : tuple of str
+        What an arena lacks or could save, and what a program leaves of its memories.
     """
 
     prediction: Prediction
     requirements: tuple[Requirement, ...]
     sure: bool = False
     row: Row | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool:
@@ -52,7 +60,7 @@ class Check:
         told = {} if idle_mw is None or all(one.unit != "uJ" for one in self.requirements) else {
             say_above_idle(idle_mw): "energy is held to its limit with idle: with the "
             f"{idle_mw:,.0f} mW the idle board draws meanwhile; predict says what is above it"}
-        return (*(told.get(one, one) for one in self.prediction.warnings),
+        return (*self.notes, *(told.get(one, one) for one in self.prediction.warnings),
                 *(f"--sure: {one.name} may exceed its limit" for one in doubtful if self.sure))
 
 
@@ -84,7 +92,22 @@ def check(asked: request.Check) -> Check:
             limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
     if asked.sure:
         _require_intervals(requirements)
-    return Check(prediction=prediction, requirements=requirements, sure=asked.sure, row=row)
+    remarks: tuple[str, ...] = ()
+    if asked.arena_bytes is not None:
+        requirement, remarks = _check_arena(asked.deployment, asked.arena_bytes)
+        requirements += (requirement,)
+    if asked.map_file is not None:
+        from twin.program.regions import read_regions
+
+        regions = read_regions(asked.map_file, asked.deployment.board)
+        requirements += _check_regions(asked.deployment, regions)
+        remarks += tuple(
+            f"{one.name}: {one.left_bytes:,} of {one.size_bytes:,} bytes left beside the program's "
+            f"{one.used_bytes:,}" + (
+                f", {one.arena_bytes:,} of which are an arena" if one.arena_bytes else "")
+            for one in regions)
+    return Check(prediction=prediction, requirements=requirements, sure=asked.sure, row=row,
+                 notes=remarks)
 
 
 def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]:
@@ -96,6 +119,57 @@ def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]
     return (period,) if limits.max_mean_mw is None else (period, Requirement(
         name="mean power", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw, decimals=3,
         interval=row.mean))
+
+
+MUCH = 0.1
+"""Share of an arena that may be more than is needed before it is worth a word."""
+
+
+def _check_arena(deployment: Deployment, size: int | str) -> tuple[Requirement, tuple[str, ...]]:
+    """Return an arena's size as a limit, and what it lacks or could save."""
+    buffer = deployment.buffer
+    stated = int(parse_quantity(size, "bytes", "--arena-bytes")) if isinstance(size, str) else size
+    if stated < 1:
+        raise UsageError(f"--arena-bytes {size}: accepted: a size above 0")
+    if buffer is None:
+        raise UsageError(f"--arena-bytes: {deployment.runtime.identity} is given no arena; "
+                         "accepted with TFLite Micro and X-CUBE-AI")
+    more = "".join(f", and more for {what}" for what in buffer.unknown)
+    lacks, spare = buffer.needed_bytes - stated, stated - buffer.needed_bytes
+    needed = f"{buffer.name}: {buffer.needed_bytes:,} bytes are needed{more}"
+    told: tuple[str, ...] = ()
+    if lacks > 0:
+        told = (f"{needed}; {lacks:,} are lacking",)
+    elif spare > MUCH * buffer.needed_bytes:
+        told = (f"{needed}; {spare:,} could be saved",)
+    return Requirement(name=f"fits {buffer.name}", unit="bytes", predicted=buffer.needed_bytes,
+                       limit=stated), told
+
+
+def _check_regions(deployment: Deployment, regions: Sequence[Region]) -> tuple[Requirement, ...]:
+    """Return whether arena and weights have room in the region of their memory.
+
+    An arena the program has already gives way to the new one; weights it has are not asked for.
+    """
+    found = []
+    buffer, placement = deployment.buffer, deployment.placement
+    arena_bytes = deployment.working_ram_bytes if buffer is None else buffer.needed_bytes
+    for what, memory, needed in (("arena", deployment.arena, arena_bytes),
+                                 ("weights", deployment.weights, placement.weights_bytes)):
+        spans = deployment.board.memory(memory).spans
+        inside = [one for one in regions if any(
+            low < one.start + one.size_bytes and one.start < high for low, high in spans)]
+        if not inside:
+            raise UsageError(f"--map: no region in {memory} of {deployment.board.name}, the "
+                             f"memory of the {what}; its regions: " + ", ".join(
+                                 f"{one.name} at {one.start:#x}" for one in regions))
+        region = max(inside, key=lambda one: one.left_bytes + one.arena_bytes)
+        if what == "weights" and max(one.weights_bytes for one in inside) >= needed:
+            continue
+        found.append(Requirement(
+            name=f"{what} in {region.name}", unit="bytes", predicted=needed,
+            limit=region.left_bytes + (region.arena_bytes if what == "arena" else 0)))
+    return tuple(found)
 
 
 def read_held(asked: request.Held) -> dict[str, float | None]:

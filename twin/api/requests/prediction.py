@@ -64,6 +64,12 @@ class Check(Accepted, Priced):
 
     deployment: "Deployment"
     _: KW_ONLY
+    arena_bytes: Annotated[int | str | None, Option(
+        "--arena-bytes", "SIZE", "The buffer a program gives the runtime, such as 65536 or 64KiB: "
+        "kTensorArenaSize, AI_NETWORK_DATA_ACTIVATIONS_SIZE.", text=str)] = None
+    map_file: Annotated[str | PathLike[str] | None, Option(
+        "--map", "FILE", "Linker map (GNU ld, armlink) or ELF of the program it goes into: "
+        "whether arena and weights have room beside it.", text=str)] = None
     sure: Annotated[bool, Option(
         "--sure", None, "Limits are met only where the whole interval meets them: exit 1 where a "
         "limit lies inside it.")] = False

@@ -152,7 +152,12 @@ def _read_graph(file: _File, assume_unsupported: str | None) -> Graph:
     notes = (*inliner.notes, *settle_shapes(nodes, file.unsettled, _find_converter))
     file.variables = find_variables(nodes, inliner.starters)
     layers = _convert(file, needed, assume_unsupported)
-    return _assemble(file, layers, main, outputs, (*notes, *file.variables.note_missing()))
+    graph = _assemble(file, layers, main, outputs, (*notes, *file.variables.note_missing()))
+    kept = {id(node) for node in needed}
+    tensors = sum(file.model.Subgraphs(i).TensorsLength()
+                  for i in range(file.model.SubgraphsLength()))
+    return replace(graph, left_out=(max(0, tensors - len(graph.tensors)), tuple(
+        node.builtin.lower() for node in nodes if id(node) not in kept)))
 
 
 def _open_subgraph(file: _File, number: int) -> Subgraph:

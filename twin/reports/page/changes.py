@@ -12,6 +12,11 @@ from twin.reports.page.power import with_idle
 from twin.studies.advice import NOTABLE
 from twin.studies.change import Change
 
+PLACES = ("placement.arena", "placement.weights", "placement.code")
+"""Settings that say where something lies."""
+WORTH = 0.995
+"""Share of the time above which a move is not worth a line."""
+
 
 def tell_best(changes: Sequence[Change] | None) -> str:
     """Say which change helps most, by how much, and at what effort; "" where nothing was tried."""
@@ -28,6 +33,17 @@ def tell_best(changes: Sequence[Change] | None) -> str:
         told += (f", {write_change(best.energy_ratio)} energy"
                  + ("" if best.row.idle_mw is None else " with the idle board's"))
     return f"{told}; a {best.effort}{f', {best.costs}' if best.costs else ''}."
+
+
+def list_places(changes: Sequence[Change], prediction: Prediction) -> tuple[str, ...]:
+    """Return where arena, weights and code would save time, and how much, most first."""
+    return tuple(
+        f"{path.removeprefix('placement.')} in {value}: -{format_time(saved_us)} "
+        f"({write_change(change.time_ratio)} time)"
+        for change in changes if len(change.settings) == 1 and change.time_ratio is not None
+        for path, value in change.settings if path in PLACES
+        if change.row.time_us is not None and change.time_ratio < WORTH
+        for saved_us in (prediction.time_us - change.row.time_us,))
 
 
 def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Section:

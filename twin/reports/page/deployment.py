@@ -29,7 +29,7 @@ from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.beside import describe_comparison, describe_published
 from twin.reports.page.bill import list_bill_plots
-from twin.reports.page.changes import describe_changes, tell_best
+from twin.reports.page.changes import describe_changes, list_places, tell_best
 from twin.reports.page.charts import plot_chart
 from twin.reports.page.memory import draw_arena, list_cache_plots
 from twin.reports.page.parts import (
@@ -46,7 +46,7 @@ from twin.reports.page.parts import (
 from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.roofline import chart_roofline, list_sides
-from twin.reports.tables.header import header_pairs, setup_line
+from twin.reports.tables.header import describe_arena, header_pairs, setup_line
 from twin.studies.change import Change
 
 
@@ -275,12 +275,17 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
     deployment = prediction.deployment
     parts = tuple((f"RAM: {name}", f"{size:,} bytes")
                   for name, size in deployment.ram_parts.items() if size)
+    arena = describe_arena(deployment.buffer)
+    places = list_places(report.changes or (), prediction)
     cached = () if report.locality is None else list_cache_plots(report.locality)
     return (Pairs(pairs=(
-        *parts, ("flash", f"{prediction.flash_bytes:,} of "
+        *parts, *((("arena", arena),) if arena else ()),
+        ("flash", f"{prediction.flash_bytes:,} of "
                           f"{prediction.flash_available_bytes:,} bytes"),
         ("placement", f"weights in {deployment.weights_named}, arena in {deployment.arena_named}, "
                       f"code in {deployment.code}"))),
+        *([Notes(notes=("What to put where, each move alone: " + "; ".join(places),))]
+          if places else []),
         draw_arena(prediction), *cached,
         *([] if cached else [Notes(notes=(
             "no plot of working sets and miss rates: no access of the core looks up a data cache"

@@ -1,0 +1,89 @@
+"""What a program leaves of its memory regions: maps of GNU ld and armlink, and other files."""
+
+from pathlib import Path
+
+import pytest
+
+from hwmodels.board.file import load_board
+from twin.api.commands.check import check
+from twin.deployment.deployment import deploy
+from twin.errors import UsageError
+from twin.program.regions import Region, read_regions
+
+BOARD = load_board("nucleo_l4r5zi")
+
+GNU = """
+Memory Configuration
+
+Name             Origin             Length             Attributes
+FLASH            0x08000000         0x00200000         xr
+RAM              0x20000000         0x000a0000         xrw
+*default*        0x00000000         0xffffffff
+
+Linker script and memory map
+
+.text           0x08000000    0x10000
+ .rodata.g_model
+                0x08001000     0x8000 model.o
+.data           0x20000000      0x100 load address 0x08010000
+.bss            0x20000100    0x20000 load address 0x08010100
+ .bss.tensor_arena
+                0x20000100    0x10000 main.o
+.debug_info     0x00000000    0xfcea
+.comment        0x00000000       0x26
+"""
+
+ARM = "".join(
+    f"  Execution Region {name} (Exec base: {base}, Load base: 0x08000000, Size: {size}, "
+    f"Max: {most}, ABSOLUTE)\n" for name, base, size, most in (
+        ("ER_IROM1", "0x08000000", "0x00001000", "0x00200000"),
+        ("RW_IRAM1", "0x20000000", "0x0009f000", "0x000a0000")))
+
+
+def test_gnu_map(tmp_path: Path) -> None:
+    path = tmp_path / "a.map"
+    path.write_text(GNU)
+    assert read_regions(path, BOARD) == (
+        Region(name="FLASH", start=0x0800_0000, size_bytes=2 << 20, used_bytes=0x10100,
+               weights_bytes=0x8000),
+        Region(name="RAM", start=0x2000_0000, size_bytes=0xa0000, used_bytes=0x20100,
+               arena_bytes=0x10000))
+    path.write_bytes(GNU.replace("\n", "\r\n").encode())
+    assert read_regions(path, BOARD)[1].left_bytes == 0xa0000 - 0x20100
+
+
+def test_armlink_map(tmp_path: Path) -> None:
+    path = tmp_path / "a.map"
+    path.write_text(ARM)
+    assert [(one.name, one.left_bytes) for one in read_regions(path, BOARD)] == [
+        ("ER_IROM1", 0x1ff000), ("RW_IRAM1", 0x1000)]
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"\x00" * 4096, b"Memory Configuration\n", b"\xff\xfe" * 99])
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.map"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="no memory regions in it; accepted: a map of GNU ld"):
+        read_regions(path, BOARD)
+
+
+def test_check_of_an_arena_and_a_map(tmp_path: Path) -> None:
+    deployment = deploy("kws", BOARD, runtime="tflm-cmsis-nn@2026")
+    path = tmp_path / "a.map"
+    path.write_text(GNU)
+    found = check(deployment, arena_bytes="64KiB", map_file=path)
+    assert found.met and "22,832 bytes are needed; 42,704 could be saved" in found.remarks[0]
+    assert {one.name: (one.predicted, one.limit) for one in found.requirements[-2:]} == {
+        "fits kTensorArenaSize": (22832, 65536),
+        "arena in RAM": (22832, 0xa0000 - 0x20100 + 0x10000)}
+    path.write_text(ARM)
+    found = check(deployment, arena_bytes=16384, map_file=path)
+    assert [one.name for one in found.requirements if not one.met] == [
+        "fits kTensorArenaSize", "arena in RW_IRAM1"]
+    assert "22,832 bytes are needed; 6,448 are lacking" in found.remarks[0]
+    with pytest.raises(UsageError, match="is given no arena"):
+        check(deploy("kws", BOARD, runtime="cmsis-nn"), arena_bytes=1000)
+    with pytest.raises(UsageError, match="no region in sram of"):
+        path.write_text(GNU.replace("0x20000000", "0x30000000"))
+        check(deployment, map_file=path)

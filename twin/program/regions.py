@@ -1,0 +1,133 @@
+"""What a program leaves of each memory region: from its linker's map, or from its ELF file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+
+from hwmodels.board.facts import Board
+from hwmodels.program.elf import ARENA, read_elf_file
+from twin.errors import ProgramError, UsageError
+
+MOST_BYTES = 64 << 20
+WEIGHTS = re.compile(r"model|weights|network", re.IGNORECASE)
+"""Names of variables that hold a network's constants."""
+
+_REGION = re.compile(r"^([\w.$-]+) +0x([0-9a-f]{1,16}) +0x([0-9a-f]{1,16})(?: +[xrwail!]+)?$",
+                     re.MULTILINE | re.IGNORECASE)
+_PART = re.compile(r"^( ?)(\.?[\w.$-]+)\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})"
+                   r"(?:\s+load address 0x([0-9a-f]{1,16}))?", re.MULTILINE | re.IGNORECASE)
+_ARMLINK = re.compile(r"Execution Region (\S+) \((?:Exec base|Base): 0x([0-9a-f]{1,8}),"
+                      r"(?: Load base: 0x[0-9a-f]{1,8},)?"
+                      r" Size: 0x([0-9a-f]{1,8}), Max: 0x([0-9a-f]{1,8})",
+                      re.IGNORECASE)
+_NOT_STORED = (".bss", ".noinit", ".heap", ".stack")
+"""Sections GNU ld gives a load address, though nothing is loaded."""
+_NOT_LOADED = (".debug", ".comment", ".ARM.attributes", ".riscv.attributes", ".stab", ".note.GNU")
+
+Span = tuple[int, int]
+"""First address, and bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A memory region and what a program takes of it.
+
+    Parameters
+    ----------
+    name : str
+        As the linker's script or the board's file calls it.
+    start, size_bytes : int
+        Its address and extent.
+    used_bytes : int
+        Of the program's sections, where they run and where they are loaded from.
+    arena_bytes, weights_bytes : int
+        Of them, variables named as an arena, and as a network's constants.
+    """
+
+    name: str
+    start: int
+    size_bytes: int
+    used_bytes: int
+    arena_bytes: int = 0
+    weights_bytes: int = 0
+
+    @property
+    def left_bytes(self) -> int:
+        """What the program does not take."""
+        return max(0, self.size_bytes - self.used_bytes)
+
+
+def read_regions(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
+    """Return the regions of a .map file of GNU ld or armlink, or of an ELF on a board.
+
+    Raises
+    ------
+    UsageError
+        For a file that is neither, cannot be read, or is too large.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--map {path}: cannot be read: {error}") from error
+    if len(content) > MOST_BYTES:
+        raise UsageError(f"--map {path}: more than {MOST_BYTES >> 20} MiB; accepted: the map of "
+                         "one program")
+    if content.startswith(b"\x7fELF"):
+        return _read_elf(path, board)
+    text = content.decode(errors="replace").replace("\r\n", "\n")
+    regions = _read_armlink(text) or _read_gnu(text)
+    if not regions:
+        raise UsageError(f"--map {path}: no memory regions in it; accepted: a map of GNU ld "
+                         "(-Wl,-Map=) or armlink (--map), or a linked ELF file")
+    return regions
+
+
+def _read_armlink(text: str) -> tuple[Region, ...]:
+    """Ignores which variables are arenas."""
+    return tuple(Region(name=found[1], start=int(found[2], 16), used_bytes=int(found[3], 16),
+                        size_bytes=int(found[4], 16)) for found in _ARMLINK.finditer(text))
+
+
+def _read_gnu(text: str) -> tuple[Region, ...]:
+    head, marked, body = text.partition("\nLinker script and memory map")
+    spaces = [(found[1], (int(found[2], 16), int(found[3], 16)))
+              for found in _REGION.finditer(head.partition("\nMemory Configuration")[2])
+              if found[1] != "*default*"] if marked else []
+    parts: list[Span] = []
+    named: list[tuple[str, Span]] = []
+    for inner, name, at, size, loaded in _PART.findall(body):
+        span = (int(at, 16), int(size, 16))
+        if inner:
+            named.append((name, span))
+        elif not name.startswith(_NOT_LOADED):
+            parts += [span, *([(int(loaded, 16), span[1])]
+                               if loaded and not name.startswith(_NOT_STORED) else [])]
+    return _share(spaces, parts, named)
+
+
+def _read_elf(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
+    file = read_elf_file(fspath(path), ProgramError, "linked program")
+    parts = [(one.address, one.size_bytes) for one in file.allocated]
+    parts += [(one.loaded, one.file_bytes) for one in file.loads if one.loaded != one.runs]
+    return _share([(memory.name, (memory.address, memory.size_bytes)) for memory in board.memories],
+                  parts, [(one.name, (one.value, one.size_bytes)) for one in file.symbols
+                          if not one.is_function])
+
+
+def _share(spaces: Iterable[tuple[str, Span]], parts: Sequence[Span],
+           named: Sequence[tuple[str, Span]]) -> tuple[Region, ...]:
+    """Give each region what lies in it."""
+    return tuple(Region(
+        name=name, start=start, size_bytes=size, used_bytes=_within(parts, start, size),
+        arena_bytes=_within([one for what, one in named if ARENA.search(what)], start, size),
+        weights_bytes=_within([one for what, one in named if WEIGHTS.search(what)], start, size))
+        for name, (start, size) in spaces)
+
+
+def _within(spans: Iterable[Span], start: int, size: int) -> int:
+    return sum(length for at, length in dict.fromkeys(spans) if start <= at < start + size)

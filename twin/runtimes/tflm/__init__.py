@@ -1,0 +1,177 @@
+"""What TensorFlow Lite Micro asks of its arena: structures, kernel data and scratch, by release.
+
+Sizes are facts of `arena.yaml`; this is the order and the conditions in which `AllocateTensors`
+asks for them. Ignores compression, control flow and offline-planned tensors.
+
+References
+----------
+tflite-micro: micro_interpreter.cc, micro_allocator.cc, kernels/*.cc and kernels/cmsis_nn/*.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from hwmodels.file_cache import read_yaml_once
+from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import list_states
+from twin.runtimes.tflm.scratch import is_speed_sum, list_scratch
+
+ALIGNMENT_BYTES = 16
+"""MicroArenaBufferAlignment(): of kernel data, variables and planned buffers."""
+
+KINDS = ("interpreter", "eval tensors", "nodes", "kernel data", "variables", "inputs and outputs")
+"""What persistent bytes are of, in the order they are asked for; kernel data are builtin options,
+OpData and per-channel parameters, and handles of scratch buffers."""
+
+Ask = tuple[str, int, int]
+"""Kind, bytes and alignment of one AllocatePersistentBuffer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaAsks:
+    """What a network asks of the arena.
+
+    Parameters
+    ----------
+    persistent : tuple of (str, int, int)
+        Kind, bytes and alignment, in order.
+    scratch : mapping of int to tuple of int
+        Bytes of scratch buffers by position of their layer.
+    planning_bytes : int
+        What is asked for, and given back, while the plan is made.
+    unknown : tuple of str
+        What is asked for besides, of unknown size.
+    """
+
+    persistent: tuple[Ask, ...]
+    scratch: Mapping[int, tuple[int, ...]]
+    planning_bytes: int
+    unknown: tuple[str, ...]
+
+
+def list_asks(graph: Graph, kernels: str, release: str, isa: str, *,
+              recording: bool = False) -> ArenaAsks:
+    """Return what a network asks of the arena; `recording`: in TFLM's own benchmark tool."""
+    facts = read_facts(release)
+    known = facts["operators"]
+    named = [*map(_operator, graph.layers)]
+    if graph.left_out is None:  # converters write what options say as tensors
+        tensors = len(graph.tensors) + sum(facts["shape_operands"].get(name, 0) for name in named)
+    else:
+        tensors = len(graph.tensors) + graph.left_out[0]
+        named += graph.left_out[1]
+    rows = [row for name in named if (row := known.get(name)) is not None]
+    scratch = {position: asked for position, layer in enumerate(graph.layers)
+               if (asked := list_scratch(graph, layer, kernels, isa, newer=facts["newer"]))}
+    persistent: list[Ask] = [("interpreter", size, 4)
+                             for size in facts["recording" if recording else "structures"][:3]]
+    if recording:
+        persistent += [("interpreter", size, ALIGNMENT_BYTES)
+                       for size in facts["resource_variables"]]
+    persistent += [("interpreter", facts["structures"][3], 4),
+                   ("interpreter", facts["subgraph"], 4),
+                   ("eval tensors", facts["eval_tensor"] * tensors, 4),
+                   ("nodes", facts["node"] * len(named), 4)]
+    persistent += [("kernel data", row[0], row[1]) for row in rows if row[0]]
+    data = [row[2] if isinstance(row[2], int) else row[2].get(kernels, row[2]["reference"])
+            for row in rows]
+    persistent += [("kernel data", size, ALIGNMENT_BYTES) for size in data if size]
+    for layer in graph.layers:
+        persistent += [("kernel data", size, ALIGNMENT_BYTES)
+                       for size in _prepared(graph, layer, kernels, isa, newer=facts["newer"])]
+    count = sum(map(len, scratch.values()))
+    persistent += [("kernel data", facts["scratch_handle"] * count, 4)] if count else []
+    persistent += [("variables", graph.tensors[i].size_bytes, ALIGNMENT_BYTES)
+                   for i in list_states(graph)]
+    planning = facts["planning"]
+    planned = sum(not tensor.is_constant for tensor in graph.tensors) - len(list_states(graph))
+    for ends in (graph.inputs, graph.outputs):
+        persistent.append(("inputs and outputs", 4 * len(ends), ALIGNMENT_BYTES))
+        persistent += [("inputs and outputs", size, 4) for i in ends
+                       for size in _described(graph.tensors[i], facts)]
+    return ArenaAsks(
+        persistent=tuple(persistent), scratch=scratch,
+        planning_bytes=planning["request"] * (planning["spare_requests"] + count) + 4
+        + planning["tensor"] * (tensors + count) + planning["buffer"] * (planned + count),
+        unknown=tuple(dict.fromkeys((
+            *(f"kernel data of {name}" for name in named if not known.get(name)),
+            *("scratch of ESP-NN's vector kernels" for name in named
+              if kernels == "esp-nn" and "xtensa" in isa and name.endswith("conv_2d"))))))
+
+
+@lru_cache(maxsize=1)
+def _read() -> dict[str, Any]:
+    return read_yaml_once(Path(__file__).with_name("arena.yaml"))["releases"]
+
+
+def read_facts(release: str) -> dict[str, Any]:
+    """Return the sizes of a release; a null is an operator it does not have."""
+    facts = _read()[release]
+    if "like" not in facts:
+        return facts
+    like = read_facts(facts["like"])
+    return {**like, **facts, "operators": {**like["operators"], **facts["operators"]}}
+
+
+def list_releases() -> tuple[str, ...]:
+    """Return the releases whose sizes are known."""
+    return tuple(_read())
+
+
+def _operator(layer: Layer) -> str:
+    if layer.op == "pad" and layer.option("mode", "constant") != "constant":
+        return "mirror_pad"
+    return "strided_slice" if layer.op == "slice" and layer.option("strided") else layer.op
+
+
+def _described(tensor: Tensor, facts: Mapping[str, Any]) -> Iterator[int]:
+    """Sizes of a persistent TfLiteTensor and of its quantisation."""
+    yield facts["tensor"]
+    if tensor.quantization is not None:
+        yield facts["affine_quantization"]
+        yield 4 + 4 * len(tensor.quantization.scales)
+
+
+def _prepared(graph: Graph, layer: Layer, kernels: str, isa: str, *, newer: bool) -> Iterator[int]:
+    """Sizes a kernel's Prepare asks for besides its OpData."""
+    data = graph.input(layer)
+    quantised = data.dtype in ("int8", "int16")
+    if layer.op == "transpose_conv_2d" or (
+            layer.op in ("conv_2d", "depthwise_conv_2d")
+            and (quantised or kernels != "cmsis-nn")):
+        yield from [4 * graph.output(layer).shape[-1]] * 2
+    elif layer.op == "fully_connected" and quantised:
+        scales = graph.input(layer, 1).quantization
+        if newer and scales is not None and len(scales.scales) > 1:
+            yield from [4 * len(scales.scales)] * 2
+        if (size := is_speed_sum(graph, layer, kernels, isa)):
+            yield size
+    elif layer.op == "softmax" and data.dtype == "int16":
+        yield from (1026, 1026)  # int16 look-up tables of 513 entries
+    elif layer.op == "svdf" and kernels == "cmsis-nn" and quantised:
+        if (size := is_speed_sum(graph, layer, kernels, isa)):
+            yield size
+    elif layer.op == "concatenation" and data.dtype == "int8" and not newer:
+        yield from [4 * len(layer.inputs)] * 2
+    elif layer.op == "gather":
+        yield 4 + 4 * len(graph.output(layer).shape)
+    elif layer.op == "batch_matmul":
+        yield from _transposed(graph, layer, kernels, quantised)
+    elif layer.op == "lstm" and kernels == "cmsis-nn" and quantised:
+        units = graph.output(layer).shape[-1]
+        yield from [units * (4 if data.dtype == "int8" else 8)] * 8
+
+
+def _transposed(graph: Graph, layer: Layer, kernels: str, quantised: bool) -> Iterator[int]:
+    """Sizes of batch_matmul's transposed operands (eval tensor, shape, data) and quantisation."""
+    sides = [graph.input(layer, place) for place, transposed in (
+        (0, layer.option("adj_x", False)), (1, not layer.option("adj_y", False))) if transposed]
+    copies = [size for side in sides for size in (12, 4 + 4 * len(side.shape), side.size_bytes)]
+    own = [28] if quantised else []
+    shape = 4 + 4 * len(graph.output(layer).shape)
+    yield from (*copies, shape, *own) if kernels == "cmsis-nn" else (*own, *copies, shape)

@@ -1,0 +1,138 @@
+"""Scratch buffers TFLM's kernels request in `Prepare`, by kernel library.
+
+References
+----------
+tflite-micro: `RequestScratchBufferInArena` of kernels; CMSIS-NN: `arm_*_get_buffer_size`.
+"""
+
+from __future__ import annotations
+
+from twin.network.graph import Graph, Layer
+from twin.runtimes.lowering import list_extensions
+from twin.runtimes.lowering.geometry import Geometry, read_geometry
+
+_BLOCK_CHANNELS = 124
+"""CMSIS-NN's CH_IN_BLOCK_MVE."""
+_REVERSE_ABOVE = 16
+"""CMSIS-NN's REVERSE_TCOL_EFFICIENT_THRESHOLD, in channels."""
+
+
+def list_scratch(graph: Graph, layer: Layer, kernels: str, isa: str, *,
+                 newer: bool = True) -> tuple[int, ...]:
+    """Return bytes of each scratch buffer a layer requests; `newer`: as since 2024."""
+    data, output = graph.input(layer), graph.output(layer)
+    dtype, code = data.dtype, list_extensions(isa)[0]
+    whole = dtype in ("int8", "int16")
+    if layer.op in ("mean", "sum", "reduce_max", "reduce_min"):
+        axes = len(layer.option("axes", ()) or ()) or 1
+        sums = (4 * output.elements,) if layer.op in ("mean", "sum") and whole else ()
+        kept = newer or layer.op not in ("mean", "sum")
+        return (*sums, 4 * len(data.shape), 4 * axes) if kept else sums
+    if layer.op == "pad" and layer.option("mode") not in (None, "constant"):
+        return (4 * len(data.shape),) * 2
+    if layer.op == "svdf":
+        filters = graph.input(layer, 1).shape[0]
+        return (4 * filters, *((4 * output.shape[-1],) if whole else ()))
+    if layer.op == "lstm":
+        size = output.shape[-1] * (2 if whole else 4)
+        return (size,) * (3 if kernels == "cmsis-nn" and whole and newer else 4)
+    if layer.op == "transpose_conv_2d":
+        return _transposed(read_geometry(graph, layer), dtype,
+                           kernels if newer else "reference", code)
+    if kernels == "cmsis-nn" and whole:
+        return tuple(size for size in _cmsis_nn(graph, layer, dtype, code) if size)
+    if kernels == "esp-nn" and layer.op == "softmax" and dtype == "int8":
+        return (4 * data.shape[1],) if len(data.shape) > 1 else ()
+    packed = len(layer.inputs) > 1 and layer.inputs[1] >= 0 and (
+        graph.input(layer, 1).dtype == "int4")
+    return (graph.input(layer, 1).elements,) if packed else ()
+
+
+def is_speed_sum(graph: Graph, layer: Layer, kernels: str, isa: str) -> int:
+    """Bytes of sums over weight rows, kept by builds for speed where Helium multiplies."""
+    helium = list_extensions(isa)[0] == "mve"
+    if kernels != "cmsis-nn" or not helium or graph.input(layer).dtype != "int8":
+        return 0
+    rows = graph.input(layer, 1).shape[0]
+    return 0 if _is_convolution(graph, layer) else 4 * rows
+
+
+def _is_convolution(graph: Graph, layer: Layer) -> bool:
+    """Whether a fully connected layer is run as a convolution of 1x1."""
+    return (layer.op == "fully_connected" and len(graph.output(layer).shape) > 2
+            and graph.input(layer, 1).shape[-1] % 4 == 0
+            and graph.input(layer, 1).dtype != "int4")
+
+
+def _cmsis_nn(graph: Graph, layer: Layer, dtype: str, code: str) -> tuple[int, ...]:
+    if layer.op == "conv_2d":
+        return (_windows(read_geometry(graph, layer), layer.groups, dtype, code),)
+    if layer.op == "depthwise_conv_2d" and dtype == "int8":
+        return (_depthwise(read_geometry(graph, layer), code),)
+    if layer.op == "average_pool_2d" and code == "dsp":
+        return (4 * graph.input(layer).shape[-1],)
+    if layer.op == "fully_connected" and dtype == "int8" and _is_convolution(graph, layer):
+        scales = graph.input(layer, 1).quantization
+        single = scales is None or len(scales.scales) == 1
+        return (8 * graph.output(layer).shape[-1] if single else 0,)
+    if layer.op == "batch_matmul" and dtype == "int8" and code == "mve":
+        return (4 * graph.output(layer).shape[-1],)
+    return ()
+
+
+def _windows(shape: Geometry, groups: int, dtype: str, code: str) -> int:
+    """arm_convolve_wrapper_s8_get_buffer_size and its s16 sibling."""
+    taps = shape.kernel_rows * shape.kernel_columns * shape.input_channels
+    if dtype == "int16":
+        return 64 * -(-taps // 8) if code == "mve" else 4 * taps
+    if shape.is_pointwise and groups == 1:
+        return 0  # GCC; armclang builds ask for 4 bytes a channel where the stride is 1
+    if code != "mve":
+        return 16 * -(-taps // 4)
+    if (shape.input_rows == 1 and shape.kernel_rows == 1 and shape.window.dilation[1] == 1
+            and shape.window.stride[1] * shape.input_channels % 4 == 0 and groups == 1):
+        return _one_row(shape)
+    return 64 * -(-taps // 16)
+
+
+def _one_row(shape: Geometry) -> int:
+    """arm_convolve_1_x_n_s8_get_buffer_size_mve."""
+    channels, kernel, stride = shape.input_channels, shape.kernel_columns, shape.window.stride[1]
+    pad = shape.window.padding[2]
+    total = (shape.output_columns - 1) * stride + kernel - shape.input_columns
+    uneven = total % 2 if total >= 0 else -(-total % 2)
+    right = max(1, (pad + uneven + stride - 1) // stride) if pad + uneven else 0
+    left = max(1, (pad + stride - 1) // stride) if pad else 0
+    if right + max(shape.output_columns - right - left, 0) + left != shape.output_columns:
+        return 64 * -(-kernel * channels // 16)
+    after = right * channels if uneven else pad * channels
+    return max((kernel + pad) * channels, (kernel - 1) * channels + after)
+
+
+def _depthwise(shape: Geometry, code: str) -> int:
+    """arm_depthwise_conv_wrapper_s8_get_buffer_size."""
+    taps = shape.kernel_rows * shape.kernel_columns
+    if code == "mve" and shape.input_channels == 1 and shape.output_channels > 1:
+        return _windows(shape, 1, "int8", code) + taps * shape.output_channels
+    simple = (shape.input_channels == shape.output_channels and shape.batches == 1
+              and shape.window.dilation == (1, 1))
+    small = (shape.window.kernel == (3, 3) and shape.window.padding[0] <= 1
+             and shape.window.padding[2] <= 1)
+    if code == "mve":
+        return 4 * _BLOCK_CHANNELS * taps if simple else 0
+    return 2 * taps * shape.input_channels if simple and not small and code == "dsp" else 0
+
+
+def _transposed(shape: Geometry, dtype: str, kernels: str, code: str) -> tuple[int, ...]:
+    outputs = shape.batches * shape.pixels * shape.output_channels
+    if dtype not in ("int8", "int16"):
+        return ()
+    if dtype == "int16" or kernels != "cmsis-nn":
+        return (outputs * (8 if dtype == "int16" else 4),)
+    rows, columns = shape.window.stride
+    taps = shape.kernel_rows * shape.kernel_columns * shape.input_channels
+    if max(rows, columns) <= 2 and shape.input_channels > _REVERSE_ABOVE:
+        windows = 64 * -(-taps // 16) if code == "mve" else 16 * -(-taps // 4)
+        return windows, taps * shape.output_channels
+    width = (shape.input_columns - 1) * columns + max(shape.kernel_columns, rows)
+    return 4 * width * max(shape.kernel_rows, rows) * shape.output_channels, 0
