@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_browser import BROWSER, list_hindrances, listen_to, open_browser
 from typer.testing import CliRunner
 
 import twin
@@ -52,6 +54,38 @@ def test_the_reference_and_the_glossary_are_whole(site) -> None:
     for term in (*twin.list_terms(), "Pareto front", "operator fusion", "TinyML",
                  "arithmetic intensity", "im2col", "racing to idle"):
         assert term.lower() in glossary.lower(), term
+
+
+@pytest.mark.skipif(BROWSER is None, reason="chromium not installed")
+def test_the_truth_board_filters_and_sorts(site) -> None:
+    kept = json.loads((ROOT / "benchmarks/accuracy/results/truth.json").read_text())
+    with open_browser() as browser:
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        told, _ = listen_to(page)
+        page.goto((site / "truth.html").as_uri())
+        count, shown = page.locator(".truth-count"), page.locator("tbody tr:not([hidden])")
+        assert shown.count() == len(kept)
+        assert {*shown.locator("td:last-child").all_inner_texts()} == {row["row"] for row in kept}
+        assert count.inner_text().startswith(f"{len(kept)} of {len(kept)} rows: median error")
+        for name, value in (("board", "nucleo_l4r5zi"), ("quantity", "energy")):
+            page.locator(f"select[data-column={name}]").select_option(value)
+        wanted = [row for row in kept
+                  if (row["board"], row["quantity"]) == ("nucleo_l4r5zi", "energy")]
+        assert shown.count() == len(wanted) and f"{len(wanted)} of" in count.inner_text()
+        assert {*shown.locator("td:first-child").all_inner_texts()} == {"nucleo_l4r5zi"}
+        error = shown.first.locator("td").nth(4)
+        ends = []
+        for _ in range(2):
+            page.get_by_role("button", name="error").click()
+            ends.append(abs(float(error.inner_text()[:-2])))
+        assert ends == sorted(ends) and ends[0] < ends[1]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        page.locator("select[data-column=board]").select_option("stm32n6570_dk")
+        assert count.inner_text() == f"0 of {len(kept)} rows: choose fewer filters"
+        sealed = page.locator("#truth-sealed").inner_text()
+        assert sealed.startswith("Sealed rows are shown as medians only: board and release known: ")
+        assert sealed.count("median error") == 3
+        assert not told and not list_hindrances(page, ["critical"])
 
 
 def test_the_tutorial_runs_as_it_is_typed(tmp_path, monkeypatch) -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,8 @@ from twin.learning.observations import (
     with_energy,
 )
 from twin.learning.overlays import Learning, find_support, learn, tell_operators
+from twin.learning.published import build_published, deploy_row, find_refusal
+from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.certainty import far_sd
 
 
@@ -191,6 +194,37 @@ def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | N
 def _supply(case: Case) -> float | None:
     volts = case.observation.supply_v
     return None if volts is None else round(volts, 2)
+
+
+TRUTH = ("row", "board", "library", "network", "quantity", "how", "published", "predicted", "low",
+         "high")
+"""Keys of a row of the truth board; figures in us or uJ."""
+
+
+def list_truth(guesses: Iterable[Guess]) -> list[dict[str, Any]]:
+    """Return rows of the truth board: guesses of rows of use fit, then rows of accelerators.
+
+    Facts of an accelerator were fitted to its own rows.
+    """
+    found: list[tuple[object, ...]] = []
+    for one in guesses:
+        seen = one.observation
+        time_us, energy_uj = seen.cycles / seen.clock_hz * 1e6, (seen.energy_pj or 0.0) * 1e-6
+        for name, stated, error, sd, band in (
+                ("time", time_us, one.time_error, one.time_sd, one.time_band),
+                ("energy", energy_uj, one.energy_error, one.energy_sd, one.energy_band)):
+            if band and math.isfinite(error):
+                ends = [stated * math.exp(by - error) for by in (0, -band.down * sd, band.up * sd)]
+                found.append((seen.label, seen.cell.board, seen.runtime, seen.network, name,
+                              "without its network", stated, *ends))
+    for row in published_rows(use="fit"):
+        if row.model and "npu" in row.flags and not find_refusal(row) and row.latency_ms:
+            made = predict_calibrated(deploy_row(row, build_published(row.model)))
+            if made.certainty is not None:
+                found.append((f"{row.dataset}:{row.line}", row.board, row.runtime, row.model,
+                              "time", "fitted with it", row.latency_ms * 1e3, made.time_us,
+                              made.certainty.time_us.low, made.certainty.time_us.high))
+    return [dict(zip(TRUTH, row, strict=True)) for row in found]
 
 
 def _with_energy(cases: Iterable[Case]) -> tuple[Case, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.accuracy.instructions import Check
@@ -73,12 +74,12 @@ def make_details(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) ->
     """
     cases = judgement.cases
     parts = [
-        "**Latency of the twin at stated prices by board and runtime**",
-        _group_table(cases, latency_errors, ("board", "runtime"), _board_and_runtime),
-        "**Energy of the twin at stated prices by board and runtime**",
-        _group_table(cases, energy_errors, ("board", "runtime"), _board_and_runtime),
-        "**Working memory of the twin by board and runtime, against what the tool reports**",
-        _group_table(cases, memory_errors, ("board", "runtime"), _board_and_runtime),
+        *(part for title, judge in (
+            ("Latency of the twin at stated prices by board and runtime", latency_errors),
+            ("Energy of the twin at stated prices by board and runtime", energy_errors),
+            ("Working memory of the twin by board and runtime, against what the tool reports",
+             memory_errors)) for part in (f"**{title}**", _group_table(
+                 cases, judge, ("board", "runtime"), _board_and_runtime))),
         "**Latency of the twin at stated prices by network**",
         _group_table(cases, latency_errors, ("network",),
                      lambda case: (_family(str(case.row.model)),)),
@@ -101,33 +102,6 @@ def _uses(cases: Iterable[Case]) -> tuple[str, ...]:
 
 def _error_columns(uses: Sequence[str]) -> tuple[str, ...]:
     return tuple(column for use in uses for column in (f"n {use}", "median", "worst"))
-
-
-def make_listing(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> str:
-    """Return every fit row and check as plain text; sealed rows are not listed one by one."""
-    header = f"{'published row':30} {'board':18} {'runtime':30} {'network':44} " \
-             f"{'published ms':>12} {'twin ms':>12} {'ratio':>6} {'published uJ':>12} " \
-             f"{'twin uJ':>12} {'ratio':>6} {'memory, B':>10} {'twin, B':>10} {'ratio':>6}"
-    lines = [header]
-    for case in judgement.cases:
-        row, comparison = case.row, case.comparison
-        if row.use != "fit":
-            continue
-        place = f"{row.dataset}:{row.line}"
-        line = f"{place:30} {row.board!s:18} {row.runtime!s:30} {row.model!s:44} " \
-               f"{_number(row.latency_ms, 3):>12} {_number(comparison.predicted_ms, 3):>12} " \
-               f"{_number(comparison.latency_ratio, 2):>6} {_number(row.energy_uj, 1):>12} " \
-               f"{_number(comparison.predicted_uj, 1):>12} " \
-               f"{_number(comparison.energy_ratio, 2):>6} " \
-               f"{_number(row.activations_bytes, 0):>10} " \
-               f"{_number(comparison.predicted_arena_bytes, 0):>10} " \
-               f"{_number(comparison.memory_ratio, 2):>6}"
-        lines.append(line + (f"  {comparison.reason}" if comparison.reason else ""))
-    lines += ["", f"{'counted':90} {'counter':22} {'counted':>12} {'predicted':>12} {'ratio':>6}"]
-    lines += [f"{check.what:90} {check.counter:22} {check.published:12,.2f} "
-              f"{check.predicted:12,.2f} {check.ratio:6.3f}"
-              for counted in checks.values() for check in counted]
-    return "\n".join(lines) + "\n"
 
 
 def _predictor_table(cases: Sequence[Case], predictors: Sequence[str], judge: Judge) -> str:
@@ -162,11 +136,8 @@ def _family(model: str) -> str:
 
 
 def _left_out(judgement: Judgement) -> str:
-    reasons: dict[str, int] = {}
-    for case in judgement.cases:
-        if case.comparison.reason:
-            reason = f"{case.row.board}: {case.comparison.reason}"
-            reasons[reason] = reasons.get(reason, 0) + 1
+    reasons = Counter(f"{case.row.board}: {case.comparison.reason}" for case in judgement.cases
+                      if case.comparison.reason)
     stood_in = sum(case.comparison.stood_in for case in judgement.cases)
     lines = ["**Rows not predicted, rows not judged**", ""]
     lines += [f"- not predicted, {_rows(count)}: {reason}" for reason, count in reasons.items()]
@@ -193,10 +164,6 @@ def _check_table(checks: Sequence[Check]) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} %"
-
-
-def _number(value: float | None, decimals: int) -> str:
-    return "-" if value is None else f"{value:,.{decimals}f}"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

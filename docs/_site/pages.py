@@ -7,6 +7,7 @@ that lead out of the site are left as the names of the files.
 from __future__ import annotations
 
 import inspect
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -26,22 +27,33 @@ MOVED = {
 """Files outside docs, and the page each becomes."""
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
+_SEALED = re.compile(r"^\| sealed rows: ([^|]+) \| (\d+) \| ([\d.]+ %) \|(?:[^|]*\|){3} (\d+ %) \|",
+                     re.MULTILINE)
 _HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
 def on_files(files: Files, *, config: Any, **_: Any) -> Files:
     """Add the pages that are made."""
-    for source, page in MOVED.items():
-        text = (ROOT / source).read_text(encoding="utf-8")
-        files.append(File.generated(config, page, content=rewrite_links(text, source)))
-    files.append(File.generated(config, "glossary.md", content=write_glossary()))
-    files.append(File.generated(config, "reference.md", content=write_reference()))
+    made = {page: rewrite_links((ROOT / source).read_text(encoding="utf-8"), source)
+            for source, page in MOVED.items()}
+    made |= {"glossary.md": write_glossary(), "reference.md": write_reference(),
+             "truth-rows.js": write_truth()}
+    for page, text in made.items():
+        files.append(File.generated(config, page, content=text))
     return files
+
+
+def write_truth() -> str:
+    """Return rows of use fit, and medians of sealed ones as docs/accuracy.md has them."""
+    results, page = ROOT / "benchmarks/accuracy/results/truth.json", ROOT / "docs/accuracy.md"
+    latency = page.read_text(encoding="utf-8").partition("**Energy, calibrated")[0]
+    return (f"const TRUTH_ROWS = {results.read_text(encoding='utf-8')};\n"
+            f"const TRUTH_SEALED = {json.dumps(_SEALED.findall(latency))};\n")
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Return the text of a page of docs with its links as the site has them."""
-    if page.file.src_uri in (*MOVED.values(), "glossary.md", "reference.md"):
+    if page.file.abs_src_path is None:  # It was made, with its links.
         return markdown
     return rewrite_links(markdown, f"docs/{page.file.src_uri}")
 
@@ -76,9 +88,7 @@ def write_glossary() -> str:
     terms = sorted(load_glossary().values(), key=lambda one: one.term.lower())
     for kind in dict.fromkeys(one.kind for one in terms):
         lines.append(f"## {kind.capitalize()}s\n")
-        for one in terms:
-            if one.kind == kind:
-                lines.append(_write_term(one))
+        lines += [_write_term(one) for one in terms if one.kind == kind]
     return "\n".join(lines)
 
 
@@ -86,9 +96,7 @@ def _write_term(one: Any) -> str:
     parts = [f"**{one.term}**: {' '.join(one.text.split())}"]
     parts += [f"*{label}:* {' '.join(text.split())}" for label, text in (
         ("Equation", one.equation), ("Lever", one.lever), ("Often said", one.myth),
-        ("Source", one.source)) if text]
-    if one.see:
-        parts.append(f"*See* {', '.join(one.see)}.")
+        ("Source", one.source), ("See", ", ".join(one.see))) if text]
     return " ".join(parts) + "\n"
 
 
@@ -99,10 +107,9 @@ def write_reference() -> str:
              "function here.\n"]
     for name in twin.__all__:
         one = getattr(twin, name)
-        told = inspect.getdoc(one) or ""
         kind = "class" if inspect.isclass(one) else "def"
         lines.append(f"## {name}\n\n```python\n{kind} {name}{_signature(one)}\n```\n")
-        lines.append(_as_markdown(told) + "\n")
+        lines.append(_as_markdown(inspect.getdoc(one) or "") + "\n")
     return "\n".join(lines)
 
 
