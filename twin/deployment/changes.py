@@ -17,7 +17,7 @@ from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_runtimes, load_runtime
-from twin.runtimes.choice import settle_release
+from twin.runtimes.choice import choose_runtime
 from twin.runtimes.targets import TARGETS, load_target
 
 
@@ -127,7 +127,7 @@ _MEMORY = ("a memory, its role, or an accelerator's pool; several as sram+sdram 
 PATHS = (
     WhatIf(name="runtime", accepted="a runtime, as name@version", does="kernel library",
          read=lambda text, graph, board: ChangeRuntime(
-             runtime=settle_release(text, load_runtime(text), board)[0])),
+             runtime=choose_runtime(graph, text, board)[0])),
     WhatIf(name="placement.weights", accepted=_MEMORY, does="where the weights are",
          read=_read_memory("weights")),
     WhatIf(name="placement.arena", accepted=_MEMORY, does="where the arena is",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,16 +18,19 @@ from hwmodels.kernel import Kernel
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.draft import Draft, Placer, check_draft, settle
 from twin.deployment.memories import FLASH_ROLES, choose_memories, choose_memory, choose_pool
-from twin.errors import DoesNotFitError, PlacementError
+from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.runtimes import Runtime
-from twin.runtimes.choice import check_network, choose_runtime
+from twin.runtimes.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
 from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
     from twin.deployment.changes import Change
+
+PREDICT = "twin.pricing.calibrated:predict_calibrated"
+"""What compares deployments, "module:function" as `twin.runtimes.targets` names targets."""
 
 PriceOnCore = Callable[..., tuple[LayerCost, ...]]
 """`twin.pricing.lines.price_on_core`."""
@@ -110,8 +115,8 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     board : str, Path or Board
         A board's name or alias, a board file, or a board.
     runtime : str, optional
-        "name@version"; by default the one best known on the board. "unknown" is a library nobody
-        described, at the spread between libraries.
+        "name@version"; "default" or None: what the board's vendor builds; "best": the fastest of
+        those measured on it; "unknown": nobody described it, at the spread between libraries.
     clock_hz : float, optional
         CPU clock in hertz.
     follow_clock : bool
@@ -143,6 +148,8 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
                                follow_clock=follow_clock)
+    if runtime == BEST:
+        runtime = _find_best(graph, machine, weights, arena)
     library, said = choose_runtime(graph, runtime, machine)
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
@@ -150,6 +157,24 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
                                chosen=said, own_scale=_other_scale(stated, machine),
                                original=original if rewritten else None,
                                rewritten=tuple(rewritten.items()))
+
+
+def _find_best(graph: Graph, board: Board, weights: str | None, arena: str | None) -> str:
+    """Return the library measured on a board that is fastest, of those that run a network there."""
+    found = []
+    for name in list_best(board):
+        with suppress(PlacementError, RuntimeRefusedError):
+            found.append(deploy(graph, board, runtime=name, weights=weights, arena=arena))
+    return pick_fastest(found).runtime.identity if found else DEFAULT
+
+
+def pick_fastest(candidates: Sequence[Deployment]) -> Deployment:
+    """Return the deployment whose inference is predicted to take least time, caches warm."""
+    if len(candidates) == 1:
+        return candidates[0]
+    module, _, name = PREDICT.partition(":")
+    predict = getattr(import_module(module), name)
+    return min(candidates, key=lambda one: float(predict(one).time_us))
 
 
 def deploy_towards(model: str | Path | Graph, board: str | Path | Board,

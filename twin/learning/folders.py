@@ -25,7 +25,8 @@ from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
-from twin.runtimes.choice import list_best
+from twin.runtimes.choice import list_best, runs
+from twin.runtimes.file import load_runtime
 
 
 def step_into(path: Path, temperature: str = "warm") -> Path:
@@ -123,7 +124,8 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
     deployment = prediction.deployment
     board, runtime = deployment.board, deployment.runtime
     here = {row.runtime for row in list_measured() if row.board == board.name}
-    best = [name for name in list_best(board) if name in here]
+    best = [name for name in list_best(board) if name in here
+            and runs(deployment.graph, load_runtime(name), board)]
     if (not best or runtime.identity in here or runtime.is_compiled
             or deployment.target.offloads or prediction.certainty is None):
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from calibration.fitting.cell import Measured, list_measured, locate
@@ -11,13 +12,22 @@ from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs, traits
-from twin.runtimes.file import list_runtimes, load_runtime
+from twin.runtimes.file import list_runtimes, list_shipped, load_runtime
 from twin.runtimes.runtime import Runtime
+from twin.runtimes.targets import load_target
 
 INTEGERS = ("int4", "int8", "uint8", "int16")
 
 SHOWN = 8
 """Float layers a note names one by one."""
+
+
+DEFAULT, BEST = "default", "best"
+"""Names that stand for a library: what the vendor's SDK builds for the board; the fastest of those
+measured on it or on its core (`twin.deployment.deployment.deploy` tries them)."""
+
+PORTABLE = ("tflm-cmsis-nn", "tflm-reference", "float-reference")
+"""Libraries of every vendor's cores, tried in this order behind what the vendor ships."""
 
 
 def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtime, tuple[str, ...]]:
@@ -29,13 +39,13 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
         When it or its version is not known, or no runtime runs a layer of the network.
     """
     check_layers(graph)
-    if name:
+    if name and name != DEFAULT:
         runtime, settled = settle_release(name, load_runtime(name), board)
         check_batch(graph, runtime)
         return _check_types(graph, runtime), settled
     runtime = default_runtime(graph, board)
     check_batch(graph, runtime)
-    return runtime, (*note_float_island(graph, runtime), *_note_default(runtime, board))
+    return runtime, (*note_float_island(graph, runtime), *_note_default(graph, runtime, board))
 
 
 def settle_release(name: str, runtime: Runtime, board: Board) -> tuple[Runtime, tuple[str, ...]]:
@@ -52,52 +62,79 @@ def settle_release(name: str, runtime: Runtime, board: Board) -> tuple[Runtime, 
 
     Notes
     -----
-    The newest release that was measured on the board, else on its core; else the file's default.
+    The newest release that was measured on the board, else the newest whose instructions were
+    counted, else the newest measured on the core, else the file's default.
     """
     if "@" in name or name.partition("@")[0] != runtime.name:
         return runtime, ()
     rows = [row for row in list_measured() if row.runtime.partition("@")[0] == runtime.name]
     here = [row for row in rows if row.board == board.name]
+    counted = "" if here else find_counted(runtime.name)
     near = here or [row for row in rows
                     if row.core == board.core.model and runtime.offload is None]
-    if not near:
+    if not (counted or near):
         return runtime, ()
-    newest = max(near, key=lambda row: locate(row.board, row.core, row.runtime).release).runtime
+    newest = counted or max(
+        near, key=lambda row: locate(row.board, row.core, row.runtime).release).runtime
     if newest == runtime.identity:
         return runtime, ()
-    where = board.name if here else f"a {board.core.model}"
+    where = ("whose instructions were counted" if counted else
+             f"measured on {board.name if here else f'a {board.core.model}'}")
     return load_runtime(newest), (
-        f"runtime: {name} is taken as {newest}, its newest release measured on {where}; ask for "
+        f"runtime: {name} is taken as {newest}, its newest release {where}; ask for "
         f"another as {runtime.identity}",)
 
 
-def default_runtime(graph: Graph, board: Board) -> Runtime:
-    """Return the runtime best known on a board, of those that run the network's types.
+def find_counted(name: str) -> str:
+    """Return the newest release of a library whose instructions were counted; "" for none."""
+    return next((one for one in reversed(list_runtimes())
+                 if one.startswith(f"{name}@") and "-" not in one.partition("@")[2]
+                 and load_runtime(one).counted), "")
 
-    Parameters
-    ----------
-    graph : Graph
-        The network: one that mostly computes in float gets plain C.
-    board : Board
-        Where it is to run.
+
+def default_runtime(graph: Graph, board: Board) -> Runtime:
+    """Return the library a network gets on a board where none is asked for.
 
     Notes
     -----
-    In order: the library with most published rows on the board, else on its core in parts of its
-    maker, at its newest measured release; TFLite Micro with CMSIS-NN on Arm cores, with its
-    reference kernels on others, at the release `settle_release` finds.
+    The first of `list_defaults` that runs the network, a file of one runtime's own that runtime's;
+    where none does, the last.
     """
-    for runtime in list_made_for(graph):
-        return runtime
-    floating = len(float_layers(graph))
-    if floating and floating >= len(computing_layers(graph)):
-        return load_runtime("float-reference")
+    for runtime in list_made_for(graph)[:1] or list_defaults(board):
+        if runs(graph, runtime, board):
+            break
+    return runtime
+
+
+def list_defaults(board: Board) -> Iterator[Runtime]:
+    """Yield libraries in the order they are tried where none is asked for.
+
+    Notes
+    -----
+    What the vendor's SDK builds for the chip, by `default_on` of the libraries' files, the longest
+    prefix of the chip's name first; TFLite Micro with CMSIS-NN on Arm cores; its reference kernels;
+    plain C. Each at the release `settle_release` finds, then at the newest counted one.
+    """
+    arm = board.core.isa.startswith("arm")
+    for name in (*list_shipped(board.soc), *(name for name in PORTABLE
+                                             if arm or "cmsis" not in name)):
+        runtime = settle_release(name, load_runtime(name), board)[0]
+        if runtime.offload is None or board.npu is not None:
+            yield runtime
+            counted = find_counted(name)
+            if counted not in ("", runtime.identity):
+                yield load_runtime(counted)
+
+
+def runs(graph: Graph, runtime: Runtime, board: Board) -> bool:
+    """Whether a library runs a network on a board: its most common type, and every layer."""
     types = Counter(graph.tensors[layer.outputs[0]].dtype for layer in computing_layers(graph))
-    for name in list_best(board)[:1]:
-        runtime = load_runtime(name)
-        if types and types.most_common(1)[0][0] in runtime.dtypes:
-            return runtime
-    return portable_runtime(board)
+    try:
+        check_network(graph, runtime)
+        load_target(runtime.target).check(board, runtime)
+    except RuntimeRefusedError:
+        return False
+    return not types or types.most_common(1)[0][0] in runtime.dtypes
 
 
 def list_made_for(graph: Graph) -> list[Runtime]:
@@ -118,8 +155,7 @@ def list_made_for(graph: Graph) -> list[Runtime]:
 
 def portable_runtime(board: Board) -> Runtime:
     """Return the library any network of integers runs on a board's core with."""
-    name = "tflm-cmsis-nn" if board.core.isa.startswith("arm") else "tflm-reference"
-    return settle_release(name, load_runtime(name), board)[0]
+    return next(one for one in list_defaults(board) if one.name in PORTABLE)
 
 
 def list_best(board: Board) -> tuple[str, ...]:
@@ -150,13 +186,17 @@ def maker_of(soc: str) -> str:
     return found[0] if found else soc
 
 
-def _note_default(runtime: Runtime, board: Board) -> tuple[str, ...]:
-    """Say which runtime nobody asked for, and which others are measured on the board."""
-    here = [row.runtime for row in list_measured() if row.board == board.name]
-    others = [name for name in list_best(board) if name in here and name != runtime.identity]
-    why = f"the best known on {board.name}" if runtime.identity in here else "by default"
+def _note_default(graph: Graph, runtime: Runtime, board: Board) -> tuple[str, ...]:
+    """Say which runtime nobody asked for, what refuses the network, and what else was measured."""
+    shipped = list_shipped(board.soc)
+    why = f"what {shipped[runtime.name]} builds" if runtime.name in shipped else "the portable one"
+    first = next(iter(list_made_for(graph) or list_defaults(board)))
+    refused = "" if runs(graph, first, board) else f"; {first.identity} does not run this network"
+    here = {row.runtime for row in list_measured() if row.board == board.name}
+    others = [name for name in list_best(board) if name in here and name != runtime.identity
+              and runs(graph, load_runtime(name), board)]
     also = f"; measured there too: {', '.join(others)}" if others else ""
-    return (f"runtime: {runtime.identity}, {why}: none was asked for{also}",)
+    return (f"runtime: {runtime.identity}, {why} by default: none was asked for{refused}{also}",)
 
 
 def computing_layers(graph: Graph) -> list[Layer]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -43,12 +44,32 @@ def list_runtimes() -> tuple[str, ...]:
 
 def list_compilers(family: str) -> tuple[str, ...]:
     """Return the runtimes that compile for a family of accelerators; broken files are left out."""
-    names = []
+    return tuple(name for name, document in _list_documents()
+                 if read_mapping(Path(name), "offload", document.get("offload")
+                                 ).get("family") == family)
+
+
+def list_shipped(soc: str) -> dict[str, str]:
+    """Return libraries a chip's vendor builds by default, and what builds them.
+
+    The longest prefix of the chip's name in `default_on` of the libraries' files comes first.
+    """
+    claims = [(prefix, name, str(builder)) for name, document in _list_documents()
+              for prefix, builder in read_mapping(
+                  Path(name), "default_on", document.get("default_on")).items()
+              if soc.lower().startswith(prefix.lower())]
+    return {name: builder for prefix, name, builder in sorted(
+        claims, key=lambda claim: -len(claim[0]))}
+
+
+def _list_documents() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield name and content of every runtime's file that can be read, the first of a name."""
+    seen: set[str] = set()
     for path in (path for folder in runtime_folders() for path in sorted(folder.glob("*.yaml"))):
-        with suppress(RuntimeRefusedError, AttributeError):
-            if (_read(path).get("offload") or {}).get("family") == family:
-                names.append(path.stem)
-    return tuple(dict.fromkeys(names))
+        with suppress(RuntimeRefusedError):
+            if path.stem not in seen:
+                seen.add(path.stem)
+                yield path.stem, _read(path)
 
 
 def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:
@@ -142,7 +163,7 @@ def _load(path: Path, version: str) -> Runtime:
 def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
     chosen = choose_version(path, document, version)
     merged = {key: value for key, value in document.items()
-              if key not in ("versions", "default_version", "schema", "sources")}
+              if key not in ("versions", "default_version", "default_on", "schema", "sources")}
     changes = read_mapping(path, f"versions.{chosen}", document["versions"][chosen])
     offload_leaves = {**read_mapping(path, "offload", merged.pop("offload", None)),
                       **read_mapping(path, "offload", changes.pop("offload", None))}

@@ -22,7 +22,7 @@ from hwmodels.quantities import read_count, read_quantity
 from twin.deployment.changes import check_unit, takes_whole
 from twin.errors import UsageError
 from twin.network.graph import Graph
-from twin.runtimes.choice import list_best, maker_of
+from twin.runtimes.choice import BEST, DEFAULT, list_best, maker_of, settle_release
 from twin.runtimes.file import list_runtimes, load_runtime
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 NAMED = ("model", "board", "runtime", "clock")
 """Axes that are no what-if path, in the order a point is made."""
 
-BEST, MEASURED, EACH = "best", "measured", "each"
-"""Values that stand for others: the runtime best known on the board; those measured there or on its
-core; every one that may run. Of a clock, `each`: the highest of every voltage scale."""
+MEASURED, EACH = "measured", "each"
+"""Values that stand for others: runtimes measured on the board or on its core; every one that may
+run, besides `DEFAULT` and `BEST`. Of a clock, `each`: the highest of every voltage scale."""
 
 OWN = "own"
 """Value of the clock axis: the board's own."""
@@ -229,7 +229,7 @@ def check_runtimes(space: Space) -> None:
     """Refuse a runtime that is not known, before anything is predicted."""
     for axis in space.axes:
         for name in axis.values if axis.name == "runtime" else ():
-            if name not in (BEST, MEASURED, EACH):
+            if name not in (DEFAULT, BEST, MEASURED, EACH):
                 load_runtime(str(name))
 
 
@@ -325,31 +325,30 @@ def list_clocks(board: Board) -> tuple[str, ...]:
 
 def list_measured_runtimes(board: Board) -> tuple[str, ...]:
     """Return runtimes measured on a board, or on its core in parts of its maker."""
-    return list_best(board) or (BEST,)
+    return list_best(board) or (DEFAULT,)
 
 
 def list_each_runtime(board: Board) -> tuple[str, ...]:
-    """Return every library a board may have, at the release measured there, else its newest.
+    """Return every library a board may have, at the release its name means there.
 
     Notes
     -----
     A closed library is offered on parts of the makers it was measured on, a library for an
-    accelerator where there is one; builds of our own programs and debug builds are left out.
+    accelerator where there is one; builds of our own programs are left out. Best known first.
     """
-    measured = list_measured_runtimes(board)
-    found = {identity.partition("@")[0]: identity for identity in measured if identity != BEST}
     makers: dict[str, set[str]] = {}
     for row in list_measured():
         makers.setdefault(row.runtime.partition("@")[0], set()).add(maker_of(row.soc))
-    newest: dict[str, str] = {}
-    for runtime in map(load_runtime, list_runtimes()):
+    names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
+    found = []
+    for runtime in map(load_runtime, dict.fromkeys(names)):
         closed = runtime.structure == "assumed" and runtime.name in makers
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
-                or "-" in runtime.version or (runtime.offload is not None and board.npu is None)
+                or (runtime.offload is not None and board.npu is None)
                 or (closed and maker_of(board.soc) not in makers[runtime.name])
                 or ("cmsis" in runtime.name and not board.core.isa.startswith("arm"))):
-            newest[runtime.name] = runtime.identity
-    return tuple({**found, **newest, **found}.values())
+            found.append(settle_release(runtime.name, runtime, board)[0].identity)
+    return tuple(found)
 
 
 def read_clock(text: str) -> float:

@@ -32,7 +32,8 @@ from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction, flash_room, ram_room
-from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
+from twin.runtimes.choice import DEFAULT
+from twin.studies.axes import NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.duty import (
     Duty,
     assumed_paths,
@@ -110,14 +111,14 @@ class Deployer:
         """Return the deployment of a point; raises what `deploy` and `replace` raise."""
         point = {**self.defaults, **point}
         graph, board = self.read_graph(point["model"]), self.read_board(point["board"])
-        runtime, clock = str(point.get("runtime", BEST)), str(point.get("clock", OWN))
+        runtime, clock = str(point.get("runtime", DEFAULT)), str(point.get("clock", OWN))
         settings = {path: value for path, value in point.items() if path not in NAMED}
         network = {path: settings.pop(path) for path in [*settings]
                    if path.startswith("network.")}
         places = {what: None if value is None else str(value) for what in ("weights", "arena")
                   for value in (settings.pop(f"placement.{what}", None),)}
         placed = deploy_towards(
-            graph, board, settings, runtime=None if runtime == BEST else runtime,
+            graph, board, settings, runtime=runtime,
             clock_hz=None if clock == OWN else read_clock(clock), network=network, **places)
         return placed.replace(settings) if settings else placed
 
@@ -247,7 +248,7 @@ class Deployer:
         asked = {**self.defaults, **point}
         kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
         return Row(inputs=_inputs(point), model=label(asked["model"]), board=label(asked["board"]),
-                   runtime=str(asked.get("runtime", BEST)), failure=kind, reason=str(error))
+                   runtime=str(asked.get("runtime", DEFAULT)), failure=kind, reason=str(error))
 
 
 def _read_once(kept: dict[str, _Read | TwinError], name: str,

@@ -21,6 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 from hwmodels.errors import TwinError
+from twin.runtimes.choice import default_runtime
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import Point, Space, label
 from twin.studies.change import excess
@@ -187,7 +188,9 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
 
     Notes
     -----
-    A board is advised on as soon as it is predicted, while what its kernels do is in memory.
+    Of a board's libraries its default is chosen unless another meets limits it does not: figures
+    are those of `predict`. A board is advised on as soon as it is predicted, while what its kernels
+    do is in memory.
     """
     deployer, points = deployer or Deployer(), space.list_points()
     rows: list[Row] = []
@@ -196,7 +199,8 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     for made in predict_points(points, deployer, on_progress):
         rows += [judge(row, limits) for row in made]
         if advise and _ends_board(points, len(rows)):
-            best = min(range(begin, len(rows)), key=lambda number: _order(rows[number]))
+            default = _name_default(points[begin], deployer)
+            best = min(range(begin, len(rows)), key=lambda number: _order(rows[number], default))
             advices[best] = _advise(points[best], rows[best], limits, deployer)
             begin = len(rows)
     table = make_table(rows, limits=limits, objectives=objectives,
@@ -204,8 +208,11 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     groups: dict[tuple[str, str], list[int]] = {}
     for number, row in enumerate(table.rows):
         groups.setdefault((row.model, row.board), []).append(number)
-    chosen = {min(numbers, key=lambda number: _order(table.rows[number])): len(numbers) - 1
-              for numbers in groups.values()}
+    chosen = {}
+    for numbers in groups.values():
+        default = _name_default(points[numbers[0]], deployer)
+        chosen[min(numbers, key=lambda number: _order(table.rows[number], default))] = (
+            len(numbers) - 1)
     least = find_least([table.rows[number] for number in chosen])
     choices = [Choice(row=row, penalties=list_penalties(row, limits, least), others=others,
                       advice=advices.get(best))
@@ -260,9 +267,19 @@ def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advic
         return None
 
 
-def _order(row: Row) -> tuple[bool, int, float, float]:
-    """Order rows of a board: what runs, what meets the limits or may, how surely, how fast."""
-    return (bool(row.failure), VERDICTS.index(row.verdict), -round(row.probability or 0.0, 2),
+def _name_default(point: Point, deployer: Deployer) -> str:
+    """Return the library of a point where none is asked for; "" where its files are refused."""
+    try:
+        return default_runtime(deployer.read_graph(point["model"]),
+                               deployer.read_board(point["board"])).identity
+    except TwinError:
+        return ""
+
+
+def _order(row: Row, default: str = "") -> tuple[bool, int, bool, float, float]:
+    """Order rows: what runs, meets limits or may, is the default library, how surely, how fast."""
+    return (bool(row.failure), VERDICTS.index(row.verdict), row.runtime != default,
+            -round(row.probability or 0.0, 2),
             row.time_us if row.time_us is not None else math.inf)
 
 

@@ -17,7 +17,7 @@ from twin.runtimes.file import load_runtime
 
 KEPT = Path(__file__).parent / "kept"
 CASES = [(runtime, model, board) for board, runtimes in {
-    "nucleo_l4r5zi": ("cmsis-nn", "tflm-cmsis-nn", "tflm-reference", "x-cube-ai"),
+    "nucleo_l4r5zi": ("cmsis-nn", "tflm-cmsis-nn", "tflm-reference@2023", "x-cube-ai"),
     "apollo510_evb": ("cmsis-nn",), "rpi_pico": ("cmsis-nn",),
     "esp32s3_devkitc": ("tflm-esp-nn",), "esp32c3_devkitm": ("esp-nn-ansi",),
     "nucleo_h7a3zi_q": ("x-cube-ai",), "stm32n6570_dk": ("neural-art",)}.items()
@@ -54,7 +54,7 @@ def test_matrix_products(adj, dtype) -> None:
     graph = one_layer("batch_matmul", [tensor((1, 2, 4, 3), dtype),
                                        tensor((1, 2, 5, 3) if adj else (1, 2, 3, 5), dtype)],
                       [tensor((1, 2, 4, 5), dtype)], options={"adj_x": False, "adj_y": adj})
-    runtime = "tflm-reference" if dtype == "int8" else "float-reference"
+    runtime = "tflm-reference@2023" if dtype == "int8" else "float-reference"
     layer, = lower_network(deploy(graph, "nucleo_l4r5zi", runtime=runtime))
     assert sum(kernel.useful_macs for kernel in layer) == 2 * 4 * 3 * 5
     compare_kept(KEPT / f"matmul-{dtype}-{adj}.txt", outline([describe(one) for one in layer], 20))

@@ -18,7 +18,7 @@ from twin.pricing.document import to_document
 from twin.pricing.prediction import predict
 from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.choice import default_runtime
+from twin.runtimes.choice import default_runtime, list_best
 from twin.runtimes.file import order_release
 
 BOARD = "nucleo_l4r5zi"
@@ -110,22 +110,64 @@ def default(board, graph, **changes):
     return default_runtime(graph, change_board(load_board(board), changes))
 
 
-def test_the_default_is_what_most_rows_of_the_board_are_of(kws):
-    # calibration/fitting/shipped/measured.yaml: rows of use fit by board and runtime
-    assert default("nucleo_l4r5zi", kws).identity == "x-cube-ai@9.0.0"
-    assert default("nucleo_u575zi_q", kws).identity == "x-cube-ai@10.2.0"
-    assert default("stm32h747i_disco", kws).identity == "st-edge-ai@4.0.0"
-    assert default("apollo510_evb", kws).identity == "tflm-cmsis-nn@2023"
-    assert default("stm32n6570_dk", kws).identity == "neural-art@3.0.0"
+@pytest.mark.parametrize(("board", "identity"), [
+    # X-CUBE-AI at the newest release measured on the board, else on its core
+    ("nucleo_l4r5zi", "x-cube-ai@9.0.0"), ("nucleo_u575zi_q", "x-cube-ai@10.2.0"),
+    ("stm32h747i_disco", "x-cube-ai@10.0.0"), ("b_u585i_iot02a", "x-cube-ai@10.0.0"),
+    ("nucleo_f746zg", "x-cube-ai@10.0.0"), ("nucleo_f401re", "x-cube-ai@9.0.0"),
+    ("nucleo_u385rg_q", "x-cube-ai@10.2.0"), ("stm32n6570_dk", "neural-art@3.0.0"),
+    ("esp32s3_devkitc", "tflm-esp-nn@2026"), ("esp32c3_devkitm", "tflm-esp-nn@2026"),
+    ("apollo510_evb", "tflm-cmsis-nn@2023"),  # the release measured on it
+    ("nrf52840dk", "tflm-cmsis-nn@2026"), ("ek_ra6m4", "tflm-cmsis-nn@2026"),
+    ("rpi_pico", "tflm-cmsis-nn@2026"), ("host", "tflm-reference@2026")])
+def test_the_default_is_what_the_vendor_builds(kws, board, identity):
+    assert default(board, kws).identity == identity
 
 
-def test_a_board_nobody_measured_takes_what_its_makers_parts_of_the_core_run(kws):
-    assert default("nucleo_f401re", kws).identity == "x-cube-ai@9.0.0"
-    assert default("ek_ra6m4", kws).name == "tflm-cmsis-nn"  # a Cortex-M33 of another maker
-    assert default("rpi_pico", kws).name == "tflm-cmsis-nn"
+def test_a_chip_with_a_longer_prefix_goes_before_its_family(kws):
     n6 = load_board("stm32n6570_dk")
     other = replace(n6, name="other", npu=None)  # what an accelerator runs is not its core's
-    assert default_runtime(kws, other).name == "tflm-cmsis-nn"
+    assert default_runtime(kws, other).identity == "st-edge-ai@4.0.0"
+
+
+@pytest.mark.parametrize(("dtype", "board", "identity"), [
+    ("int16", "nucleo_u575zi_q", "tflm-cmsis-nn@2026"),
+    ("int16", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1"),
+    ("uint8", "nucleo_l4r5zi", "tflm-cmsis-nn@2026"),  # the measured release has no uint8
+    ("uint8", "esp32s3_devkitc", "tflm-reference@2026"),
+    ("float32", "nucleo_l4r5zi", "x-cube-ai@9.0.0"),
+    ("float32", "esp32s3_devkitc", "tflm-reference@2026"),
+    ("float32", "rpi_pico", "tflm-cmsis-nn@2026")])
+def test_the_default_runs_the_types_of_the_network(kws, dtype, board, identity):
+    values = [index for index, tensor in enumerate(kws.tensors)
+              if not tensor.is_constant or dtype == "float32"]
+    graph = retyped(kws, values, dtype=dtype, quantization=None)
+    made = deploy(graph, board)
+    assert made.runtime.identity == identity
+    assert deploy(graph, board, runtime=identity).runtime == made.runtime  # accepted by name
+    refused = [note for note in made.notes if "does not run this network" in note]
+    assert bool(refused) == (identity != default(board, kws).identity)
+    measured = next(note for note in made.notes if "none was asked for" in note)
+    assert "x-cube-ai" not in measured.partition("measured there too")[2]
+
+
+def test_a_library_that_refuses_the_network_is_not_recommended(kws):
+    values = [index for index, tensor in enumerate(kws.tensors) if not tensor.is_constant]
+    wide = retyped(kws, values, dtype="int16")
+    made = predict_calibrated(deploy(wide, "nucleo_u575zi_q"))
+    assert made.deployment.runtime.name == "tflm-cmsis-nn"
+    assert describe_measured_runtime(made) == ()  # x-cube-ai alone was measured, and refuses it
+    with pytest.raises(RuntimeRefusedError, match="does not run int16"):
+        made.deployment.replace({"runtime": "x-cube-ai"})
+
+
+def test_best_is_the_fastest_library_measured_on_the_board(kws):
+    best = deploy(kws, BOARD, runtime="best")
+    times = {name: predict_calibrated(deploy(kws, BOARD, runtime=name)).time_us
+             for name in list_best(load_board(BOARD))}
+    assert len(times) > 3 and best.runtime.identity == min(times, key=times.get)
+    assert deploy(kws, "rpi_pico", runtime="best").runtime == deploy(kws, "rpi_pico").runtime
+    assert deploy(kws, BOARD, runtime="default").runtime == deploy(kws, BOARD).runtime
 
 
 def test_cmsis_nn_is_not_the_default_where_it_cannot_run(kws):
@@ -141,25 +183,26 @@ def test_a_type_the_best_known_lacks_takes_the_portable_one(kws):
 
 def test_the_default_is_said_with_what_else_was_measured(kws):
     note, = deploy(kws, BOARD).notes
-    assert "x-cube-ai@9.0.0, the best known on nucleo_l4r5zi: none was asked for" in note
+    assert "x-cube-ai@9.0.0, what STM32CubeMX builds by default: none was asked for" in note
     assert "microtvm@2022" in note and "\n" not in note
     assert not deploy(kws, BOARD, runtime="x-cube-ai@9.0.0").notes
 
 
 @pytest.mark.parametrize(("board", "name", "identity", "where"), [
-    # calibration/fitting/shipped/measured.yaml: the newest measured on the board, else on its core
-    ("nucleo_l4r5zi", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1", "nucleo_l4r5zi"),
-    ("nucleo_f401re", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1", "a cortex-m4"),
-    ("nucleo_l4r5zi", "x-cube-ai", "x-cube-ai@9.0.0", "nucleo_l4r5zi"),
-    ("b_u585i_iot02a", "st-edge-ai", "st-edge-ai@3.0.0", "b_u585i_iot02a"),
+    # calibration/fitting/shipped/measured.yaml: the newest measured on the board, else the newest
+    # that was counted, else the newest measured on the core
+    ("nucleo_l4r5zi", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1", "measured on nucleo_l4r5zi"),
+    ("nucleo_f401re", "x-cube-ai", "x-cube-ai@9.0.0", "measured on a cortex-m4"),
+    ("nucleo_l4r5zi", "x-cube-ai", "x-cube-ai@9.0.0", "measured on nucleo_l4r5zi"),
+    ("b_u585i_iot02a", "st-edge-ai", "st-edge-ai@3.0.0", "measured on b_u585i_iot02a"),
     ("apollo510_evb", "tflm-cmsis-nn", "tflm-cmsis-nn@2023", ""),
     ("stm32n6570_dk", "neural-art", "neural-art@3.0.0", ""),
-    ("rpi_pico", "tflm-cmsis-nn", "tflm-cmsis-nn@2023", "")])
+    ("rpi_pico", "tflm-cmsis-nn", "tflm-cmsis-nn@2026", "whose instructions were counted")])
 def test_a_name_without_a_version_is_the_release_measured_there(kws, board, name, identity, where):
     made = deploy(kws, board, runtime=name)
     assert made.runtime.identity == identity
     said = [note for note in made.notes if "is taken as" in note]
-    assert [f"as {identity}, its newest release measured on {where};" in note
+    assert [f"as {identity}, its newest release {where};" in note
             for note in said] == [True] * bool(where)
     assert deploy(kws, board).replace({"runtime": name}).runtime.identity == identity
 

@@ -82,7 +82,7 @@ def list_paths(board: Board) -> list[dict[str, str]]:
 def list_libraries(board: Board) -> dict[str, list[str]]:
     """Return runtimes that fit a board, and all others that need no compiler."""
     near = list(list_each_runtime(board))
-    near = [one for one in near if not one.startswith(f"{COMPILED}@") and one != "best"]
+    near = [one for one in near if not one.startswith(f"{COMPILED}@")]
     return {"near": near, "others": [
         one for one in list_runtimes() if one not in near and not one.startswith(f"{COMPILED}@")
         and (board.npu is not None or load_runtime(one).offload is None)]}

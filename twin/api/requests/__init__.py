@@ -293,7 +293,8 @@ BoardNames = Annotated[list[str], BOARDS]
 BoardName = Annotated[str, Option(
     "--board -b", "BOARD", "A board of `twin boards`, or a board file.", files=BOARD_FILES)]
 Runtime = Annotated[str | None, Option(
-    "--runtime", "NAME", "A kernel library of `twin runtimes`, as name@version.")]
+    "--runtime", "NAME", "A kernel library of `twin runtimes`, as name@version; default: what the "
+    "board's vendor builds; best: the fastest of those measured there.")]
 Clock = Annotated[float | None, Option(
     "--clock", "FREQUENCY", "CPU clock, such as 80MHz, at the lowest voltage scale that allows it.",
     text=str, parse=parse_clock)]

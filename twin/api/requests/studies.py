@@ -122,8 +122,8 @@ class Sweep(Compared):
     boards: Boards
     _: KW_ONLY
     runtimes: Annotated[Words, Option(
-        "--runtime", "NAME,...", "Runtimes; best (known on each board, the default), measured "
-        "(there) or each.", text=str)] = ()
+        "--runtime", "NAME,...", "Runtimes; default (what each board's vendor builds), best (the "
+        "fastest measured there), measured or each.", text=str)] = ()
     sample: Annotated[str | None, Option(
         "--sample", "METHOD:COUNT", "Points drawn instead of all: sobol:500, lhs:100, "
         "random:50.")] = None
@@ -143,7 +143,7 @@ class Select(Compared):
     _: KW_ONLY
     runtimes: Annotated[Words, Option(
         "--runtime", "NAME,...", "Runtimes to choose from: each a board may have, measured there, "
-        "best, or names.", text=str)] = "each"
+        "the fastest of these (best), default, or names.", text=str)] = "each"
     by: Annotated[Words, Option(
         "--by", "NAMES", "Rank boards that meet the limits by these, the first first: days "
         "(power), price (usd), energy, time, ram, flash; by default by score.", text=str)] = ()

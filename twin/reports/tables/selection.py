@@ -101,7 +101,7 @@ def list_remarks(selection: Selection) -> list[str]:
                             if one.row.price_usd is None and not one.row.failure)
     return ["score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash "
             "beyond half full, 10 for a wide interval",
-            f"{len(selection.table.rows)} configurations predicted, the best of each board "
-            "shown; -o writes all", *say_idle([one.row for one in selection.choices]),
+            f"{len(selection.table.rows)} configurations predicted, of each board its default "
+            "library or what else meets; -o writes all", *say_idle([one.row for one in selection.choices]),
             *([f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours"]
               if unknown else [])]

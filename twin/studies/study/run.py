@@ -9,7 +9,7 @@ from typing import Any
 
 from hwmodels.errors import TwinError, need_extra
 from twin.errors import UsageError
-from twin.studies.axes import BEST, EACH, MEASURED, NAMED, Axis, Value, label
+from twin.studies.axes import EACH, MEASURED, NAMED, Axis, Value, label
 from twin.studies.results import Row, Table
 from twin.studies.study.file import load_runnable
 from twin.studies.study.session import Session, begin_session, lock_session
@@ -91,7 +91,7 @@ def _ask(study: Study, trial: Any) -> Asked:
 
 def _suggest(axis: Axis, point: dict[str, Value], trial: Any) -> Value:
     if (axis.span is not None and axis.span.count is None) or any(
-            value in (BEST, MEASURED, EACH) for value in axis.values):
+            value in (MEASURED, EACH) for value in axis.values):
         try:
             return axis.at(trial.suggest_float(axis.name, 0.0, 1.0), point)
         except TwinError:
