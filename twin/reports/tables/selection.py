@@ -102,6 +102,7 @@ def list_remarks(selection: Selection) -> list[str]:
     return ["score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash "
             "beyond half full, 10 for a wide interval",
             f"{len(selection.table.rows)} configurations predicted, of each board its default "
-            "library or what else meets; -o writes all", *say_idle([one.row for one in selection.choices]),
+            "library or what else meets; -o writes all",
+            *say_idle([one.row for one in selection.choices]),
             *([f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours"]
               if unknown else [])]
