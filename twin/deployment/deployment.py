@@ -251,7 +251,33 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     except DoesNotFitError as error:
         if not remedy:
             raise
+        fitting = _list_fitting(draft, weights, arena)
+        if fitting:
+            chosen = pick_fastest(fitting)
+            return chosen.noted((
+                f"placement: weights in {chosen.weights_named}, arena in {chosen.arena_named}: the "
+                f"fastest of {len(fitting)} that fit, as with {draft.weights_named} and "
+                f"{draft.arena_named} it does not",))
         raise DoesNotFitError(f"{error}; {_name_remedy(draft, weights, arena)}") from error
+
+
+def _list_fitting(draft: Deployment, weights: str | None, arena: str | None) -> list[Deployment]:
+    """Return deployments of a draft that fit, of moves of what nobody placed; both move last."""
+    from twin.deployment.split import list_moves
+
+    for moves in list_moves(draft.board, draft.runtime.splits_memories, draft.weights, draft.arena):
+        found = []
+        for store, ram in moves:
+            if (store and weights) or (ram and arena):
+                continue
+            with suppress(PlacementError):
+                found.append(place(
+                    draft.graph, draft.board, draft.runtime, weights=store or weights,
+                    arena=ram or arena, code=draft.code, host=draft.host,
+                    weight_bits=draft.weight_bits, extension=draft.extension, remedy=False))
+        if found:
+            return found
+    return []
 
 
 def _name_remedy(draft: Deployment, weights_asked: str | None, arena_asked: str | None) -> str:

@@ -7,6 +7,7 @@ Where something does not fit at all, an error names what would: another memory, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,6 +136,8 @@ class SplitPlan(Plan):
 
 _RAM_ROLES = ("tcm", "sram", "npu_ram", "external_ram")
 _STORED_ROLES = ("flash", "external_flash", "external_ram")
+_KEPT_ROLES = (*_STORED_ROLES, "sram")
+"""Memories of weights where the board's file copies them to RAM before the first inference."""
 
 Fits = Callable[[str | None, str | None], bool]
 """(weights, arena), None: where they are now -> whether everything has room."""
@@ -164,15 +167,25 @@ def name_remedy(board: Board, *, splits: bool, weights: str, arena: str, fits: F
     Memories of the chip come first, then those beside it, then splits; the arena is moved alone,
     then the weights, then both.
     """
-    rams = [*_others(board, arena, _RAM_ROLES), *_splits(board, arena, splits)]
-    stores = [*_others(board, weights, _STORED_ROLES), *_splits(board, weights, splits)]
-    for store, ram in (*((None, one) for one in rams), *((one, None) for one in stores),
-                       *((store, ram) for store in stores for ram in rams)):
+    for store, ram in itertools.chain(*list_moves(board, splits, weights, arena)):
         if fits(store, ram):
             told = [f"--set placement.{what}={name}"
                     for what, name in (("weights", store), ("arena", ram)) if name is not None]
             return f"with {' '.join(told)} it fits"
     return f"no other memory of {board.name} holds it"
+
+
+Moves = list[tuple[str | None, str | None]]
+"""Memories of weights and arena, None: where they are."""
+
+
+def list_moves(board: Board, splits: bool, weights: str, arena: str) -> tuple[Moves, Moves]:
+    """Return other places, nearest first: of arena or weights alone, and of both."""
+    rams = [*_others(board, arena, _RAM_ROLES), *_splits(board, arena, splits)]
+    stored = _STORED_ROLES if board.memory(weights).role in _STORED_ROLES else _KEPT_ROLES
+    stores = [*_others(board, weights, stored), *_splits(board, weights, splits)]
+    return ([*((None, one) for one in rams), *((one, None) for one in stores)],
+            [(store, ram) for store in stores for ram in rams])
 
 
 def _others(board: Board, memory: str, roles: tuple[str, ...]) -> Iterator[str]:

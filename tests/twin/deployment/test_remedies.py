@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from twin.deployment.deployment import deploy
 from twin.deployment.split import name_remedy
 from twin.errors import DoesNotFitError
 from twin.network.zoo import build
+from twin.pricing.calibrated import predict_calibrated
 from twin.runtimes import list_runtimes
 
 BOARD = "stm32h747i_disco"
@@ -54,7 +56,22 @@ def test_weights_too_large_for_every_flash_are_told_of_the_ram_beside_the_chip()
     board = load_board(BOARD, overrides={"memories.flash.size_bytes": "64KiB",
                                          "memories.nor.size_bytes": "64KiB"})
     with pytest.raises(DoesNotFitError, match=r"with --set placement\.weights=sdram it fits"):
-        deploy(build("vww"), board, runtime="cmsis-nn")
+        deploy(build("vww"), board, runtime="cmsis-nn", weights="flash")  # asked for: kept
+    assert deploy(build("vww"), board, runtime="cmsis-nn").weights == "sdram"
+
+
+def test_where_the_default_does_not_fit_the_fastest_place_that_does_is_taken() -> None:
+    network, board = build("mobilenet_v2_0.35_96"), "apollo510_evb"
+    taken = deploy(network, board)
+    (note,) = [note for note in taken.notes if note.startswith("placement:")]
+    assert f"weights in {taken.weights_named}, arena in {taken.arena_named}" in note
+    tried = []
+    for places in ({"weights": "flash"}, {"weights": "sram"}, {"arena": "sram"}):
+        with contextlib.suppress(DoesNotFitError):
+            tried.append(predict_calibrated(deploy(network, board, **places)).time_us)
+    assert tried and predict_calibrated(taken).time_us <= min(tried)
+    with pytest.raises(DoesNotFitError, match=r"with --set placement\.weights=flash it fits"):
+        deploy(network, board, weights="dtcm")
 
 
 def test_a_command_takes_the_setting_a_refusal_names() -> None:
