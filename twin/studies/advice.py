@@ -14,6 +14,7 @@ from typing import Any
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation, list_transformations
 from twin.errors import UsageError
+from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.axes import list_clocks, list_each_runtime
 from twin.studies.change import (
@@ -34,6 +35,9 @@ SURER = 0.01
 
 PAIRED = 8
 """Single changes that pairs are made of, and pairs that are predicted."""
+
+HALVINGS = 3
+"""Steps of the search for the smallest change of a path."""
 
 LITTLE = 1e-3
 """What a pair must come nearer to the limits by than each of its parts, as `excess` counts."""
@@ -114,7 +118,7 @@ class Advice:
 
 def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | None = None, *,
                 efforts: Sequence[str] = EFFORTS, pairs: bool = True, thorough: bool = False,
-                on_progress: Told | None = None) -> Advice:
+                paths: Sequence[str] = (), on_progress: Told | None = None) -> Advice:
     """Return what would make a deployment meet limits.
 
     Parameters
@@ -131,6 +135,8 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
         Whether pairs are tried where no single change is sure to meet the limits.
     thorough : bool
         Whether dearer classes are tried where a cheaper one has a sure change.
+    paths : sequence of str
+        What-if paths that are tried; empty: all.
     on_progress : callable, optional
         Told (changes done, changes, failures).
 
@@ -146,7 +152,8 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     before, = (judge(row, limits) for row in deployer.predict_changed(deployment, [{}]))
     found: list[Change] = []
     refused: list[tuple[str, str]] = []
-    candidates = sort_candidates(deployment, efforts)
+    candidates = {effort: [item for item in items if not paths or item[0].path in paths]
+                  for effort, items in sort_candidates(deployment, efforts).items()}
     total = sum(map(len, candidates.values()))
     paired: list[Change] = []
     for effort in EFFORTS:
@@ -157,6 +164,9 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
                 found.append(change)
             if on_progress is not None:
                 on_progress(min(len(found) + len(refused), total), total, len(refused))
+        if not before.met:
+            found += [*_bisect(deployment, candidates.get(effort, []), found, deployer, before,
+                               limits)]
         sure = [one for one in found if is_sure(one)]
         if candidates.get(effort) and pairs and not before.met and all(
                 one.risks_accuracy for one in sure):
@@ -258,6 +268,69 @@ def _try(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]
         row = judge(row, limits)
         yield make_change(settings, one.effort, one.costs, row, before, lost=0.0 if row.failure
                           else measure_loss(deployment, settings, one.costs))
+
+
+def _bisect(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]],
+            found: Sequence[Change], deployer: Deployer, before: Row, limits: Limits,
+            ) -> Iterator[Change]:
+    """Yield the smallest sure change of each path that has amounts, between values tried.
+
+    Between the nearest sure value and the farthest one before it that is not, halved `HALVINGS`
+    times: as if what is sure stays so beyond.
+    """
+    for path, one in {one.path: one for one, _ in candidates}.items():
+        amount = _list_amounts(deployment).get(path)
+        tried = [] if amount is None else [
+            (amount.read(each.settings[0][1]), each) for each in found
+            if each.settings[0][0] == path and len(each.settings) == 1]
+        sure = [value for value, each in tried if is_sure(each)]
+        if amount is None or not sure:
+            continue
+        own = amount.own
+        good = min(sure, key=lambda value: abs(value - own))
+        bad = max((value for value, each in tried if not is_sure(each)
+                   and abs(value - own) < abs(good - own)),
+                  key=lambda value: abs(value - own), default=own)
+        seen, best = {each.settings[0][1] for _, each in tried}, None
+        for _ in range(HALVINGS):
+            middle = (good + bad) / 2
+            text = amount.write(middle)
+            if text in seen:
+                break
+            seen.add(text)
+            change, = _try(deployment, [(one, text)], deployer, before, limits)
+            if not change.row.failure and is_sure(change):
+                good, best = middle, change
+            else:
+                bad = middle
+        if best is not None:
+            yield best
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    """A path whose values are numbers: the one in force, and how they are read and written."""
+
+    own: float
+    read: Callable[[str], float]
+    write: Callable[[float], str]
+
+
+def _list_amounts(deployment: Deployment) -> dict[str, _Amount]:
+    """Return the paths that can be bisected."""
+    clock = deployment.board.core.clock
+    found = {
+        "network.width": _Amount(1.0, float, lambda share: f"{share:.4g}"),
+        "network.prune": _Amount(0.0, float, lambda share: f"{share:.4g}"),
+        f"clocks.{clock}.frequency_hz": _Amount(
+            deployment.board.clock(clock).frequency_hz / 1e6,
+            lambda text: float(text.removesuffix("MHz")), lambda mhz: f"{mhz:.4g}MHz")}
+    sides = find_sides(deployment.original or deployment.graph)
+    if sides is not None:
+        found["network.resolution"] = _Amount(
+            1.0, lambda text: int(text.partition("x")[0]) / sides[0],
+            lambda share: "x".join(map(str, scale_sides(sides, share))))
+    return found
 
 
 def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer, before: Row,

@@ -36,11 +36,20 @@ LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
 WIDEST = 4.0
 """Upper over lower end of an interval that takes all its points; figure over the least, too."""
 
+SCORE_SAYS = (
+    "score of what meets the limits: 100 less 70 x the probability of missing one, and up to 10 "
+    "each for RAM and flash beyond half full, a wide interval, energy and price above the least; "
+    "what may meet them has 25 to 50, what misses them 25 over how many times it exceeds them")
+"""The formula in a sentence."""
+
 BEST_MISS = 25.0
 """Most points of what misses a limit; what may meet them has up to twice as many."""
 
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
          "price_usd": "price", "mean_mw": "mean power"}
+
+NARROWABLE = 4.0
+"""Times its limits up to which a narrower network is tried on a board."""
 
 DRAWS = 4000
 """Draws from intervals that say how often each row is the least."""
@@ -261,8 +270,14 @@ def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advic
     if row.failure or not {*row.violations} - {"price_usd"}:
         return None
     try:
-        return give_advice(deployer.deploy(point), limits, deployer,
-                           efforts=("setting", "rebuild"), pairs=False)
+        deployment = deployer.deploy(point)
+        found = give_advice(deployment, limits, deployer, efforts=("setting", "rebuild"),
+                            pairs=False)
+        if found.best is None and 0 < excess(row, limits) < math.log(NARROWABLE):
+            narrower = give_advice(deployment, limits, deployer, efforts=("retraining",),
+                                   pairs=False, paths=("network.width",))
+            return found if narrower.best is None else narrower
+        return found
     except TwinError:
         return None
 

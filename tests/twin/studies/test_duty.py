@@ -198,3 +198,24 @@ def test_commands_take_a_duty_and_show_days() -> None:
     assert slow.exit_code == 1 and "within its period" in slow.stdout
     refused = run("check", *words[:3], "--cell", "1000mAh")
     assert refused.exit_code == 2 and "--every" in refused.output
+
+
+def test_the_last_line_names_pick_runner_up_and_what_decides() -> None:
+    words = ("select", "ad", "-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--runtime", "best",
+             "--no-advice", "--every", "1s", "--cell", "1000mAh", "--by", "days", "--sleep",
+             "nucleo_u575zi_q=4uA,10us", "--sleep", "nucleo_l4r5zi=1.2uA,10us")
+    told = run(*words)
+    assert told.exit_code == 0
+    last = " ".join(told.stdout.split()).rpartition("ad: pick ")[2]
+    assert last.startswith("nucleo_u575zi_q") and "runner-up nucleo_l4r5zi" in last
+    assert "days" in last
+
+
+def test_advice_bisects_to_the_smallest_width_that_is_sure() -> None:
+    found = twin.advise(twin.deploy("ad", "nucleo_l4r5zi"), max_ms=5.4, pairs=False,
+                        efforts=("retraining",), thorough=True)
+    widths = {float(one.settings[0][1]): (one.row.probability or 0.0) >= 0.9
+              for one in found.changes if one.settings[0][0] == "network.width"}
+    sure = max(width for width, is_sure in widths.items() if is_sure)
+    assert sure not in (0.25, 0.5, 0.75) and sure > 0.5
+    assert found.best is not None and found.best.row.probability >= 0.9

@@ -37,9 +37,10 @@ from twin.reports.page.power import Recording
 from twin.reports.page.results import describe_result
 from twin.reports.page.variants import describe_variants
 from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
-from twin.studies.advice import try_changes
+from twin.reports.tables.advice import say_best
+from twin.studies.advice import give_advice, try_changes
 from twin.studies.change import Change, Explainer
-from twin.studies.limits import Limits
+from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import SUFFIXES, Table
 from twin.studies.study.session import Session
@@ -172,12 +173,15 @@ def describe(asked: Report) -> Page:
     rows = views.compare_with_published(
         subject.graph.name, subject.board.name, calibration=calibration
     ) if asked.published else None
+    advice = () if checked.met or not changes or not held else (say_best(give_advice(
+        subject, read_limits(**{name.removesuffix("_bytes"): one for name, one in held.items()}),
+        deployer, pairs=False)),)
     return describe_report(Outline(
         prediction=prediction, command=command, measured=beside, published=rows,
         power=recording,
         requirements=checked.requirements if held else (),
         locality=find_locality(prediction),
-        remarks=(*(() if beside is None else beside.remarks), *doubts),
+        remarks=(*(() if beside is None else beside.remarks), *doubts, *advice),
         changes=rank_changes(subject, deployer, asked.on_progress) if changes else None))
 
 

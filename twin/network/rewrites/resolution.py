@@ -43,12 +43,12 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
 def _read(graph: Graph, text: str) -> Graph:
     share = _SHARE.fullmatch(text.replace(" ", ""))
     if share and 1 <= int(share[1]) <= 100:
-        own = _find_sides(graph)
+        own = find_sides(graph)
         if own is None:
             raise NotApplicableError(f"network.resolution={text}: {graph.name} has no input that "
                                      "is one image (batch, height, width, channels)")
         return graph if share[1] == "100" else change_resolution(
-            graph, *_scale(own, int(share[1]) / 100))
+            graph, *scale_sides(own, int(share[1]) / 100))
     found = _SIZE.fullmatch(text.lower().replace(" ", ""))
     sides = tuple(int(side) for side in found.groups() if side) if found else ()
     if not sides or not all(1 <= side <= MOST for side in sides):
@@ -60,20 +60,20 @@ def _read(graph: Graph, text: str) -> Graph:
 
 def _values(graph: Graph) -> tuple[str, ...]:
     """Return three quarters and half of the sides."""
-    own = _find_sides(graph)
+    own = find_sides(graph)
     if own is None or min(own) < 16:
         return ()
     return tuple(f"{height}x{width}" if height != width else f"{height}"
-                 for height, width in (_scale(own, share) for share in (0.75, 0.5)))
+                 for height, width in (scale_sides(own, share) for share in (0.75, 0.5)))
 
 
-def _find_sides(graph: Graph) -> tuple[int, int] | None:
+def find_sides(graph: Graph) -> tuple[int, int] | None:
     """Return height and width of the first image that comes in."""
     return next((graph.tensors[i].shape[1:3] for i in graph.inputs
                  if len(graph.tensors[i].shape) == 4), None)  # type: ignore[return-value]
 
 
-def _scale(sides: tuple[int, int], share: float) -> tuple[int, int]:
+def scale_sides(sides: tuple[int, int], share: float) -> tuple[int, int]:
     """Return a share of two sides, in multiples of eight, at least eight."""
     height, width = (max(8, round(share * side / 8) * 8) for side in sides)
     return height, width
@@ -81,7 +81,9 @@ def _scale(sides: tuple[int, int], share: float) -> tuple[int, int]:
 
 REWRITE = Rewrite(
     name="network.resolution", accepted="a side in pixels such as 96, height x width, or 75%",
-    does="images come in at another resolution", effort="retraining",
-    costs="accuracy not known until it is trained or measured at that resolution", stage=10,
+    does="inputs come in with other rows and columns: pixels of an image, frames and bands of a "
+         "spectrogram", effort="retraining",
+    costs="accuracy not known until it is trained or measured with so many rows x columns",
+    stage=10,
     rounds="a share of a side is rounded to a multiple of eight pixels",
     values=_values, apply=_read, whole=True)

@@ -24,14 +24,15 @@ from twin.reports.page.rivals import (
     row_details,
     say_lead,
 )
-from twin.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
+from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from twin.reports.rivals import BEST, Rival, choose_objectives, name_rivals
-from twin.reports.tables.selection import explain_miss, list_remarks
+from twin.reports.tables.selection import explain_miss, list_remarks, say_pick
 from twin.reports.tables.studies import describe_limits, say_others, shorten
 from twin.studies.selection import Choice, Selection
 
 LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
-          "interval": (GREY, "-")}
+          "interval": (GREY, "-"), "energy": (GREEN, "\\"), "mean power": (GREEN, "\\"),
+          "price": (PURPLE, "+")}
 """Colour and hatch of what a score lost."""
 
 
@@ -50,7 +51,8 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     for place, model in enumerate(models):
         sections += _describe_model(selection, model, f"-{place}" if len(models) > 1 else "")
     sections.append(Section(name="notes", title="How to read it", items=(
-        Notes(notes=tuple(list_remarks(selection))),)))
+        Notes(notes=(*(say_pick(selection, model) for model in models),
+                     *list_remarks(selection))),)))
     verdict = f"{met} of {boards} boards {asked}"
     if selection.limits and len(models) == 1:
         verdict += say_others([one.row for one in selection.choices])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hwmodels.quantities import list_first
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
@@ -20,7 +21,8 @@ from twin.reports.tables.studies import (
     shorten,
     write_legend,
 )
-from twin.studies.selection import Choice, Selection
+from twin.studies.change import SURE
+from twin.studies.selection import SCORE_SAYS, WORDS, Choice, Selection, draw_least
 
 
 def selection_report(selection: Selection, console: Console) -> Content:
@@ -34,7 +36,33 @@ def selection_report(selection: Selection, console: Console) -> Content:
     parts += [Text(""), *(Text(line, style="dim") for line in (
         *list_remarks(selection),
         *write_legend(selection.table, [one.row for one in selection.feasible])))]
+    parts += [Text(""), *(Text(say_pick(selection, model)) for model in models)]
     return Group(*parts)
+
+
+def say_pick(selection: Selection, model: str) -> str:
+    """Say in a sentence which board to take, which is next, and what would decide."""
+    mine = [one for one in selection.choices if one.row.model == model]
+    met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
+    if not met:
+        return f"{shorten(model)}: no board surely meets; nearest is {mine[0].row.board}: " + (
+            explain_miss(mine[0]))
+    pick, *others = met
+    quantity = selection.by[0] if selection.by else "mean_mw" if pick.row.sleep else "energy_uj"
+    told = f"{shorten(model)}: pick {describe_row(pick.row)}"
+    if pick.row.price_usd is not None:
+        told += f", {pick.row.price_usd:g} USD"
+    told += f"; runner-up {describe_row(others[0].row)}" if others else "; no other meets"
+    doubts = [f"{WORDS[name]} of {one.row.board}" for one in may for name in one.row.unknown]
+    doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
+               if getattr(one.row, quantity) is None]
+    chances = None if not others else draw_least([pick.row, others[0].row], quantity)
+    if doubts:
+        return f"{told}; not known and would decide: {list_first(doubts, 3)}"
+    if chances is not None and chances[0] < SURE:
+        return (f"{told}; a measurement of either would decide: its {WORDS[quantity]} is lower "
+                f"with {format_chance(float(chances[0]))}")
+    return f"{told}; nothing that is not known would change it"
 
 
 def _model_parts(selection: Selection, model: str, console: Console) -> list[Content]:
@@ -99,8 +127,7 @@ def list_remarks(selection: Selection) -> list[str]:
     """Say what a score is, how many configurations stand behind it, and which price is unknown."""
     unknown = dict.fromkeys(one.row.board for one in selection.choices
                             if one.row.price_usd is None and not one.row.failure)
-    return ["score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash "
-            "beyond half full, 10 for a wide interval",
+    return [SCORE_SAYS,
             f"{len(selection.table.rows)} configurations predicted, of each board its default "
             "library or what else meets; -o writes all",
             *say_idle([one.row for one in selection.choices]),
