@@ -144,11 +144,15 @@ def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]]) -> 
         return Rest(state=TYPED, sleep_mw=own[0] * board.power.voltage_v, wake_up_us=wake_up_us)
     if least is None:
         return None if board.power.idle_mw is None else Rest(
-            state="idle", sleep_mw=board.power.idle_mw, wake_up_us=0.0)
-    spread = next((fact.rel_sd for fact in board.facts
-                   if fact.path == f"sleep.{least.name}.current_ma"), None)
-    return Rest(state=least.name, wake_up_us=(least.wake_up_ns or 0.0) / 1e3, rel_sd=spread or 0.0,
+            state="idle", sleep_mw=board.power.idle_mw, wake_up_us=0.0,
+            rel_sd=_spread(board, "power.idle_mw"))
+    return Rest(state=least.name, wake_up_us=(least.wake_up_ns or 0.0) / 1e3,
+                rel_sd=_spread(board, f"sleep.{least.name}.current_ma"),
                 sleep_mw=(least.current_ma or 0.0) * (least.voltage_v or board.power.voltage_v))
+
+
+def _spread(board: Board, path: str) -> float:
+    return next((fact.rel_sd or 0.0 for fact in board.facts if fact.path == path), 0.0)
 
 
 def stated(board: Board, values: Mapping[str, Value] | None) -> Value | None:

@@ -133,7 +133,8 @@ class Deployer:
         """Return the board of a board axis' value."""
         if isinstance(board, Board):
             return change_board(board, self.list_stated(board))
-        return _read_once(self._boards, str(board), load_board)
+        return _read_once(self._boards, str(board),
+                          lambda name: self.read_board(load_board(name)))
 
     def list_stated(self, board: Board) -> dict[str, object]:
         """Return what-if paths of a board: the user's currents, and null for what is assumed."""

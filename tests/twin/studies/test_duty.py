@@ -163,7 +163,7 @@ def test_a_board_without_sleep_current_is_not_known_not_zero() -> None:
     assert found.sleep == "not known" and found.mean_mw is None and found.life_days is None
     kit = load_board("stm32n6570_dk")
     assert find_rest(dataclasses.replace(kit, sleep=()), {}) == Rest(
-        state="idle", sleep_mw=565, wake_up_us=0.0)
+        state="idle", sleep_mw=565, wake_up_us=0.0, rel_sd=0.05)
 
 
 def test_duties_are_read_with_units_only() -> None:
