@@ -33,11 +33,12 @@ def models(context: typer.Context, as_json: AsJson = False) -> None:
 @app.command("export")
 @command
 def export(
-    name: Annotated[str, Option("", "NAME", "A network of `twin models`.")],
+    name: Annotated[str, Option("", "NAME", "A network of `twin models`, or a file that holds a "
+                                "model.")],
     file: Annotated[str, Option("", "FILE", "Where to: .tflite or .onnx.")],
     as_json: AsJson = False,
 ) -> None:
-    """Write a network of the zoo as a real .tflite or .onnx file."""
+    """Write a network of the zoo, or the model inside a file, as a .tflite or .onnx file."""
     note_files([twin.export_model(name, file)], as_json)
 
 

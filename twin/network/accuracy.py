@@ -20,6 +20,7 @@ from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor
 from twin.network.labelled import Data
+from twin.network.readers.model_file import MODELS
 from twin.network.rewrites.precision import change_precision
 from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.writers.tflite import encode_tflite
@@ -92,10 +93,17 @@ def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) ->
     if graph.planned_bytes:
         raise UsageError(f"{graph.source}: a program, of which only what it does is read, not what "
                          "comes out; accepted: .tflite, .onnx")
-    content = read_regular(model_file) if model_file is not None else encode_tflite(graph)
-    kind = Path(model_file or "x.tflite").suffix.lower().removeprefix(".")
-    right, by = _count_right((kind, content, data, graph.tensors[graph.inputs[0]]),
-                             model_file or graph.name)
+    from twin.network.readers.container import open_container
+
+    kind = Path(model_file or "x.tflite").suffix.lower()
+    if model_file is None:
+        content = encode_tflite(graph)
+    elif kind in MODELS:
+        content = read_regular(model_file)
+    elif (found := open_container(model_file)) is not None:
+        content, kind = found.content, found.suffix
+    right, by = _count_right((kind.removeprefix("."), content, data,
+                              graph.tensors[graph.inputs[0]]), model_file or graph.name)
     low, high = wilson_interval(right, len(data.labels))
     return Accuracy(right=right, samples=len(data.labels), low=low, high=high, by=by)
 

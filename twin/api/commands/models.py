@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
 
+from hwmodels.files import write_whole
 from twin.deployment import transformations
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation
@@ -22,12 +23,12 @@ def list_models() -> dict[str, Graph]:
 
 
 def export_model(name: str | Graph, file: str | PathLike[str]) -> Path:
-    """Write a network of the zoo as a real .tflite or .onnx file.
+    """Write a network of the zoo, or the model inside another file, as a .tflite or .onnx file.
 
     Parameters
     ----------
     name : str or Graph
-        Of `list_models`, or a network `transform` made.
+        Of `list_models`, a network `transform` made, or a file that holds a model (FILE:NAME).
     file : str or path
         Where to: .tflite or .onnx.
 
@@ -41,11 +42,19 @@ def export_model(name: str | Graph, file: str | PathLike[str]) -> Path:
     UsageError
         For another ending.
     """
+    from twin.network.readers.container import open_container
     from twin.network.writers import SUFFIXES, write_model
 
     target = Path(file)
     if target.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{file}: a model file ends in .tflite or .onnx")
+    found = None if isinstance(name, Graph) or zoo.is_known(name) else open_container(name)
+    if found is not None:
+        if target.suffix.lower() != found.suffix:
+            raise UsageError(f"{file}: accepted: a name ending {found.suffix}, as the model in "
+                             f"{found.file}")
+        write_whole(target, found.content)
+        return target
     write_model(name if isinstance(name, Graph) else zoo.build(name), target)
     return target
 

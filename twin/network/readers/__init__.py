@@ -6,15 +6,15 @@ read_model("kws.tflite")    read_model("net.onnx")    read_model("kws")    read_
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from hwmodels.errors import did_you_mean
 from twin.errors import ModelError, UsageError
 from twin.network.graph import Graph
-from twin.network.readers.other_formats import refuse_other_formats
+from twin.network.readers.model_file import MODELS, SUFFIXES
 
-SUFFIXES = (".tflite", ".onnx", ".json", ".pte")
-"""Endings of the files this reads; .json is a layer list (`twin.network.readers.layer_list`)."""
+__all__ = ["SUFFIXES", "read_model"]
 
 _ZOO_PREFIX = "zoo:"
 
@@ -25,8 +25,8 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
     Parameters
     ----------
     path_or_name : str or Path
-        A .tflite, .onnx, .pte (ExecuTorch) or layer-list .json file, or a zoo name ("kws",
-        "zoo:kws").
+        A .tflite, .onnx, .pte (ExecuTorch) or layer-list .json file, a file with a model inside
+        (`container`), of several FILE:NAME, or a zoo name ("kws", "zoo:kws").
     assume_unsupported : str, optional
         "copy" turns every operator this does not know into an assumed memory copy; by default
         they are refused.
@@ -50,7 +50,10 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
         raise UsageError(f"assume_unsupported {assume_unsupported!r} means nothing; "
                          "accepted: copy")
     text = str(path_or_name)
-    refuse_other_formats(text)
+    if os.path.exists(text):
+        from twin.network.readers.other_formats import refuse_other_formats
+
+        refuse_other_formats(text)
     suffix = Path(text).suffix.lower()
     if suffix == ".tflite":
         from twin.network.readers.tflite import read_tflite
@@ -68,7 +71,25 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
         from twin.network.readers.layer_list import read_layer_list
 
         return read_layer_list(text, assume_unsupported=assume_unsupported)
-    return _build_zoo(text)
+    from twin.network import zoo
+
+    return (None if zoo.is_known(text) else _read_contained(text, assume_unsupported)) \
+        or _build_zoo(text)
+
+
+def _read_contained(text: str, assume_unsupported: str | None) -> Graph | None:
+    from twin.network.readers.container import open_container
+
+    found = open_container(text)
+    if found is None:
+        return None
+    if found.suffix == ".onnx":
+        from twin.network.readers.onnx import read_onnx as read
+    else:
+        from twin.network.readers.tflite import read_tflite as read
+    graph = read(text, assume_unsupported=assume_unsupported, content=found.content)
+    note = f"model: {found.place} in {found.file}, {len(found.content):,} bytes"
+    return replace(graph, name=found.name, notes=(note, *graph.notes))
 
 
 def _build_zoo(text: str) -> Graph:
@@ -78,9 +99,11 @@ def _build_zoo(text: str) -> Graph:
     if zoo.is_known(name):
         return zoo.build(name)
     if not text.startswith(_ZOO_PREFIX) and (os.path.exists(text) or "/" in text):
-        what = "a directory" if os.path.isdir(text) else "not a kind of model file this reads"
-        raise ModelError(f"{text}: {what}; accepted: files ending {', '.join(SUFFIXES)}, "
-                         f"or a zoo name ({', '.join(zoo.NAMES)})")
+        what = ("a directory" if os.path.isdir(text) else "no such file" if not os.path.exists(text)
+                else "not a kind of model file this reads")
+        raise ModelError(f"{text}: {what}; accepted: files ending {', '.join(MODELS)}, "
+                         f"an archive, C array or program with one inside, or a zoo name "
+                         f"({', '.join(zoo.NAMES)})")
     raise ModelError(f"{text}: no zoo network has that name and no model file ends so; "
-                     f"accepted: files ending {', '.join(SUFFIXES)}, or a zoo name, "
+                     f"accepted: files ending {', '.join(MODELS)}, or a zoo name, "
                      f"{did_you_mean(name, zoo.NAMES)}")

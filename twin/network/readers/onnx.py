@@ -23,7 +23,8 @@ from twin.network.readers.refusal import UnsupportedError, refuse_unknown
 from twin.network.readers.verification import verify_graph
 
 
-def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
+def read_onnx(path: str | Path, *, assume_unsupported: str | None = None,
+              content: bytes | None = None) -> Graph:
     """Read an .onnx file.
 
     Parameters
@@ -32,6 +33,8 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Gra
         Of the file.
     assume_unsupported : str, optional
         "copy" to keep unknown operators as assumed memory copies.
+    content : bytes, optional
+        What the file would hold, where it is inside another.
 
     Returns
     -------
@@ -50,7 +53,7 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Gra
     Batch normalisation is folded into the convolution before it. Weights that are stored
     quantised but used by an operator on float data are read as float32.
     """
-    model = load_onnx(str(path))
+    model = load_onnx(str(path), content)
     try:
         graph = _convert(model, assume_unsupported)
     except (ModelError, UnsupportedError):

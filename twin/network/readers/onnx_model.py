@@ -25,13 +25,15 @@ from twin.network.readers.onnx_shapes import list_unknown, settle_shapes
 _RECURRENT = ("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM")
 
 
-def load_onnx(path: str) -> OnnxModel:
+def load_onnx(path: str, content: bytes | None = None) -> OnnxModel:
     """Read and prepare an .onnx file.
 
     Parameters
     ----------
     path : str
         Of the file.
+    content : bytes, optional
+        What it would hold, where it is inside another.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def load_onnx(path: str) -> OnnxModel:
     """
     with need_extra(".onnx files", "the package onnx", "onnx"):
         import onnx
-    content = read_bytes(path)
+    content = read_bytes(path) if content is None else content
     what = "not an ONNX file"
     try:
         proto = onnx.load_model_from_string(content)

@@ -67,7 +67,8 @@ class _File:
     unsettled: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 
-def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
+def read_tflite(path: str | Path, *, assume_unsupported: str | None = None,
+                content: bytes | None = None) -> Graph:
     """Read a .tflite file.
 
     Parameters
@@ -76,6 +77,8 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> G
         Of the file.
     assume_unsupported : str, optional
         "copy" to keep unknown operators as assumed memory copies.
+    content : bytes, optional
+        What the file would hold, where it is inside another.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> G
     open dimensions must follow from the inputs.
     """
     path = str(path)
-    content = read_bytes(path)
+    content = read_bytes(path) if content is None else content
     if content[4:8] != IDENTIFIER:
         raise ModelError(f"{path}: not a TensorFlow Lite file: bytes 4 to 7 are "
                          f"{content[4:8]!r}, expected {IDENTIFIER!r}")
