@@ -39,7 +39,7 @@ def made(monkeypatch):
 
     class Made:
         def __init__(self, prediction):
-            self.prediction = prediction
+            self.prediction, self.board = prediction, prediction.deployment.board
 
         def replace(self, changes):
             asked.setdefault("changes", changes)

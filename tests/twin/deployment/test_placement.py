@@ -39,6 +39,7 @@ class MadeRuntime:
     alignment_bytes: int = 16
     scratch: Mapping[str, int] = field(default_factory=dict)
     dtype: str = "int8"
+    files: tuple[str, ...] = ()
 
     def lowering(self, op: str, dtype: str, isa: str) -> MadeRuntime:
         assert isinstance(op, str) and (dtype, isa) == (self.dtype, ISA)

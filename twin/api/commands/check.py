@@ -78,7 +78,8 @@ def check(asked: request.Check) -> Check:
     held = read_held(asked)
     deployer = make_deployer(asked)
     limits = read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty)
-    deployment = asked.deployment.replace(deployer.list_stated(asked.deployment.board))
+    own = deployer.list_stated(asked.deployment.board)
+    deployment = asked.deployment.replace(own) if own else asked.deployment
     prediction = calibrated.predict_calibrated(deployment, temperature=asked.temperature,
                                                calibration=fspath(asked.calibration))
     requirements = _list_requirements(prediction, **held)
