@@ -22,6 +22,7 @@ from twin.runtimes.esp_nn_ansi.kernels import (
     pool_accesses,
 )
 from twin.runtimes.esp_nn_ansi.sequences import (
+    LEVELS,
     Level,
     call_level,
     has_offset,
@@ -33,33 +34,12 @@ from twin.runtimes.lowering.blocks import build_kernel
 from twin.runtimes.lowering.geometry import read_geometry
 from twin.runtimes.lowering.nests import resolve
 
-_SOFTMAX = {"element": Level(alu=276, load=20, store=7, high=21),
-            "row": Level(alu=128, load=11, store=12, high=15),
-            "call": Level(alu=67, load=15, store=23)}
-
-_ELEMENTS = {
-    "add": (Level(alu=121, load=14, store=4, mul=48, vload=10, vstore=1, valu=96),
-            Level(alu=48, load=20, store=1, mul=6), 8),
-    "mul": (Level(alu=52, load=4, store=3, mul=16, vload=7, vstore=1, valu=41),
-            Level(alu=30, load=11, store=1, mul=3), 8),
-    "relu6": (Level(vload=1, vstore=1, valu=2), Level(alu=4, load=1, store=1), 16)}
-"""A turn of eight or sixteen elements, one element left over, elements a turn."""
-
-_POOLS = {
-    "average_pool_2d": {"tap": Level(vload=1, valu=6), "row": Level(alu=20, load=9, mul=2),
-                        "output": Level(alu=45, load=4, store=2, div=8, vstore=1, valu=24),
-                        "pixel": Level(alu=22, load=14, store=12)},
-    "max_pool_2d": {"tap": Level(alu=1, vload=1, valu=1), "row": Level(alu=9, load=3, mul=1),
-                    "output": Level(alu=6, load=4, store=2, vstore=1, valu=3),
-                    "pixel": Level(alu=16, load=14, store=10)}}
-_DENSE_OUTPUT = Level(alu=46, load=5, store=2, mul=2, vload=3, vmac=1, valu=3)
-_PAIR = Level(vload=4, vmac=2, valu=2)
-_SUM, _LEFT = Level(alu=2, load=1), Level(alu=5, load=2, mul=1)
+_LEVELS = LEVELS["others"]
 
 
 def _lower_elements_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an addition, multiplication or relu6: eight or sixteen elements a turn."""
-    turn, single, lanes = _ELEMENTS[layer.op]
+    turn, single, lanes = _LEVELS["elements"][layer.op]
     count = math.prod(graph.output(layer).shape)
     turns, left = divmod(count, lanes)
     steady = run_through if layer.op == "relu6" else looped
@@ -72,7 +52,7 @@ def _lower_elements_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
 
 def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower pooling: eight channels at once, widened to words for an average."""
-    shape, levels = read_geometry(graph, layer), _POOLS[layer.op]
+    shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
     lanes = 8 if shape.input_channels % 8 == 0 else 4
     if shape.input_channels % 4:
         return ANSI[layer.op]["c"].lower(graph, layer, site)
@@ -97,19 +77,18 @@ def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32s3", "fully_connected", site,
         (call_level(Level(alu=40, load=12, store=10)),
-         run_through("sums of weights", _SUM,
+         run_through("sums of weights", _LEVELS["sum"],
                      outputs * columns * has_offset(graph, layer), outputs),
-         run_through("multiply-accumulate, 32", _PAIR, outputs * (whole // 2), outputs),
+         run_through("multiply-accumulate, 32", _LEVELS["pair"], outputs * (whole // 2), outputs),
          run_through("multiply-accumulate", Level(vload=2, vmac=1, valu=1), outputs * (whole % 2)),
-         run_through("left over", _LEFT, outputs * left, outputs),
-         looped("output", _DENSE_OUTPUT, outputs, vectors)),
+         run_through("left over", _LEVELS["left"], outputs * left, outputs),
+         looped("output", _LEVELS["dense_output"], outputs, vectors)),
         resolve(*dense_accesses(layer, vectors, rows, columns, 16)), outputs * columns),)
 
 
 def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a softmax: exponentials kept in scratch; on the S3 but for the largest the same."""
-    return lower_softmax("esp_nn_softmax_s8_opt", _SOFTMAX, graph, layer, site)
-
+    return lower_softmax("esp_nn_softmax_s8_opt", _LEVELS["softmax"], graph, layer, site)
 
 KERNELS: Kernels = {
     "add": {**ANSI["add"], "pie": Lowering(lower=_lower_elements_pie)},

@@ -14,6 +14,7 @@ from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn_ansi.sequences import (
     INT8,
+    LEVELS,
     Level,
     call_level,
     check_core,
@@ -35,6 +36,8 @@ from twin.runtimes.lowering.geometry import (
 from twin.runtimes.lowering.nests import count_blocks, load, repeat, resolve, store
 from twin.runtimes.reference.windows import conv_accesses, depthwise_accesses, output_moves
 
+_LEVELS = LEVELS["ansi"]
+
 _MAC = ("lb a3, 0(t2); lb s7, 0(a2); addi a2, a2, 1; add a3, a3, s10; mul a3, a3, s7;"
         "addi t2, t2, 1; add a0, a0, a3")
 _DENSE = ("lb a5, 0(a2); lb a3, 0(a4); addi a4, a4, 1; add a5, a5, s7; add a3, a3, s9;"
@@ -45,32 +48,8 @@ _SUM = "lb a3, 0(t2); add t2, t2, s9; addi a4, a4, 1; add a0, a0, a3"
 _LARGEST = ("lb a3, 0(t2); add t2, t2, s9; addi a4, a4, 1; slli a3, a3, 24; srai a3, a3, 24;"
             "slt a5, a0, a3; sub a0, a0, a5; add a0, a0, a3")
 
-_CONV = {"tap": Level(alu=6, load=1, store=1, mul=1), "row": Level(alu=9, load=1, store=1, mul=1),
-         "output": Level(alu=55, load=20, store=6, high=1, mul=4, div=1),
-         "pixel": Level(alu=18, load=10, store=11, mul=1), "line": Level(alu=25, load=7, store=6),
-         "call": Level(alu=66, load=58, store=52)}
-_DEPTHWISE = {"row": Level(alu=5, mul=2), "output": Level(alu=57, load=7, store=2, high=1, mul=1),
-              "channel": Level(alu=17, load=11, store=9), "pixel": Level(alu=27, load=8, store=7),
-              "line": Level(alu=27, load=9, store=7), "call": Level(alu=70, load=58, store=51)}
-_POOL = {"row": (Level(alu=5, mul=1), Level(alu=4, load=1, store=1, mul=1)),
-         "output": (Level(alu=16, load=2, store=2, div=1), Level(alu=14, load=2, store=2)),
-         "pixel": (Level(alu=24, load=5, store=5), Level(alu=22, load=6, store=5)),
-         "line": (Level(alu=23, load=4, store=5), Level(alu=25, load=4, store=4)),
-         "call": (Level(alu=41, load=20, store=20), Level(alu=39, load=20, store=21))}
 _POOLS = {"average_pool_2d": ("esp_nn_avg_pool_s8_ansi", 0, _SUM),
           "max_pool_2d": ("esp_nn_max_pool_s8_ansi", 1, _LARGEST)}
-_DENSE_OUTPUT = Level(alu=37, load=2, store=1, high=1)
-_DENSE_CALL = Level(alu=50, load=18, store=19)
-_ELEMENTS = {
-    "add": ("esp_nn_add_elementwise_s8_ansi", Level(alu=81, load=5, store=1, high=3),
-            Level(alu=70, load=19, store=27)),
-    "mul": ("esp_nn_mul_elementwise_s8_ansi", Level(alu=33, load=2, store=1, high=1, mul=1),
-            Level(alu=55, load=13, store=13)),
-    "relu6": ("esp_nn_relu6_s8_ansi", Level(alu=5, load=1, store=1), Level(alu=8))}
-SOFTMAX = {"element": Level(alu=530, load=35, store=6, high=20),
-           "row": Level(alu=214, load=15, store=22, high=19),
-           "call": Level(alu=28, load=14, store=23)}
-"""Instructions of one turn of each loop besides its branch, on RV32IMC."""
 
 
 def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -81,10 +60,11 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     outputs = shape.pixels * shape.batches * shape.output_channels
     taps = shape.taps_inside * shape.batches * shape.output_channels
     inner = (innermost("multiply-accumulate", _MAC, taps * depth, taps, site, 2),
-             looped("window position", _CONV["tap"], taps, _rows(shape, shape.output_channels)))
+             looped("window position", _LEVELS["conv"]["tap"], taps,
+                    _rows(shape, shape.output_channels)))
     return (build_kernel(
         "esp_nn_conv_s8_ansi", "pointwise" if shape.is_pointwise else "conv", site,
-        (*inner, *window_blocks(shape, _CONV, shape.output_channels, outputs)),
+        (*inner, *window_blocks(shape, _LEVELS["conv"], shape.output_channels, outputs)),
         resolve(*conv_accesses(INT8, shape, layer.groups)), taps * depth),)
 
 
@@ -99,8 +79,8 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_ansi", "depthwise", site,
         (innermost("multiply-accumulate", _TAP, taps, rows, site, 2),
-         *window_blocks(shape, _DEPTHWISE, shape.output_channels, outputs),
-         looped("channel", _DEPTHWISE["channel"], turns, shape.pixels * shape.batches)),
+         *window_blocks(shape, _LEVELS["depthwise"], shape.output_channels, outputs),
+         looped("channel", _LEVELS["depthwise"]["channel"], turns, shape.pixels * shape.batches)),
         resolve(*depthwise_accesses(INT8, shape)), taps),)
 
 
@@ -137,9 +117,9 @@ def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     outputs = vectors * rows
     return (build_kernel(
         "esp_nn_fully_connected_s8_ansi", "fully_connected", site,
-        (call_level(_DENSE_CALL),
+        (call_level(_LEVELS["dense_call"]),
          innermost("multiply-accumulate", _DENSE, outputs * columns, outputs, site, 2),
-         looped("output", _DENSE_OUTPUT, outputs, vectors)),
+         looped("output", _LEVELS["dense_output"], outputs, vectors)),
         resolve(*dense_accesses(layer, vectors, rows, columns, 1)), outputs * columns),)
 
 
@@ -162,7 +142,7 @@ def _lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     shape = read_geometry(graph, layer)
     channels = shape.input_channels
     taps = shape.taps_inside * shape.batches * channels
-    levels = {level: both[which] for level, both in _POOL.items()}
+    levels = {level: both[which] for level, both in _LEVELS["pool"].items()}
     outputs = shape.pixels * shape.batches * channels
     return (build_kernel(
         name, "pool", site,
@@ -182,7 +162,7 @@ def pool_accesses(shape: Geometry, width: int) -> Any:
 def _lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an addition, a multiplication or relu6."""
     check_core(graph, layer, site)
-    name, level, call = _ELEMENTS[layer.op]
+    name, level, call = _LEVELS["elements"][layer.op]
     count = math.prod(graph.output(layer).shape)
     return (build_kernel(
         name, "activation" if "relu" in name else "elementwise", site,
@@ -208,7 +188,7 @@ def element_accesses(graph: Graph, layer: Layer, site: Site, width: int) -> list
 
 def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a softmax over the last axis."""
-    return lower_softmax("esp_nn_softmax_s8_ansi", SOFTMAX, graph, layer, site)
+    return lower_softmax("esp_nn_softmax_s8_ansi", _LEVELS["softmax"], graph, layer, site)
 
 
 def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Layer,
@@ -226,7 +206,6 @@ def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Laye
                      looped("element", levels["element"], rows * width, rows)),
         resolve(repeat("row", rows, repeat("element", width, read), repeat("element", width, read),
                        repeat("element", width, read, store("output", 1, 0, **steps))))),)
-
 
 KERNELS: Kernels = {
     "add": {"c": Lowering(lower=_lower_elements)},

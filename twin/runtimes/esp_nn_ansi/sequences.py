@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.isa import ISAS, load_isa
 from hwmodels.kernel import Block
 from twin.errors import RuntimeRefusedError
@@ -41,6 +43,18 @@ class Level(NamedTuple):
         """Return both, the other one so many times."""
         return Level(*(one + times * two for one, two in zip(self, other, strict=True)))
 
+
+def _read_levels(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_read_levels, value))
+    if isinstance(value, dict):
+        return Level(**value) if {*Level._fields} >= {*value} else {
+            key: _read_levels(inner) for key, inner in value.items()}
+    return value
+
+
+LEVELS = _read_levels(read_yaml_once(Path(__file__).with_name("levels.yaml")))
+"""Levels of each module, by name."""
 
 _TEXTS: tuple[tuple[str, ...], ...] = (
     ("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "slli a4, a0, 1"),

@@ -26,18 +26,12 @@ from twin.runtimes.lowering.nests import (
     store,
     strides,
 )
-from twin.runtimes.reference.sequences import Counts, Table, choose_machine
+from twin.runtimes.reference.sequences import COUNTS, Counts, choose_machine
+
+_COUNTS = COUNTS["data_movement"]
 
 _COPY = "data_copy"
 _CALL: Counts = (12, 9, 20)
-_RUN: Table = {"thumb2": (3, 1, 7), "thumb1": (4, 1, 10), "rv32": (3, 1, 8)}
-_MOVED: Table = {"thumb2": (1, 0, 6), "thumb1": (2, 0, 9), "rv32": (1, 0, 6)}
-_PADDED: Table = {"thumb2": (4, 0, 12), "thumb1": (6, 1, 16), "rv32": (3, 0, 12)}
-_PIXEL: Table = {"thumb2": (10, 4, 26), "thumb1": (14, 6, 38), "rv32": (9, 4, 28)}
-_BLEND: Table = {"thumb2": (8, 1, 26), "thumb1": (12, 3, 40), "rv32": (8, 1, 28),
-                             "thumb2 float": (8, 0, 18)}
-"""Bookkeeping per copied run, per moved element, per element tested against the padding, per
-resized pixel, per interpolated element."""
 
 
 def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -70,7 +64,7 @@ def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[t
     machine = choose_machine(graph, layer, site)
     outer, runs = split_runs(parts, whole, layer.option("axis", len(whole) - 1),
                              machine.element_bytes)
-    each = block("run", machine.loop(_RUN), outer, min(1, outer), _COPY)
+    each = block("run", machine.loop(_COUNTS["run"]), outer, min(1, outer), _COPY)
     return machine.kernel(
         name, "data_movement", _CALL,
         *[one for run in runs for one in (each, *copy_blocks(machine.dialect, run, outer))],
@@ -107,7 +101,7 @@ def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
         first, steps = 0, strides(shape)
     drafts = over_axes(shape, load("input", size, first * size, **by_axis(steps, size)),
                        store("output", size, **by_axis(strides(shape), size)))
-    code = join(machine.load(size), machine.store(size), machine.loop(_MOVED))
+    code = join(machine.load(size), machine.store(size), machine.loop(_COUNTS["moved"]))
     return machine.kernel(name, "data_movement", _CALL,
                           block("element", code, count, 1, _COPY), *drafts)
 
@@ -125,7 +119,7 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         bound(-first, extent, **{f"axis{axis}": 1})
         for axis, (first, extent) in enumerate(zip(before, source, strict=True))))
     drafts = over_axes(shape, read, store("output", size, **by_axis(strides(shape), size)))
-    test = join(machine.spend(_PADDED), machine.store(size), machine.loop((0, 0, 3)))
+    test = join(machine.spend(_COUNTS["padded"]), machine.store(size), machine.loop((0, 0, 3)))
     return machine.kernel(
         "reference_ops::Pad", "data_movement", _CALL,
         block("element", test, count, min(1, count), _COPY),
@@ -139,7 +133,7 @@ def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kerne
     pixels = graph.output(layer).elements // graph.output(layer).shape[-1]
     return machine.kernel(
         "reference_ops::ResizeNearestNeighbor", "data_movement", _CALL,
-        block("pixel", machine.loop(_PIXEL), pixels, 1, _COPY),
+        block("pixel", machine.loop(_COUNTS["pixel"]), pixels, 1, _COPY),
         *copy_blocks(machine.dialect, run, pixels),
         *_resize_drafts(graph, layer, lambda read, write: list(
             copy_moves(machine.dialect, run, read, write)), machine.element_bytes),
@@ -152,7 +146,7 @@ def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
     output = graph.output(layer)
     size, channels = machine.element_bytes, output.shape[-1]
     code = join(machine.load(size, 4), machine.math(*["mul", "mul", "add"] * 4),
-                machine.store(size), machine.loop(_BLEND))
+                machine.store(size), machine.loop(_COUNTS["blend"]))
     pixels = output.elements // channels
 
     def moves(read: Any, write: Any) -> list[Any]:
@@ -162,7 +156,7 @@ def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
 
     return machine.kernel(
         "reference_ops::ResizeBilinear", "data_movement", _CALL,
-        block("pixel", machine.loop(_PIXEL), pixels, 1),
+        block("pixel", machine.loop(_COUNTS["pixel"]), pixels, 1),
         block("interpolate", code, output.elements, pixels),
         *_resize_drafts(graph, layer, moves, size), assumed=True)
 
@@ -189,7 +183,6 @@ def _resize_drafts(graph: Graph, layer: Layer, moves: Any, size: int) -> list[An
     return [repeat("batch", batch, repeat("row", out_rows // down, repeat(
         "down", down, repeat("column", out_columns // along, repeat(
             "along", along, *moves(read, write))))))]
-
 
 KERNELS: Kernels = {
     "concatenation": {"c": Lowering(lower=_lower_concatenation)},

@@ -20,13 +20,11 @@ from twin.network.graph import Graph, Layer, Tensor
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, choose_dialect, join, plain
 from twin.runtimes.lowering.nests import load, repeat, store
-from twin.runtimes.reference.sequences import Counts, Machine, Table
+from twin.runtimes.reference.sequences import COUNTS, Counts, Machine
+
+_COUNTS = COUNTS["detection"]
 
 _CALL: Counts = (60, 50, 120)
-_BOX: Table = {"thumb2": (12, 8, 40), "thumb1": (18, 12, 60), "rv32": (12, 8, 40)}
-_SCORE: Table = {"thumb2": (2, 1, 8), "thumb1": (3, 1, 12), "rv32": (2, 1, 8)}
-_PAIR: Table = {"thumb2": (10, 2, 20), "thumb1": (14, 3, 30), "rv32": (10, 2, 20)}
-"""Bookkeeping of a decoded box, of a score that is looked at, of an overlap."""
 
 
 def _machine(site: Site) -> Machine:
@@ -42,13 +40,13 @@ def _operations(machine: Machine, **counts: int) -> str:
 def _overlaps(machine: Machine, kept: int) -> Any:
     """Intersection over union of each pair of kept boxes."""
     code = join(machine.load(4, 8), _operations(machine, compare=6, add=7, mul=3, div=1),
-                machine.loop(_PAIR))
+                machine.loop(_COUNTS["pair"]))
     return block("overlap", code, kept * kept // 2, min(1, kept // 2))
 
 
 def _sort(machine: Machine, scores: int, kept: int) -> Any:
     """Sort partially: every score against the least kept, and a heap of the kept ones."""
-    code = join(machine.load(4), machine.math("compare"), machine.loop(_SCORE))
+    code = join(machine.load(4), machine.math("compare"), machine.loop(_COUNTS["score"]))
     heap = kept * max(1, math.ceil(math.log2(max(2, kept))))
     return block("sort", code, scores + 2 * heap, 1)
 
@@ -80,8 +78,9 @@ def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
     turned = machine.math("add", "mul") if integers else ""
     decode = join(machine.load(4, 8), machine.exponential(), machine.exponential(),
                   *[turned] * 4, _operations(machine, mul=8, add=8, div=4),
-                  *[machine.store(4)] * 4, machine.loop(_BOX))
-    each = join(machine.load(4), turned, machine.math("compare", "compare"), machine.loop(_SCORE))
+                  *[machine.store(4)] * 4, machine.loop(_COUNTS["box"]))
+    each = join(machine.load(4), turned, machine.math("compare", "compare"),
+                machine.loop(_COUNTS["score"]))
     runs = classes if layer.option("regular", False) else 1
     return machine.kernel(
         "TFLite_Detection_PostProcess", "data_movement", _CALL,
@@ -103,7 +102,6 @@ def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
         block("overlap", overlaps.code, overlaps.trips * runs, min(runs, overlaps.trips * runs)),
         *_read(graph, layer.inputs[:2], ("input", "input2")), *_written(graph, layer),
         assumed=True)
-
 
 KERNELS: Kernels = {
     "detection_postprocess": {"c": Lowering(lower=_lower_postprocess)},

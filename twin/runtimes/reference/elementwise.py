@@ -17,19 +17,9 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
-from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import COUNTS, Counts, Machine, Table, choose_machine
 
-_ADD: Table = {"thumb2": (8, 0, 16), "thumb1": (13, 0, 21), "rv32": (12, 0, 17),
-                 "thumb2 float": (2, 0, 10), "thumb2 soft": (2, 0, 10),
-                 "thumb1 soft": (3, 0, 14), "rv32 soft": (2, 0, 10)}
-_MULTIPLY: Table = {"thumb2": (5, 0, 10), "thumb1": (7, 0, 15), "rv32": (7, 0, 11),
-                      "thumb2 float": (2, 0, 10), "thumb2 soft": (2, 0, 10),
-                      "thumb1 soft": (3, 0, 14), "rv32 soft": (2, 0, 10)}
-_RELU: Table = {"thumb2": (4, 0, 9), "thumb1": (6, 0, 12), "rv32": (6, 0, 8),
-                  "thumb2 float": (0, 0, 2), "thumb2 soft": (0, 0, 5), "thumb1 soft": (0, 0, 8),
-                  "rv32 soft": (0, 0, 6)}
-_INDEXED: Table = {"thumb2": (8, 3, 16), "thumb1": (11, 4, 24), "rv32": (8, 3, 18)}
-"""Bookkeeping per element. Indexed: what a broadcast adds, three multidimensional indices."""
+_COUNTS = COUNTS["elementwise"]
 
 _FIXED_POINT_MULTIPLY = {"thumb2": 12, "thumb1": 58, "rv32": 13}
 """One saturating doubling high multiply of gemmlowp's fixed-point functions."""
@@ -44,22 +34,23 @@ def _lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     machine = choose_machine(graph, layer, site)
     code = join(machine.requantise(3), machine.math("add"), _soft_clamp(machine))
     return _lower_pair("reference_ops::Sub" if layer.op == "sub" else "reference_ops::Add",
-                       graph, layer, machine, code, _ADD)
+                       graph, layer, machine, code, _COUNTS["add"])
 
 
 def _lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a multiplication: an int8 product is rescaled once."""
     machine = choose_machine(graph, layer, site)
     code = join(machine.requantise(), machine.math("mul"), _soft_clamp(machine))
-    return _lower_pair("reference_ops::Mul", graph, layer, machine, code, _MULTIPLY)
+    return _lower_pair("reference_ops::Mul", graph, layer, machine, code, _COUNTS["multiply"])
 
 
 def _lower_maximum(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an element-wise maximum or minimum: indices computed as for a broadcast (assumed)."""
     machine = choose_machine(graph, layer, site)
-    code = join(machine.math("compare"), machine.loop(_INDEXED))
-    return _lower_elements("MaximumMinimumBroadcastSlow", graph, layer, machine, code, _RELU,
-                           operands=("input", "input2"), family="elementwise", assumed=True)
+    code = join(machine.math("compare"), machine.loop(_COUNTS["indexed"]))
+    return _lower_elements("MaximumMinimumBroadcastSlow", graph, layer, machine, code,
+                           _COUNTS["relu"], operands=("input", "input2"),
+                           family="elementwise", assumed=True)
 
 
 def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -68,15 +59,15 @@ def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     code = join(machine.math(*["compare"] * (2 if layer.op == "relu6" else 1),
                              *["mul"] * (layer.op == "leaky_relu")), machine.requantise())
     name = {"relu": "ReluQuantized", "relu6": "Relu6Quantized"}.get(layer.op, "QuantizeLeakyRelu")
-    return _lower_elements(name, graph, layer, machine, code, _RELU)
+    return _lower_elements(name, graph, layer, machine, code, _COUNTS["relu"])
 
 
 def _lower_prelu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower prelu: broadcast indices per element, negative ones scaled by a slope (assumed)."""
     machine = choose_machine(graph, layer, site)
     code = join(machine.load(machine.weight_bytes), machine.math("compare", "mul"),
-                machine.requantise(), machine.loop(_INDEXED))
-    return _lower_elements("BroadcastPrelu4DSlow", graph, layer, machine, code, _RELU,
+                machine.requantise(), machine.loop(_COUNTS["indexed"]))
+    return _lower_elements("BroadcastPrelu4DSlow", graph, layer, machine, code, _COUNTS["relu"],
                            operands=("input", "weights"), assumed=True)
 
 
@@ -94,14 +85,9 @@ def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     else:
         code = join(machine.exponential(), machine.math("add", "div"))
     name = {"logistic": "Logistic", "tanh": "Tanh"}.get(layer.op, "HardSwish")
-    return _lower_elements(f"reference_ops::{name}", graph, layer, machine, code, _RELU,
+    return _lower_elements(f"reference_ops::{name}", graph, layer, machine, code, _COUNTS["relu"],
                            assumed=True)
 
-
-_QUANTIZE: Table = {"thumb2": (4, 0, 9), "thumb1": (5, 0, 12), "rv32": (4, 0, 10),
-                      "thumb2 float": (0, 0, 9), "thumb2 soft": (0, 0, 8),
-                      "thumb1 soft": (1, 0, 12), "rv32 soft": (0, 0, 10)}
-_DEQUANTIZE: Table = {"thumb2": (0, 0, 5), "thumb1": (1, 0, 7), "rv32": (0, 0, 6)}
 _DOUBLES = {"thumb2": (30, 52, 20), "thumb1": (43, 297, 51), "rv32": (47, 201, 53)}
 """Integer to double, multiply, double to float: instructions, by dialect (in software even
 beside a single-precision FPU)."""
@@ -113,7 +99,7 @@ def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     code = (join(machine.math("div"), machine.routine(14), machine.math("convert"))
             if machine.is_float else machine.requantise())
     return _lower_elements("reference_ops::AffineQuantize", graph, layer, machine, code,
-                           _QUANTIZE, family="quantize")
+                           _COUNTS["quantize"], family="quantize")
 
 
 def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -121,7 +107,7 @@ def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, .
     machine = choose_machine(graph, layer, site)
     code = join(*[machine.routine(size) for size in _DOUBLES[machine.dialect]])
     return _lower_elements("reference_ops::Dequantize", graph, layer, machine, code,
-                           _DEQUANTIZE, family="quantize")
+                           _COUNTS["dequantize"], family="quantize")
 
 
 def _soft_clamp(machine: Machine) -> str:
@@ -132,7 +118,7 @@ def _lower_pair(name: str, graph: Graph, layer: Layer, machine: Machine, code: s
                 counts: Table) -> tuple[Kernel, ...]:
     shapes = [graph.tensors[place].shape for place in layer.inputs[:2]]
     if shapes[0] != shapes[1]:
-        code = join(code, machine.loop(_INDEXED))
+        code = join(code, machine.loop(_COUNTS["indexed"]))
     return _lower_elements(name, graph, layer, machine, code, counts,
                            operands=("input", "input2"), family="elementwise")
 
@@ -179,7 +165,6 @@ def _steps(source: tuple[int, ...], rank: int, width_bytes: int) -> dict[str, in
     padded = (1,) * (rank - len(source)) + source
     return by_axis((step if extent > 1 else 0
                     for step, extent in zip(strides(padded), padded, strict=True)), width_bytes)
-
 
 _CURVE: Codes = {"c": Lowering(lower=_lower_logistic)}
 _RECTIFIER: Codes = {"c": Lowering(lower=_lower_relu)}

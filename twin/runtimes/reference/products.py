@@ -16,8 +16,10 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
 from twin.runtimes.lowering.geometry import has_bias
 from twin.runtimes.lowering.nests import load, repeat
-from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import COUNTS, Counts, Machine, choose_machine
 from twin.runtimes.reference.windows import finish_output, multiply_loop, output_moves
+
+_COUNTS = COUNTS["products"]
 
 _OFFSETS = {
     "thumb2": "ldrsb r2, [r12], #1; ldrsb r3, [lr, #1]!; add r2, r5; add r3, r6; cmp r12, r4;"
@@ -29,9 +31,6 @@ _OFFSETS = {
 }
 """The int8 inner loop: both sides have an offset."""
 
-_OUTPUT: Table = {
-    "thumb2": (4, 0, 15), "thumb1": (4, 0, 24), "rv32": (2, 0, 13), "thumb2 float": (1, 0, 15),
-    "thumb2 soft": (6, 0, 16), "thumb1 soft": (4, 0, 33), "rv32 soft": (2, 0, 22)}
 _CALL: Counts = (15, 10, 22)
 
 
@@ -97,7 +96,7 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
     code = _OFFSETS[machine.dialect] if machine.number == "int8" else multiply_loop(machine)
     return (
         block("multiply-accumulate", code, outputs * columns, outputs),
-        block("output", finish_output(machine, _OUTPUT, biased), outputs, vectors),
+        block("output", finish_output(machine, _COUNTS["output"], biased), outputs, vectors),
     )
 
 
@@ -109,7 +108,6 @@ def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: boo
     if per_channel:
         return moves
     return [move for move in moves if move.operand != "parameters"]
-
 
 KERNELS: Kernels = {
     "batch_matmul": {"c": Lowering(lower=_lower_batch_matmul)},

@@ -13,12 +13,12 @@ from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import closing, load, repeat, store
 from twin.runtimes.reference.products import product_blocks
-from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import COUNTS, Counts, Machine, choose_machine
+
+_COUNTS = COUNTS["recurrent"]
 
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _CALL: Counts = (15, 10, 22)
-_STEP: Table = {"thumb2": (6, 2, 14), "thumb1": (9, 3, 20), "rv32": (6, 2, 15)}
-_SHIFT: Table = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
 
 
 def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -29,7 +29,7 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     outputs = graph.output(layer).elements
     size = machine.element_bytes
     batches = max(1, graph.input(layer).elements // inputs)
-    shift = join(machine.load(size), machine.store(size), machine.loop(_SHIFT))
+    shift = join(machine.load(size), machine.store(size), machine.loop(_COUNTS["shift"]))
     wide, time = machine.weight_bytes, _width_of(graph, layer, 2)
     return machine.kernel(
         "EvalIntegerSVDF", "recurrent", _CALL,
@@ -92,7 +92,7 @@ def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
 
 def _step(machine: Machine, products: int) -> str:
     one = join(machine.math("mul", "add"), machine.requantise())
-    return join(*[one] * products, machine.loop(_STEP))
+    return join(*[one] * products, machine.loop(_COUNTS["step"]))
 
 
 def _activation(machine: Machine) -> str:
@@ -104,7 +104,6 @@ def _activation(machine: Machine) -> str:
 def _width_of(graph: Graph, layer: Layer, place: int) -> int:
     tensor = graph.tensors[layer.inputs[place]]
     return max(1, tensor.size_bytes // max(1, tensor.elements))
-
 
 _GATED: Codes = {"c": Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)}
 

@@ -16,14 +16,11 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, repeat, store, strides
-from twin.runtimes.reference.sequences import Counts, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import COUNTS, Counts, Machine, Table, choose_machine
+
+_COUNTS = COUNTS["reduce"]
 
 _CALL: Counts = (16, 13, 25)
-_SUM: Table = {"thumb2": (0, 0, 5), "thumb1": (0, 0, 6), "rv32": (0, 0, 4)}
-_ELEMENT: Table = {"thumb2": (8, 4, 18), "thumb1": (11, 5, 26), "rv32": (8, 4, 20)}
-_RESULT: Table = {"thumb2": (8, 2, 18), "thumb1": (11, 3, 28), "rv32": (8, 2, 18)}
-"""Per summed element of a spatial mean, per element of a general reduction (the output index is
-computed from the input's, assumed), per result."""
 
 
 def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -32,14 +29,14 @@ def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     spatial = tuple(sorted(_axes(graph, layer))) == (1, 2)
     return _reduce("reference_ops::Mean", graph, layer, machine, machine.math("add"),
                    join(machine.math("div"), machine.requantise()),
-                   _SUM if spatial else _ELEMENT, not spatial)
+                   _COUNTS["sum"] if spatial else _COUNTS["element"], not spatial)
 
 
 def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a maximum over axes by the general reduction."""
     machine = choose_machine(graph, layer, site)
     return _reduce("reference_ops::ReduceGeneric", graph, layer, machine,
-                   machine.math("compare"), "", _ELEMENT, True)
+                   machine.math("compare"), "", _COUNTS["element"], True)
 
 
 def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
@@ -56,7 +53,7 @@ def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, combine: st
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     steps = strides(tuple(shape[axis] for axis in kept))
     element = join(machine.load(size), combine, machine.loop(per_element))
-    result = join(finish, machine.store(size), machine.loop(_RESULT))
+    result = join(finish, machine.store(size), machine.loop(_COUNTS["result"]))
     draft: Any = load("input", size, 0, **by_axis(strides(shape), size))
     for axis in reversed(axes):
         draft = repeat(f"axis{axis}", shape[axis], draft)
@@ -68,7 +65,6 @@ def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, combine: st
         name, "reduce", _CALL,
         block("element", element, math.prod(shape), results),
         block("result", result, results, 1), *body, assumed=assumed)
-
 
 KERNELS: Kernels = {
     "mean": {"c": Lowering(lower=_lower_mean)},

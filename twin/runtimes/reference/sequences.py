@@ -9,8 +9,11 @@ depend on the data).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.kernel import Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
@@ -34,9 +37,11 @@ Counts = tuple[int, int, int]
 Table = dict[str, Counts]
 """The same by dialect, or by dialect and number format where that differs."""
 
+COUNTS: Mapping[str, Mapping[str, Any]] = read_yaml_once(Path(__file__).with_name("counts.yaml"))
+"""Counts and tables of each module, by name."""
+
 CALL_COUNTS: Counts = (34, 30, 46)
 """A call of a convolution."""
-
 
 _SKIP = {"thumb2": "ble 1f", "thumb1": "ble 1f", "rv32": "bge a2, a6, 1f"}
 
@@ -135,7 +140,7 @@ class Machine(NamedTuple):
 
     def pick(self, counts: Counts | Table) -> Counts:
         """Return the counts of this machine: its own of a table, else those of its dialect."""
-        if isinstance(counts, tuple):
+        if not isinstance(counts, dict):
             return counts
         return counts.get(f"{self.dialect} {self.number}", counts.get(
             f"thumb2 {self.number}" if self.number == "float" else self.dialect,

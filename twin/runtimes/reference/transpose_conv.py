@@ -14,13 +14,10 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import Geometry, read_geometry
 from twin.runtimes.lowering.nests import Repeat, bound, closing, load, repeat, store
-from twin.runtimes.reference.sequences import CALL_COUNTS, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import CALL_COUNTS, COUNTS, Machine, choose_machine
 from twin.runtimes.reference.windows import multiply_once
 
-_TAP: Table = {"thumb2": (2, 0, 9), "thumb1": (3, 1, 14), "rv32": (0, 0, 10)}
-_LEVEL: Table = {"thumb2": (5, 2, 9), "thumb1": (7, 3, 14), "rv32": (3, 1, 9)}
-_OUTPUT: Table = {"thumb2": (3, 0, 11), "thumb1": (4, 1, 15), "rv32": (3, 0, 12)}
-"""Bookkeeping per inner product, per outer loop, per requantised output (as in a convolution)."""
+_COUNTS = COUNTS["transpose_conv"]
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -32,18 +29,19 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     products = reads * taps * shape.output_channels
     outputs = shape.batches * shape.pixels * shape.output_channels
     inner = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
-                 machine.load(4), multiply_once(machine), machine.store(4), machine.loop(_TAP))
+                 machine.load(4), multiply_once(machine), machine.store(4),
+                 machine.loop(_COUNTS["tap"]))
     finish = join(machine.load(4, 1 + shape.has_bias), "" if machine.is_float
                   else machine.load(4, 2), machine.requantise(),
-                  machine.store(machine.element_bytes), machine.loop(_OUTPUT))
+                  machine.store(machine.element_bytes), machine.loop(_COUNTS["output"]))
     return machine.kernel(
         f"{machine.namespace}::TransposeConv", "conv", CALL_COUNTS,
         repeat("element", outputs,
                closing("clear", join(machine.store(4), machine.loop((0, 0, 2)))),
                store(target, 4, 0, element=4)),
         block("add product", inner, products, reads * taps),
-        block("window position", machine.loop(_LEVEL), reads * taps, reads),
-        block("input element", machine.spend(_LEVEL), reads),
+        block("window position", machine.loop(_COUNTS["level"]), reads * taps, reads),
+        block("input element", machine.spend(_COUNTS["level"]), reads),
         _scatter(machine, shape, target),
         block("output", finish, outputs, 1),
         _finish(machine, shape, target),
@@ -88,7 +86,6 @@ def _finish(machine: Machine, shape: Geometry, target: str) -> Repeat:
     return repeat("position", shape.batches * shape.pixels, repeat(
         "out", channels, load(target, 4, 0, position=4 * channels, out=4), *bias, *scales,
         store("output", size, 0, position=channels * size, out=size)))
-
 
 KERNELS: Kernels = {
     "transpose_conv_2d": {"c": Lowering(lower=_lower, scratch_bytes=_scratch_bytes)},

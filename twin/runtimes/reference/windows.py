@@ -24,7 +24,9 @@ from twin.runtimes.lowering.geometry import (
     window_load,
 )
 from twin.runtimes.lowering.nests import load, repeat, store
-from twin.runtimes.reference.sequences import CALL_COUNTS, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import CALL_COUNTS, COUNTS, Machine, Table, choose_machine
+
+_COUNTS = COUNTS["windows"]
 
 _MULTIPLY = {
     "thumb2 int8": "ldrsb r8, [r1], #1; ldrsb r2, [r6], #1; cmp r3, r1; add r2, r11;"
@@ -45,42 +47,6 @@ _MULTIPLY = {
     "rv32 float": "flw fa3, 0(a5); flw fa4, 0(a4); addi a5, a5, 4; addi a4, a4, 4;"
                   "fmadd.s fa5, fa3, fa4, fa5; bne a5, a3, 0b",
 }
-
-_CONV: dict[str, Table] = {
-    "checked": {"thumb2": (0, 0, 7), "thumb1": (0, 0, 3), "rv32": (0, 0, 2),
-                "thumb2 float": (0, 0, 2), "thumb2 soft": (0, 0, 2)},
-    "beyond": {"thumb2": (1, 0, 4), "thumb1": (2, 0, 4), "rv32": (0, 0, 2),
-               "thumb2 float": (0, 0, 4), "thumb2 soft": (2, 0, 4)},
-    "inside": {"thumb2": (2, 1, 6), "thumb1": (5, 2, 28), "rv32": (1, 1, 9),
-               "thumb2 float": (3, 0, 12), "thumb2 soft": (6, 3, 16)},
-    "outside": {"thumb2": (0, 0, 1), "thumb1": (1, 0, 7), "rv32": (0, 0, 5),
-                "thumb2 float": (0, 0, 7), "thumb2 soft": (0, 0, 7)},
-    "window_row": {"thumb2": (8, 2, 10), "thumb1": (10, 3, 22), "rv32": (3, 1, 13),
-                   "thumb2 float": (7, 2, 12), "thumb2 soft": (7, 2, 12)},
-    "output": {"thumb2": (16, 8, 17), "thumb1": (18, 6, 30), "rv32": (20, 6, 25),
-               "thumb2 float": (11, 3, 19), "thumb2 soft": (14, 3, 23)},
-    "pixel": {"thumb2": (12, 7, 12), "thumb1": (11, 6, 23), "rv32": (13, 9, 13),
-              "thumb2 float": (10, 4, 11), "thumb2 soft": (9, 6, 13)},
-    "row": {"thumb2": (9, 6, 17), "thumb1": (12, 9, 18), "rv32": (12, 7, 19)},
-}
-_DEPTHWISE: dict[str, Table] = {
-    "checked": {"thumb2": (1, 1, 8), "thumb1": (2, 2, 11), "rv32": (0, 0, 7),
-                "thumb2 float": (0, 0, 8), "thumb2 soft": (0, 0, 8)},
-    "beyond": {"thumb2": (2, 0, 4), "thumb1": (1, 0, 4), "rv32": (0, 0, 2),
-               "thumb2 float": (1, 0, 4), "thumb2 soft": (1, 0, 4)},
-    "inside": {"thumb2": (3, 1, 0), "thumb1": (4, 1, 8), "rv32": (0, 0, 0),
-               "thumb2 float": (0, 0, 0), "thumb2 soft": (2, 2, 1)},
-    "outside": {"thumb2": (0, 0, 0), "thumb1": (0, 0, 0), "rv32": (0, 0, 0)},
-    "window_row": {"thumb2": (6, 1, 12), "thumb1": (7, 3, 17), "rv32": (0, 0, 10),
-                   "thumb2 float": (5, 0, 11), "thumb2 soft": (9, 3, 9)},
-    "output": {"thumb2": (24, 14, 27), "thumb1": (28, 13, 45), "rv32": (22, 11, 32),
-               "thumb2 float": (14, 6, 24), "thumb2 soft": (17, 11, 25)},
-    "pixel": {"thumb2": (13, 6, 22), "thumb1": (16, 11, 32), "rv32": (11, 9, 11),
-              "thumb2 float": (14, 7, 14), "thumb2 soft": (16, 8, 23)},
-    "row": {"thumb2": (11, 7, 17), "thumb1": (11, 6, 26), "rv32": (8, 3, 23)},
-}
-"""Bookkeeping of each level besides the data accesses written out below. Beyond: positions not
-above or left of the input, tested against its far end."""
 
 _ONE_MULTIPLY = {
     "thumb2": "add lr, r1; mla r12, r1, lr, r12", "rv32": "add a4, a4, s2; mul a4, a4, a5;"
@@ -105,7 +71,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     family = "pointwise" if shape.is_pointwise else "conv"
     return machine.kernel(
         f"{machine.namespace}::{name}", family, CALL_COUNTS,
-        *_window_blocks(machine, _CONV, shape, group, inner),
+        *_window_blocks(machine, _COUNTS["conv"], shape, group, inner),
         *conv_accesses(machine, shape, layer.groups), macs=inside * depth)
 
 
@@ -118,7 +84,8 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
                 multiply_once(machine))
     return machine.kernel(
         f"{machine.namespace}::{name}", "depthwise", CALL_COUNTS,
-        *_window_blocks(machine, _DEPTHWISE, shape, "", block("multiply-accumulate", code, inside)),
+        *_window_blocks(machine, _COUNTS["depthwise"], shape, "",
+                        block("multiply-accumulate", code, inside)),
         *depthwise_accesses(machine, shape), macs=inside)
 
 
@@ -257,7 +224,6 @@ def depthwise_accesses(machine: Machine, shape: Geometry) -> Any:
         *output_moves(machine, shape.has_bias, channels, {
             **output_steps(shape), "channel": multiplier, "copy": 1},
             channel=multiplier, copy=1))))
-
 
 KERNELS: Kernels = {
     "conv_2d": {"c": Lowering(lower=_lower_conv)},
