@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from hwmodels.errors import KernelError
+from hwmodels.file_cache import read_yaml_once
 
 CAUSES = (
     "mac", "mac_waste", "alu", "load_store", "branch", "issue_stall",
@@ -42,67 +44,9 @@ class Event:
     description: str
 
 
-EVENTS: Mapping[str, Event] = {name: Event(
-    name=name, cause=cause, unit=unit, description=description,
-) for name, cause, unit, description in (
-    ("mac_issue", "mac", "issue slots", "multiply-accumulates the result needs"),
-    ("mac_waste_issue", "mac_waste", "issue slots",
-     "multiply-accumulates on padding, idle lanes and dead channels"),
-    ("alu_issue", "alu", "issue slots", "other arithmetic: requantise, clamp, index"),
-    ("load_issue", "load_store", "issue slots", "loads"),
-    ("store_issue", "load_store", "issue slots", "stores"),
-    ("branch_issue", "branch", "issue slots", "branches"),
-    ("branch_refill", "branch", "cycles", "pipeline refilled after a branch"),
-    ("pipeline_stall", "issue_stall", "cycles",
-     "waiting for an operand, a unit, a beat or a pairing slot"),
-    ("copy_issue", "data_copy", "issue slots", "im2col, padding and layout copies"),
-    ("call_issue", "kernel_call", "issue slots", "prologues, argument checks, set-up loops"),
-    ("decode_issue", "weight_decode", "issue slots", "unpacking compressed weights"),
-    ("icache_refill", "instruction_fetch", "lines", "instruction-cache lines filled"),
-    ("fetch_wait", "instruction_fetch", "cycles", "instruction fetches not hidden"),
-    ("dcache_read_refill", "data_refill", "lines",
-     "lines of data filled for a load, in whichever cache serves them"),
-    ("dcache_write_refill", "data_refill", "lines", "lines of data filled for a store"),
-    ("write_back", "write_back", "lines", "dirty lines written to memory"),
-    ("write_through", "write_back", "stores", "stores passed on by a write-through cache"),
-    ("flash_wait", "flash_wait", "cycles", "core cycles of flash wait states met by loads"),
-    ("sram_wait", "sram_wait", "accesses", "loads and stores that wait for SRAM or its bus"),
-    ("sram_conflict", "sram_wait", "cycles",
-     "waiting for a bank an instruction fetch or another master holds"),
-    ("external_wait", "external_memory", "accesses", "accesses to memory outside the chip"),
-    ("bus_contention", "bus_contention", "cycles", "cycles a grant went to another master"),
-    ("dma_wait", "dma_wait", "cycles", "transfers not hidden behind compute"),
-    ("dma_byte", "dma_wait", "bytes", "energy of bytes a DMA controller moves"),
-    ("tcm_access", "load_store", "accesses", "loads and stores to tightly coupled memory"),
-    ("sram_access", "load_store", "accesses", "loads and stores to on-chip SRAM"),
-    ("dcache_access", "load_store", "accesses", "look-ups of a cache for data"),
-    ("kernel_dispatch", "kernel_call", "calls", "the runtime calling one kernel"),
-    ("cache_clean", "cache_maintenance", "lines", "lines cleaned or invalidated"),
-    ("sleep", "idle", "cycles", "the core waits with clocks on"),
-    ("clock_tree", "idle", "cycles", "energy of the clock tree, whatever the core does"),
-    ("leakage", "idle", "ns", "energy of being powered"),
-    ("npu_mac_cycle", "mac", "cycles", "NPU cycles its convolution units were waited for"),
-    ("npu_mac_waste_cycle", "mac_waste", "cycles",
-     "NPU cycles of idle lanes and of filling convolution units"),
-    ("npu_alu_cycle", "alu", "cycles", "NPU cycles its other units were waited for"),
-    ("npu_ram_wait", "sram_wait", "cycles", "NPU cycles a pool on the chip was waited for"),
-    ("npu_external_wait", "external_memory", "cycles",
-     "NPU cycles a pool outside the chip was waited for"),
-    ("npu_bus_wait", "bus_contention", "cycles",
-     "NPU cycles another stream held the interface"),
-    ("npu_stream_wait", "dma_wait", "cycles",
-     "NPU cycles of stream engines, interfaces and latency not hidden"),
-    ("npu_decode_cycle", "weight_decode", "cycles", "NPU cycles of unpacking weights"),
-    ("npu_start", "launch", "cycles", "NPU cycles from start to first and last beat to end"),
-    ("npu_mac", "mac", "MACs", "energy of the NPU's multiply-accumulates"),
-    ("npu_op", "alu", "operations", "energy of the NPU's other operations"),
-    ("npu_ram_byte", "sram_wait", "bytes", "energy of bytes moved in pools on the chip"),
-    ("npu_external_byte", "external_memory", "bytes",
-     "energy of bytes moved in pools outside the chip"),
-    ("npu_active", "idle", "cycles", "energy of the NPU's clocks while an epoch runs"),
-    ("npu_idle", "idle", "cycles", "energy of the NPU's clocks between epochs"),
-    ("epoch_host_cycle", "launch", "cycles", "host cycles before and after an epoch"),
-)}
+EVENTS: Mapping[str, Event] = {
+    name: Event(name=name, **facts)
+    for name, facts in read_yaml_once(Path(__file__).with_name("events.yaml")).items()}
 """Every event by name."""
 
 COPYING = "copying"

@@ -9,36 +9,13 @@ from typing import Any
 from hwmodels.board.facts import Fact
 from hwmodels.errors import KernelError
 from hwmodels.isa.instruction import Instruction
-from hwmodels.isa.mnemonics import FLOAT, MEMORY, SCALAR, VECTOR, VECTOR_MEMORY
+from hwmodels.isa.mnemonics import PARENTS, TABLES
 
 LONGEST_PORT_CYCLES = 8
 """No port rule may ask for an operand sooner before issue."""
 
-PARENTS = {
-    "add": "alu", "add_immediate": "add", "logic": "alu", "carry": "alu", "move": "alu",
-    "shift": "alu", "compare": "alu", "extend": "alu", "reverse": "alu", "bitfield": "alu",
-    "alu_shift": "alu", "alu_lsl": "alu_shift", "system": "alu", "select": "alu",
-    "nop": "alu", "it": "nop", "saturate": "alu", "mul_flags": "mul", "mul_high": "mul_long",
-    "extend_dual": "simd", "extend_add": "simd", "pack": "simd", "saturate_dual": "simd",
-    "mac_half": "mac_dual", "mul_half": "mac_dual", "mul_dual": "mac_dual",
-    "mac_high": "mac_dual",
-    "load_narrow": "load", "load_multi": "load", "f_load": "load", "f_load_multi": "load_multi",
-    "store_register": "store", "store_multi": "store", "f_store": "store",
-    "f_store_multi": "store_multi",
-    "jump": "branch", "call": "branch", "loop_start": "loop_end",
-    "f_mul": "f_add", "f_compare": "f_add", "f_convert": "f_add", "f_move": "f_add",
-    "f_fma": "f_mac", "f_sqrt": "f_div",
-    "v_alu_long": "v_alu", "v_dup": "v_alu", "v_move": "v_alu", "v_narrow": "v_alu_long",
-    "v_reduce": "v_alu_long", "v_sum": "v_mul", "v_mac": "v_mul", "v_mac_long": "v_mac",
-    "v_compare": "v_alu", "v_convert": "v_mul",
-    "v_gather": "v_load", "v_interleave_load": "v_load", "v_scatter": "v_store",
-    "v_interleave_store": "v_store",
-}
-"""Timing class a class is timed as where a core's table does not list it."""
-
 TIMING_CLASSES = frozenset({*PARENTS, *PARENTS.values()} | {
-    mnemonic.timing for table in (SCALAR, FLOAT, VECTOR, MEMORY, VECTOR_MEMORY)
-    for mnemonic in table.values()})
+    mnemonic.timing for table in TABLES.values() for mnemonic in table.values()})
 """Every timing class an instruction can have."""
 
 
