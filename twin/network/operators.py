@@ -26,14 +26,16 @@ Options
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache, partial
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import ExtensionError
 from hwmodels.extensions import find_entries, take
+from hwmodels.file_cache import read_yaml_once
 from twin.network.graph import Graph, Layer
 
 
@@ -260,15 +262,6 @@ def _stated_macs(graph: Graph, layer: Layer) -> int:
     return int(layer.option("macs", 0))
 
 
-UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
-         "round", "elu", "gelu", "logical_not", "erf", "hard_sigmoid", "softplus", "softsign",
-         "selu", "celu", "mish", "reciprocal", "sign", "clip")
-"""Operators of one operand, element by element, that are rarer than the activations."""
-
-PAIRED = ("div", "floor_div", "floor_mod", "squared_difference", "equal", "not_equal", "greater",
-          "greater_equal", "less", "less_equal", "logical_and", "logical_or", "pow")
-"""Operators of two operands that broadcast, besides add, sub, mul, minimum and maximum."""
-
 ADD, PAD, SLICE, CONCATENATION = "add", "pad", "slice", "concatenation"
 TRANSPOSE = "transpose"
 RESHAPE, RESHAPE_COPY, COPY, FUNCTION = "reshape", "reshape_copy", "copy", "function"
@@ -296,83 +289,22 @@ class Operators(dict[str, Operator]):
         return found
 
 
-def _row(name: str, macs: Callable[[Graph, Layer], int] = _nothing, form: Form = Form.OTHER,
-         **traits: Any) -> Operator:
-    return Operator(name=name, macs=macs, form=form, **traits)
+_MACS: Mapping[str, Callable[[Graph, Layer], int]] = {
+    "nothing": _nothing, "stated": _stated_macs, "filter": _filter_macs,
+    "transpose_conv": _transpose_conv_macs, "batch_matmul": _batch_matmul_macs,
+    "svdf": _svdf_macs, "recurrent": _recurrent_macs}
 
 
-_weighted = partial(_row, parameters=(1, 2), operands=("input", "weights", "bias"),
-                    roles=("convolution",), filters=0)
-_convolution = partial(_weighted, form=Form.WINDOW, fuses_clamp=True)
-_pool = partial(_row, form=Form.WINDOW, roles=("pooling",), fuses_clamp=True, keeps_scale=True)
-_reduction = partial(_row, form=Form.REDUCE)
-_pair = partial(_row, form=Form.BROADCAST, roles=("arithmetic",))
-_activation = partial(_row, form=Form.ELEMENTWISE, roles=("activation",))
-_recurrent = partial(_row, form=Form.RECURRENT, parameters=(1, 2, 3), states=(4,), assumed=True,
-                     operands=("input", "weights", "weights2", "bias", "state"))
-_guess = partial(_row, assumed=True)
-_resize = partial(_guess, form=Form.RESIZE, short="resize")
+def _read_operator(name: str, *, macs: str = "nothing", form: str = "other",
+                   **traits: Any) -> Operator:
+    return Operator(name=name, macs=_MACS[macs], form=Form[form.upper()], **{
+        trait: tuple(value) if isinstance(value, list) else value
+        for trait, value in traits.items()})
 
-OPERATORS = Operators({operator.name: operator for operator in (
-    _row(FUNCTION, _stated_macs),
-    _convolution("conv_2d", _filter_macs, short="conv", words="conv matmul mat_mul dense gemm"),
-    _convolution("depthwise_conv_2d", _filter_macs, filters=3, short="depthwise",
-                 roles=("depthwise", "convolution"), words="depthwise dw"),
-    _weighted("transpose_conv_2d", _transpose_conv_macs, assumed=True, short="deconv",
-              words="transpose conv"),
-    _weighted("fully_connected", _filter_macs, Form.PRODUCT, fuses_clamp=True,
-              short="dense", words="fully dense vec_mat matmul mat_mul gemm"),
-    _guess("batch_matmul", _batch_matmul_macs, short="matmul", words="matmul mat_mul"),
-    _pool("average_pool_2d", short="avg_pool", words="pool mean"),
-    _pool("max_pool_2d", takes_largest=True, short="max_pool", words="pool"),
-    _reduction("mean", roles=("pooling",), words="mean reduce pool"),
-    _reduction("reduce_max"),
-    _reduction("reduce_min", assumed=True),
-    _reduction("sum", assumed=True),
-    _pair(ADD, fuses_clamp=True, words="add"),
-    _pair("sub", fuses_clamp=True, assumed=True, words="sub"),
-    _pair("mul", fuses_clamp=True, words="mul"),
-    _pair("minimum"),
-    _pair("maximum"),
-    _row(CONCATENATION, form=Form.JOIN, short="concat", words="concat"),
-    _guess("split", form=Form.CUT, keeps_scale=True),
-    _guess(SLICE, form=Form.CUT, keeps_scale=True),
-    _guess("detection_postprocess", short="detections"),
-    _guess("non_max_suppression", short="suppression"),
-    _guess("read_variable", parameters=(1,), states=(0,)),
-    *(_guess(name) for name in (
-        "arg_max", "arg_min", "pack", "unpack", "gather", "space_to_depth", "depth_to_space",
-        "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to", "gather_nd",
-        "scatter_nd", "cumsum", "top_k", "assign_variable")),
-    _row(PAD, form=Form.PAD, keeps_scale=True, words="pad"),
-    _row(RESHAPE, form=Form.RESHAPE, alias=True, keeps_scale=True, words="reshape"),
-    _row(RESHAPE_COPY, form=Form.RESHAPE, words="reshape"),
-    _row(TRANSPOSE, form=Form.PERMUTE, keeps_scale=True, words="transpose"),
-    _row("softmax", form=Form.ROWS, span=(0.0, 255 / 256), words="softmax"),
-    _activation("logistic", span=(0.0, 255 / 256), words="logistic sigmoid"),
-    _activation("relu", clamps=True, words="relu"),
-    _activation("relu6", clamps=True, words="relu"),
-    _activation("leaky_relu", assumed=True),
-    _guess("prelu", form=Form.BROADCAST, roles=("activation",), parameters=(1,),
-           operands=("input", "weights")),
-    _activation("hard_swish", assumed=True, words="swish"),
-    _activation("tanh", span=(-1.0, 127 / 128), assumed=True, words="tanh"),
-    *(_guess(name, form=Form.ELEMENTWISE) for name in (*UNARY, "cast")),
-    *(_guess(name, form=Form.BROADCAST, short="square_diff" if "_diff" in name else "")
-      for name in (*PAIRED, "select")),
-    _guess("log_softmax", form=Form.ROWS),
-    _guess("l2_normalization", form=Form.ROWS),
-    _resize("resize_nearest", keeps_scale=True),
-    _resize("resize_bilinear"),
-    _row("quantize", form=Form.ELEMENTWISE, roles=("arithmetic",), converts=True, words="quant"),
-    _row("dequantize", form=Form.ELEMENTWISE, converts=True, words="quant"),
-    _recurrent("svdf", _svdf_macs, words="svdf"),
-    _recurrent("lstm", _recurrent_macs, states=(4, 5), words="lstm",
-               operands=("input", "weights", "weights2", "bias", "state", "state2")),
-    _recurrent("gru", _recurrent_macs),
-    _recurrent("rnn", _recurrent_macs),
-    _guess(COPY, form=Form.COPY),
-)})
+
+OPERATORS = Operators({
+    name: _read_operator(name, **row)
+    for name, row in read_yaml_once(Path(__file__).with_name("operators.yaml")).items()})
 """Every operator a graph may hold."""
 
 CLAMPS = tuple(name for name, operator in OPERATORS.items() if operator.clamps)
