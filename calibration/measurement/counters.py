@@ -5,8 +5,11 @@ A metric made of several figures is as far from silicon as the farthest of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from hwmodels.file_cache import read_yaml_once
 
 ORIGINS = ("measured", "simulated", "modelled")
 """From silicon, from an emulated board, from a prediction; in this order of distance."""
@@ -20,43 +23,10 @@ COMPUTE_SHARE = 0.70
 MOST_SHARE = 1.1
 """A share of a limit above this cannot be; a tenth is what a modelled figure may be off by."""
 
-ALIASES: Mapping[str, tuple[str, ...]] = {
-    "cycles": ("cpu_cycles", "block_cpu_cycles"),
-    "instructions": ("instructions", "arm_pmu_inst_retired", "inst_retired",
-                     "block_instructions"),
-    "loads": ("loads", "arm_pmu_ld_retired", "ld_retired", "block_loads"),
-    "stores": ("stores", "arm_pmu_st_retired", "st_retired", "block_stores"),
-    "accesses": ("dcache_accesses", "arm_pmu_l1d_cache", "l1d", "block_dcache_accesses",
-                 "block_cache_references"),
-    "misses": ("dcache_misses", "arm_pmu_l1d_cache_refill", "l1d_refill", "block_dcache_misses",
-               "block_cache_misses"),
-    "stalls": ("stall_cycles", "arm_pmu_stall", "stall"),
-    "frontend_stalls": ("arm_pmu_stall_frontend", "stall_frontend"),
-    "backend_stalls": ("arm_pmu_stall_backend", "stall_backend"),
-    "code_accesses": ("icache_access", "xip_access", "arm_pmu_l1i_cache", "l1i"),
-    "code_misses": ("icache_miss", "xip_miss", "arm_pmu_l1i_cache_refill", "l1i_refill"),
-    "bus_accesses": ("arm_pmu_bus_access", "bus_access"),
-    "branches": ("branches", "arm_pmu_pc_write_retired", "pc_write_retired", "block_branches"),
-    "vector_instructions": ("arm_pmu_mve_inst_retired", "mve_inst"),
-    "refill_cycles": ("refill_cycles",),
-    "memory_cycles": ("memory_cycles",),
-    "work_cycles": ("work_cycles",),
-    "macs": ("macs",),
-    "bytes": ("bytes_moved",),
-    "energy_uj": ("energy", "block_package_energy"),
-    "time_us": ("time_us",),
-}
-"""Names a figure goes by: ours first, then those of the boards' counters. Code is what the cache in
-front of the flash serves, constants included."""
+_TABLES = read_yaml_once(Path(__file__).with_name("counters.yaml"))
 
-SUMS: Mapping[str, tuple[tuple[int, str], ...]] = {
-    "icache_access": ((1, "icache_hit"), (1, "icache_miss")),
-    "xip_miss": ((1, "xip_access"), (-1, "xip_hit")),
-    "dcache_accesses": ((1, "dcache_read_hit"), (1, "dcache_read_miss"), (1, "dcache_write_hit"),
-                        (1, "dcache_write_miss")),
-    "dcache_misses": ((1, "dcache_read_miss"), (1, "dcache_write_miss")),
-}
-"""What vendors' cache monitors leave to be added up; only where all terms were counted."""
+ALIASES: Mapping[str, Sequence[str]] = _TABLES["aliases"]
+"""Names a figure goes by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +112,8 @@ class Figures:
 
     def add(self, values: Mapping[str, float], origin: str) -> Figures:
         """Add counters of one origin, nearer origins first; returns itself."""
-        values = {**{name: float(sum(sign * values[term] for sign, term in terms))
-                     for name, terms in SUMS.items() if all(term in values for _, term in terms)},
+        values = {**{name: float(sum(sign * values[term] for term, sign in terms.items()))
+                     for name, terms in _TABLES["sums"].items() if values.keys() >= terms.keys()},
                   **values}
         for name, aliases in ALIASES.items():
             for alias in aliases:
@@ -158,34 +128,6 @@ class Figures:
         figures = [self.found[name] for name in names]
         return ([figure.value for figure in figures],
                 max((figure.origin for figure in figures), key=ORIGINS.index))
-
-
-RATIOS = (
-    ("ipc", "instructions", "cycles", "instructions/cycle"),
-    ("cycles_per_mac", "cycles", "macs", "cycles/MAC"),
-    ("instructions_per_mac", "instructions", "macs", "instructions/MAC"),
-    ("macs_per_cycle", "macs", "cycles", "MAC/cycle"),
-    ("loads_per_mac", "loads", "macs", "loads/MAC"),
-    ("stores_per_mac", "stores", "macs", "stores/MAC"),
-    ("miss_rate", "misses", "accesses", "misses/access"),
-    ("misses_per_1k_instructions", "misses", "instructions", "misses/1000 instructions"),
-    ("code_miss_rate", "code_misses", "code_accesses", "misses/access"),
-    ("mac_rate", "macs", "time_us", "MMAC/s"),
-    ("byte_rate", "bytes", "time_us", "MB/s"),
-    ("bytes_per_cycle", "bytes", "cycles", "bytes/cycle"),
-    ("arithmetic_intensity", "macs", "bytes", "MAC/byte"),
-    ("stall_share", "stalls", "cycles", ""),
-    ("frontend_stall_share", "frontend_stalls", "cycles", ""),
-    ("backend_stall_share", "backend_stalls", "cycles", ""),
-    ("memory_share", "memory_cycles", "cycles", ""),
-    ("work_share", "work_cycles", "cycles", ""),
-    ("branch_share", "branches", "instructions", ""),
-    ("vector_share", "vector_instructions", "instructions", ""),
-    ("energy_per_mac", "energy_uj", "macs", "pJ/MAC"),
-)
-"""Derived metrics that are quotients: name, numerator, denominator, unit ("" is a share)."""
-
-FACTORS = {"misses_per_1k_instructions": 1e3, "energy_per_mac": 1e6}
 
 
 def derive_metrics(figures: Figures, limits: Limits) -> tuple[Metric, ...]:
@@ -210,12 +152,12 @@ def derive_metrics(figures: Figures, limits: Limits) -> tuple[Metric, ...]:
     if span and span[0][0]:
         found.append(Metric(name="throughput", value=1e6 / span[0][0], unit="inferences/s",
                             origin=span[1], formula="1 / time_us"))
-    for name, above, below, unit in RATIOS:
-        pair = figures.get(above, below)
+    for name, ratio in _TABLES["ratios"].items():
+        pair = figures.get(ratio["of"], ratio["by"])
         if pair and pair[0][1]:
-            found.append(Metric(name=name, unit=unit, origin=pair[1],
-                                value=FACTORS.get(name, 1.0) * pair[0][0] / pair[0][1],
-                                formula=f"{above} / {below}"))
+            found.append(Metric(name=name, unit=ratio.get("unit", ""), origin=pair[1],
+                                value=ratio.get("factor", 1.0) * pair[0][0] / pair[0][1],
+                                formula=f"{ratio['of']} / {ratio['by']}"))
     named = {metric.name: metric for metric in found}
     for name, of, limit in (("ipc_of_limit", "ipc", limits.max_ipc),
                             ("mac_utilisation", "macs_per_cycle", limits.macs_per_cycle),

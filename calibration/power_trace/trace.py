@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from calibration.errors import MeasurementError
+from hwmodels.file_cache import read_yaml_once
 
 KINDS = ("average", "instant")
 """What a sample stands for: the mean since the sample before it, or the value at its time."""
@@ -103,25 +105,9 @@ class MeterFacts:
     source: str
 
 
-METERS: Mapping[str, MeterFacts] = {facts.name: facts for facts in (
-    MeterFacts(name="ppk2", kind="average", gain_rel_sd=0.05, resolution_a=1e-7,
-               source="assumed: +-10 % as two deviations, 100 nA in the lowest range"),
-    MeterFacts(name="joulescope", kind="average", gain_rel_sd=0.005, resolution_a=1.5e-9,
-               source="assumed: 1 % of the reading as two deviations, 1.5 nA in the lowest range"),
-    MeterFacts(name="lpm01a", kind="average", gain_rel_sd=0.01, resolution_a=1e-7,
-               source="ST UM2243: accuracy better than 2 %; dynamic mode from 100 nA"),
-    MeterFacts(name="stlink_v3pwr", kind="average", gain_rel_sd=0.01, resolution_a=1e-7,
-               source="assumed: as good as ST's earlier meter, UM2243"),
-    MeterFacts(name="otii", kind="average", gain_rel_sd=0.005, resolution_a=1e-7,
-               source="assumed: 1 % of the reading as two deviations, 100 nA"),
-    MeterFacts(name="ina226", kind="average", gain_rel_sd=0.005, resolution_a=None,
-               source="TI SBOS547: 0.1 %; a shunt of 1 % as two deviations (assumed)"),
-    MeterFacts(name="ina228", kind="average", gain_rel_sd=0.005, resolution_a=None,
-               source="TI SBOSA20: 0.05 %; a shunt of 1 % as two deviations (assumed)"),
-    MeterFacts(name="scope", kind="instant", gain_rel_sd=0.016, resolution_a=None,
-               source="assumed: 3 % DC gain of an 8-bit scope, and 1 % of its shunt or probe, each "
-                      "as two deviations"),
-)}
+METERS: Mapping[str, MeterFacts] = {
+    name: MeterFacts(name=name, **facts)
+    for name, facts in read_yaml_once(Path(__file__).with_name("meters.yaml")).items()}
 """Meters whose files are read, by name; an accuracy nobody states is assumed, never none."""
 
 

@@ -297,9 +297,9 @@ _MACS: Mapping[str, Callable[[Graph, Layer], int]] = {
 
 def _read_operator(name: str, *, macs: str = "nothing", form: str = "other",
                    **traits: Any) -> Operator:
-    return Operator(name=name, macs=_MACS[macs], form=Form[form.upper()], **{
-        trait: tuple(value) if isinstance(value, list) else value
-        for trait, value in traits.items()})
+    values: dict[str, Any] = {trait: tuple(value) if isinstance(value, list) else value
+                              for trait, value in traits.items()}
+    return Operator(name=name, macs=_MACS[macs], form=Form[form.upper()], **values)
 
 
 OPERATORS = Operators({

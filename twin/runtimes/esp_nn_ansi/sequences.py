@@ -12,7 +12,7 @@ from hwmodels.kernel import Block
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Site
-from twin.runtimes.lowering.blocks import BRANCH, CALL, RETURN, block, join
+from twin.runtimes.lowering.blocks import BRANCH, CALL, RETURN, block, join, spread
 from twin.runtimes.reference.sequences import Machine
 
 ESP = tuple(isa for isa in ISAS if load_isa(isa).dialect == "rv32")
@@ -68,13 +68,7 @@ _TEXTS: tuple[tuple[str, ...], ...] = (
 @cache
 def level_text(level: Level) -> str:
     """Return instructions of a level, kinds evenly mixed: a compiler and a pipeline like that."""
-    total, done, lines = sum(level), [0] * len(level), []
-    for place in range(1, total + 1):  # the kind most behind its share is next
-        kind = max(range(len(level)), key=lambda one: level[one] * place - done[one] * total)
-        texts = _TEXTS[kind]
-        lines.append(texts[done[kind] % len(texts)])
-        done[kind] += 1
-    return "; ".join(lines)
+    return spread(dict(enumerate(_TEXTS)), dict(enumerate(level)))
 
 
 def looped(name: str, level: Level, trips: int, entries: int) -> Block:

@@ -8,6 +8,7 @@ makes of a library's C (gcc 12.2 -O2); register numbers carry only the dependenc
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -94,6 +95,24 @@ def spills(dialect: str, loads: int, stores: int, arithmetic: int, jumps: int = 
 def join(*parts: str) -> str:
     """Return block text of several sequences, empty ones left out."""
     return "; ".join(part for part in parts if part)
+
+
+def spread(texts: Mapping[Any, Sequence[str]], counts: Mapping[Any, int]) -> str:
+    """Return so many instructions of each kind, evenly mixed: the one most behind its share next.
+
+    Parameters
+    ----------
+    texts : mapping
+        Instructions of each kind, taken in turn.
+    counts : mapping
+        How many of each kind.
+    """
+    total, done, lines = sum(counts.values()), dict.fromkeys(counts, 0), []
+    for place in range(1, total + 1):
+        kind = max(counts, key=lambda name: counts[name] * place - done[name] * total)
+        lines.append(texts[kind][done[kind] % len(texts[kind])])
+        done[kind] += 1
+    return "; ".join(lines)
 
 
 def block(name: str, code: str, trips: int, entries: int | None = None,

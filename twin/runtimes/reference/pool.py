@@ -22,12 +22,11 @@ from twin.runtimes.lowering.geometry import (
     window_load,
 )
 from twin.runtimes.lowering.nests import closing, repeat, store
-from twin.runtimes.reference.sequences import COUNTS, Counts, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import CODE, COUNTS, Counts, Machine, Table, choose_machine
 
 _COUNTS = COUNTS["pool"]
 
 _CALL: Counts = (16, 13, 25)
-_DIVISION = {"thumb2": "sdiv r1, r1, r3", "rv32": "div a1, a1, a3"}
 _LONG_DIVISION = 60  # shift-and-subtract of a small sum by a small count (assumed)
 
 
@@ -37,7 +36,7 @@ def _lower_average(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
     soft = machine.number == "soft"
     inner = join(machine.load(machine.element_bytes), machine.math(*["add"] * (2 if soft else 1)))
     divide = machine.math("div", *["compare"] * (3 * soft)) if machine.is_float else (
-        _DIVISION.get(machine.dialect, machine.routine(_LONG_DIVISION)))
+        CODE["division"].get(machine.dialect, machine.routine(_LONG_DIVISION)))
     return _lower("AveragePool", machine, read_geometry(graph, layer), _COUNTS["average"],
                   inner, divide)
 

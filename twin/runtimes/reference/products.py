@@ -16,20 +16,10 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
 from twin.runtimes.lowering.geometry import has_bias
 from twin.runtimes.lowering.nests import load, repeat
-from twin.runtimes.reference.sequences import COUNTS, Counts, Machine, choose_machine
+from twin.runtimes.reference.sequences import CODE, COUNTS, Counts, Machine, choose_machine
 from twin.runtimes.reference.windows import finish_output, multiply_loop, output_moves
 
 _COUNTS = COUNTS["products"]
-
-_OFFSETS = {
-    "thumb2": "ldrsb r2, [r12], #1; ldrsb r3, [lr, #1]!; add r2, r5; add r3, r6; cmp r12, r4;"
-              "mla r0, r2, r3, r0; bne 0b",
-    "thumb1": "ldrsb r3, [r5, r2]; mov r12, r3; add r12, r8; mov r1, r12; ldrsb r3, [r6, r2];"
-              "adds r2, #1; adds r3, r3, r7; muls r3, r1; adds r0, r0, r3; cmp r4, r2; bne 0b",
-    "rv32": "lb a5, 0(a2); lb a3, 0(a4); addi a4, a4, 1; add a5, a5, s7; add a3, a3, s9;"
-            "mul a5, a5, a3; addi a2, a2, 1; add a0, a0, a5; bne a4, s11, 0b",
-}
-"""The int8 inner loop: both sides have an offset."""
 
 _CALL: Counts = (15, 10, 22)
 
@@ -93,7 +83,7 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
         Whether a bias is added to each.
     """
     outputs = vectors * rows
-    code = _OFFSETS[machine.dialect] if machine.number == "int8" else multiply_loop(machine)
+    code = CODE["offsets"][machine.dialect] if machine.number == "int8" else multiply_loop(machine)
     return (
         block("multiply-accumulate", code, outputs * columns, outputs),
         block("output", finish_output(machine, _COUNTS["output"], biased), outputs, vectors),

@@ -40,17 +40,12 @@ Table = dict[str, Counts]
 COUNTS: Mapping[str, Mapping[str, Any]] = read_yaml_once(Path(__file__).with_name("counts.yaml"))
 """Counts and tables of each module, by name."""
 
+CODE: Mapping[str, Mapping[Any, Any]] = read_yaml_once(
+    Path(__file__).with_name("instructions.yaml"))
+"""Instructions by what they do, then by dialect, or by dialect and number format."""
+
 CALL_COUNTS: Counts = (34, 30, 46)
 """A call of a convolution."""
-
-_SKIP = {"thumb2": "ble 1f", "thumb1": "ble 1f", "rv32": "bge a2, a6, 1f"}
-
-_SOFT = {
-    "thumb2": {"add": 49, "mul": 32, "div": 147, "compare": 33, "convert": 15},
-    "thumb1": {"add": 62, "mul": 117, "div": 374, "compare": 24, "convert": 20},
-    "rv32": {"add": 66, "mul": 106, "div": 300, "compare": 30, "convert": 20},
-}
-"""Instructions of libgcc's float routines, mean over small random numbers (rv32 div assumed)."""
 
 _REQUANTISE = {
     "thumb2": "bl MultiplyByQuantizedMultiplier; cmp r2, #0; push {r4, lr};"
@@ -78,27 +73,6 @@ _REQUANTISE["thumb1"] = join(
     "lsrs r0, r0, #31; orrs r0, r3; lsrs r3, r3, #31; adds r6, r6, r3; movs r3, #1; ands r5, r0;"
     "cmp r5, r6; bgt 4f; movs r3, #0; asrs r0, r4; adds r0, r3, r0;"
     "pop {r3, r4, r5, r6, r7, pc}")
-
-_HARD = {
-    "thumb2": {"add": "vadd.f32 s15, s15, s14", "mul": "vmul.f32 s15, s15, s14",
-               "div": "vdiv.f32 s15, s15, s14", "compare": "vcmpe.f32 s15, s14;"
-               "vmrs APSR_nzcv, fpscr; it mi; vmovmi.f32 s15, s14",
-               "convert": "vcvt.s32.f32 s15, s15; vmov r0, s15"},
-    "rv32": {"add": "fadd.s fa5, fa5, fa4", "mul": "fmul.s fa5, fa5, fa4",
-             "div": "fdiv.s fa5, fa5, fa4", "compare": "flt.s a5, fa5, fa4; bnez a5, 1f",
-             "convert": "fcvt.w.s a0, fa5"},
-}
-
-_LOADS = {
-    "thumb2": {1: "ldrsb r4, [r1], #1", 2: "ldrsh r4, [r1], #2", 4: "ldr r4, [r1], #4"},
-    "thumb1": {1: "ldrsb r4, [r1, r7]", 2: "ldrsh r4, [r1, r7]", 4: "ldr r4, [r1, r7]"},
-    "rv32": {1: "lb a4, 0(a1)", 2: "lh a4, 0(a1)", 4: "lw a4, 0(a1)"},
-}
-_STORES = {
-    "thumb2": {1: "strb r0, [r6], #1", 2: "strh r0, [r6], #2", 4: "str r0, [r6], #4"},
-    "thumb1": {1: "strb r0, [r6]", 2: "strh r0, [r6]", 4: "str r0, [r6]"},
-    "rv32": {1: "sb a0, 0(a6)", 2: "sh a0, 0(a6)", 4: "sw a0, 0(a6)"},
-}
 
 
 class Machine(NamedTuple):
@@ -156,9 +130,9 @@ class Machine(NamedTuple):
 
     def skip(self, counts: Counts | Table) -> str:
         """Return bookkeeping whose last instruction is a conditional jump forward."""
-        return self._end(counts, _SKIP)
+        return self._end(counts, CODE["skip"])
 
-    def _end(self, counts: Counts | Table, last: dict[str, str]) -> str:
+    def _end(self, counts: Counts | Table, last: Mapping[str, str]) -> str:
         loads, stores, others = self.pick(counts)
         return join(spills(self.dialect, loads, stores, max(0, others - 1)), last[self.dialect])
 
@@ -175,9 +149,10 @@ class Machine(NamedTuple):
         """Return float operations (add, mul, div, compare, convert); nothing for integers."""
         if not self.is_float:
             return ""
-        hard = _HARD.get(self.dialect) if self.number == "float" else None
-        return join(*[self.routine(_SOFT[self.dialect][one]) if hard is None else hard[one]
-                      for one in operations])
+        hard = CODE["hard"].get(self.dialect) if self.number == "float" else None
+        return join(*[
+            hard[one] if hard else self.routine(CODE["soft"][self.dialect][one])
+            for one in operations])
 
     def exponential(self) -> str:
         """Return one `expf`: 71 instructions with an FPU; else the integer part and the calls."""
@@ -191,14 +166,14 @@ class Machine(NamedTuple):
         if self.number == "float" and width_bytes == 4:
             text = "flw fa4, 0(a1)" if self.dialect == "rv32" else "vldmia r1!, {s14}"
         else:
-            text = _LOADS[self.dialect][width_bytes]
+            text = CODE["loads"][self.dialect][width_bytes]
         return join(*[text] * count)
 
     def store(self, width_bytes: int) -> str:
         """Return a store of one element."""
         if self.number == "float" and width_bytes == 4:
             return "fsw fa5, 0(a6)" if self.dialect == "rv32" else "vstmia r6!, {s15}"
-        return _STORES[self.dialect][width_bytes]
+        return CODE["stores"][self.dialect][width_bytes]
 
     def kernel(self, name: str, family: str, call: Counts, *drafts: Any, macs: int = 0,
                assumed: bool = False) -> tuple[Kernel, ...]:

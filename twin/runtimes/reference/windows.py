@@ -24,40 +24,16 @@ from twin.runtimes.lowering.geometry import (
     window_load,
 )
 from twin.runtimes.lowering.nests import load, repeat, store
-from twin.runtimes.reference.sequences import CALL_COUNTS, COUNTS, Machine, Table, choose_machine
+from twin.runtimes.reference.sequences import (
+    CALL_COUNTS,
+    CODE,
+    COUNTS,
+    Machine,
+    Table,
+    choose_machine,
+)
 
 _COUNTS = COUNTS["windows"]
-
-_MULTIPLY = {
-    "thumb2 int8": "ldrsb r8, [r1], #1; ldrsb r2, [r6], #1; cmp r3, r1; add r2, r11;"
-                   "mla r0, r8, r2, r0; bne 0b",
-    "thumb1 int8": "ldrsb r2, [r4, r3]; ldrsb r7, [r5, r3]; adds r2, r2, r1; muls r7, r2;"
-                   "adds r3, #1; adds r0, r0, r7; cmp r6, r3; bne 0b",
-    "rv32 int8": "lb a3, 0(t2); lb s7, 0(a2); addi a2, a2, 1; add a3, a3, s10; mul a3, a3, s7;"
-                 "addi t2, t2, 1; add a0, a0, a3; bne s5, a2, 0b",
-    "thumb2 int16": "ldrsh r8, [r1], #2; ldrsb r2, [r6], #1; cmp r3, r6; smlal r0, r9, r8, r2;"
-                    "bne 0b",
-    "thumb1 int16": "ldrsh r2, [r4, r3]; ldrsb r7, [r5, r6]; muls r7, r2; asrs r2, r7, #31;"
-                    "adds r0, r0, r7; adcs r1, r2; adds r3, #2; adds r6, #1; cmp r6, r4; bne 0b",
-    "rv32 int16": "lh a3, 0(t2); lb s7, 0(a2); mul a3, a3, s7; srai a4, a3, 31; add a5, a0, a3;"
-                  "sltu a0, a5, a0; add a1, a1, a4; add a1, a1, a0; mv a0, a5; addi a2, a2, 1;"
-                  "addi t2, t2, 2; bne s5, a2, 0b",
-    "thumb2 float": "vldmia r3!, {s14}; vldmia r0!, {s10}; cmp r3, r7; vfma.f32 s15, s10, s14;"
-                    "bne 0b",
-    "rv32 float": "flw fa3, 0(a5); flw fa4, 0(a4); addi a5, a5, 4; addi a4, a4, 4;"
-                  "fmadd.s fa5, fa3, fa4, fa5; bne a5, a3, 0b",
-}
-
-_ONE_MULTIPLY = {
-    "thumb2": "add lr, r1; mla r12, r1, lr, r12", "rv32": "add a4, a4, s2; mul a4, a4, a5;"
-    "add a0, a0, a4", "thumb1": "adds r1, r1, r0; muls r2, r1; add r12, r2",
-}
-_WIDE_MULTIPLY = {
-    "thumb2": "smlal r0, r9, r8, r2", "rv32": "mul a3, a3, s7; srai a4, a3, 31; add a5, a0, a3;"
-    "sltu a0, a5, a0; add a1, a1, a4; add a1, a1, a0",
-    "thumb1": "muls r7, r2; asrs r2, r7, #31; adds r0, r0, r7; adcs r1, r2",
-}
-_DIVIDE_GROUP = {"thumb2": "sdiv r2, r3, r2", "rv32": "div a2, a3, a2"}
 
 
 def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -67,7 +43,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     name = "Conv" if machine.is_float else "ConvPerChannel"
     inside = shape.taps_inside * shape.batches * shape.output_channels
     inner = block("multiply-accumulate", multiply_loop(machine), inside * depth, inside)
-    group = _DIVIDE_GROUP.get(machine.dialect, machine.routine(13))
+    group = CODE["divide_group"].get(machine.dialect, machine.routine(13))
     family = "pointwise" if shape.is_pointwise else "conv"
     return machine.kernel(
         f"{machine.namespace}::{name}", family, CALL_COUNTS,
@@ -93,7 +69,7 @@ def multiply_loop(machine: Machine) -> str:
     """Return the innermost loop of a product: load twice, multiply, add."""
     if machine.number == "soft":
         return join(machine.load(4, 2), machine.math("mul", "add"), machine.loop((0, 0, 5)))
-    return _MULTIPLY[f"{machine.dialect} {machine.number}"]
+    return CODE["multiply"][f"{machine.dialect} {machine.number}"]
 
 
 def multiply_once(machine: Machine) -> str:
@@ -103,7 +79,7 @@ def multiply_once(machine: Machine) -> str:
                 else "vfma.f32 s15, s10, s14")
     if machine.number == "soft":
         return machine.math("mul", "add")
-    return (_WIDE_MULTIPLY if machine.number == "int16" else _ONE_MULTIPLY)[machine.dialect]
+    return CODE["wide_multiply" if machine.number == "int16" else "one_multiply"][machine.dialect]
 
 
 def finish_output(machine: Machine, counts: Table, has_bias: bool) -> str:
