@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from hwmodels.errors import TwinError
 
 
@@ -14,7 +17,17 @@ class PlacementError(TwinError):
 
 
 class DoesNotFitError(PlacementError):
-    """What a deployment needs is more than its memory has; `twin check` answers with 1."""
+    """What a deployment needs is more than its memory has; `twin check` answers with 1.
+
+    Attributes
+    ----------
+    short : mapping of str to int
+        Bytes lacking by memory; empty where that is not known.
+    """
+
+    def __init__(self, message: str, short: Mapping[str, int] = MappingProxyType({})) -> None:
+        super().__init__(message)
+        self.short = dict(short)
 
 
 class RuntimeRefusedError(TwinError):

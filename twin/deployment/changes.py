@@ -30,9 +30,10 @@ class ChangeBoard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRuntime:
-    """Another kernel library."""
+    """Another kernel library, and what must be said of the choice."""
 
     runtime: Runtime
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,11 @@ def _read_via(text: str, graph: Graph, board: Board) -> Choose:
     return Choose(field="weights_via", value=None if text == "none" else text)
 
 
+def _read_runtime(text: str, graph: Graph, board: Board) -> ChangeRuntime:
+    runtime, said = choose_runtime(graph, text, board)
+    return ChangeRuntime(runtime=runtime, said=said)
+
+
 def _read_memory(field: str) -> Read:
     return lambda text, graph, board: Choose(field=field, value=text)
 
@@ -125,9 +131,8 @@ _MEMORY = ("a memory, its role, or an accelerator's pool; several as sram+sdram 
            "splits")
 
 PATHS = (
-    WhatIf(name="runtime", accepted="a runtime, as name@version", does="kernel library",
-         read=lambda text, graph, board: ChangeRuntime(
-             runtime=choose_runtime(graph, text, board)[0])),
+    WhatIf(name="runtime", accepted="a runtime, as name@version, default or best",
+         does="kernel library", read=_read_runtime),
     WhatIf(name="placement.weights", accepted=_MEMORY, does="where the weights are",
          read=_read_memory("weights")),
     WhatIf(name="placement.arena", accepted=_MEMORY, does="where the arena is",

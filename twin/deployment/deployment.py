@@ -71,8 +71,13 @@ class Deployment(Draft):
         """
         from twin.deployment.changes import parse_changes
 
-        changed = dataclasses.replace(self, **fields)  # type: ignore[arg-type]
-        return _apply(changed, parse_changes(overrides or {}, changed.graph, changed.board,
+        named = {f"placement.{what}": fields.pop(what) for what in ("weights", "arena", "code")
+                 if what in fields}
+        changed, overrides = dataclasses.replace(self, **fields), {  # type: ignore[arg-type]
+            **named, **(overrides or {})}
+        if overrides.get("runtime") == BEST:
+            overrides["runtime"] = _find_best(changed.graph, changed.board, **changed.places)
+        return _apply(changed, parse_changes(overrides, changed.graph, changed.board,
                                              changed.runtime, changed.original,
                                              changed.rewritten))
 
@@ -240,6 +245,8 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
                        weights_pool=choose_pool(board, weights_asked),
                        arena=arena_in[0], arena_spill=arena_in[1:],
                        arena_pool=choose_pool(board, arena_asked),
+                       asked=tuple(what for what, text in (("weights", weights), ("arena", arena))
+                                   if text),
                        code=choose_memory(board, code).name)
     for name in arena_in:
         if board.memory(name).role in FLASH_ROLES:
@@ -251,58 +258,50 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     except DoesNotFitError as error:
         if not remedy:
             raise
-        fitting = _list_fitting(draft, weights, arena)
-        if fitting:
-            chosen = pick_fastest(fitting)
-            return chosen.noted((
-                f"placement: weights in {chosen.weights_named}, arena in {chosen.arena_named}: the "
-                f"fastest of {len(fitting)} that fit, as with {draft.weights_named} and "
-                f"{draft.arena_named} it does not",))
-        raise DoesNotFitError(f"{error}; {_name_remedy(draft, weights, arena)}") from error
+        return _move(draft, error)
 
 
-def _list_fitting(draft: Deployment, weights: str | None, arena: str | None) -> list[Deployment]:
-    """Return deployments of a draft that fit, of moves of what nobody placed; both move last."""
-    from twin.deployment.split import list_moves
+def _move(draft: Deployment, error: DoesNotFitError) -> Deployment:
+    """Return the fastest deployment that fits, of moves of what nobody placed; both move last.
 
+    Raises
+    ------
+    DoesNotFitError
+        With what would fit if what somebody placed were elsewhere, else what lacks least.
+    """
+    from twin.deployment.split import list_moves, name_nearest
+
+    asked, remedy, short = draft.places, "", {(draft.weights_named, draft.arena_named): error.short}
     for moves in list_moves(draft.board, draft.runtime.splits_memories, draft.weights, draft.arena):
-        found = []
+        fitting = []
         for store, ram in moves:
-            if (store and weights) or (ram and arena):
+            kept = (store and asked["weights"]) or (ram and asked["arena"])
+            if kept and remedy:
                 continue
-            with suppress(PlacementError):
-                found.append(place(
-                    draft.graph, draft.board, draft.runtime, weights=store or weights,
-                    arena=ram or arena, code=draft.code, host=draft.host,
-                    weight_bits=draft.weight_bits, extension=draft.extension, remedy=False))
-        if found:
-            return found
-    return []
-
-
-def _name_remedy(draft: Deployment, weights_asked: str | None, arena_asked: str | None) -> str:
-    """Say what would fit where a draft does not."""
-    from twin.deployment.split import name_remedy
-
-    board, offloads = draft.board, draft.target.offloads
-    needed = {} if offloads else {"arena": draft.working_ram_bytes,
-                                  "weights": draft.placement.weights_bytes}
-
-    def fits(weights: str | None, arena: str | None) -> bool:
-        for what, name in (("weights", weights), ("arena", arena)):
-            if name and needed.get(what, 0) > sum(
-                    board.memory(one).size_bytes for one in name.split("+")):
-                return False
-        try:
-            place(draft.graph, board, draft.runtime, weights=weights or weights_asked,
-                  arena=arena or arena_asked, code=draft.code, host=draft.host,
-                  weight_bits=draft.weight_bits, extension=draft.extension, remedy=False)
-        except PlacementError:
-            return False
-        return True
-
-    return name_remedy(board, splits=draft.runtime.splits_memories, weights=draft.weights,
-                       arena=draft.arena, fits=fits)
+            try:
+                placed = place(
+                    draft.graph, draft.board, draft.runtime, weights=store or asked["weights"],
+                    arena=ram or asked["arena"], code=draft.code, host=draft.host,
+                    weight_bits=draft.weight_bits, extension=draft.extension, remedy=False)
+            except DoesNotFitError as refused:
+                short[store or draft.weights_named, ram or draft.arena_named] = refused.short
+            except PlacementError:
+                continue
+            else:
+                if not kept:
+                    fitting.append(placed)
+                else:
+                    remedy = " ".join(f"--set placement.{what}={name}" for what, name in (
+                        ("weights", store), ("arena", ram)) if name)
+        if fitting:
+            fastest = dataclasses.replace(pick_fastest(fitting), asked=draft.asked)
+            return fastest.noted((
+                f"placement: weights in {fastest.weights_named}, arena in {fastest.arena_named}: "
+                f"the fastest of {len(fitting)} that fit, as with {draft.weights_named} and "
+                f"{draft.arena_named} it does not",))
+    raise DoesNotFitError(f"{error}; " + (
+        f"with {remedy} it fits" if remedy else name_nearest(draft.board, short)), error.short,
+        ) from error
 
 
 def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
@@ -311,18 +310,15 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     from twin.deployment.transfers import merge_loads
 
     after, loads = before, []
-    places: dict[str, str | None] = {
-        "weights": before.weights_pool or before.weights_named,
-        "arena": before.arena_pool or before.arena_named, "code": before.code}
+    places = {**before.places, "code": before.code}
     for change in changes:
         match change:
             case asked.ChangeNetwork(graph=graph, asked=rewritten):
                 original = (before.original or before.graph) if rewritten else None
                 after = dataclasses.replace(after, graph=graph, rewritten=rewritten,
                                             original=original)
-            case asked.ChangeRuntime(runtime=runtime):
-                after = dataclasses.replace(after, runtime=runtime)
-                places |= _follow(before, runtime)
+            case asked.ChangeRuntime(runtime=runtime, said=said):
+                after = dataclasses.replace(after, runtime=runtime, chosen=said)
             case asked.Choose(field=field, value=value) if field in places:
                 places[field] = str(value)
             case asked.Choose(field=field, value=value):
@@ -336,10 +332,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     placed = place(after.graph, after.board, after.runtime, weights=places["weights"],
                    arena=places["arena"], code=places["code"] or before.code, host=after.host,
                    weight_bits=after.weight_bits, extension=after.extension)
-    chosen = before.chosen if after.runtime is before.runtime else ()
-    placed = placed.noted((*after.graph.notes, *chosen), first=True)
+    placed = placed.noted((*after.graph.notes, *after.chosen), first=True)
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
-                                chosen=chosen, own_scale=after.own_scale,
+                                chosen=after.chosen, own_scale=after.own_scale,
                                 scale_told=after.scale_told, original=after.original,
                                 rewritten=after.rewritten,
                                 loads=merge_loads(placed.board, after.loads, loads))
@@ -397,19 +392,3 @@ def _other_scale(stated: Board, board: Board) -> str | None:
     """Return the voltage scale a board states, where another is in force."""
     own = stated.power.voltage_scale
     return None if own == board.power.voltage_scale else own
-
-
-def _follow(before: Deployment, runtime: Runtime) -> dict[str, str | None]:
-    """Where weights and arena are under another runtime: its default, if they were in one."""
-    target: Target = load_target(runtime.target)
-    target.check(before.board, runtime)
-    default, new = (one.default_places(before.board) for one in (before.target, target))
-
-    def follow(what: str, name: str, pool: str | None, spill: tuple[str, ...]) -> str | None:
-        if spill:
-            return None
-        return new[what] if not pool and name == default[what] else pool or name
-
-    return {"weights": follow("weights", before.weights, before.weights_pool,
-                              before.weights_spill),
-            "arena": follow("arena", before.arena, before.arena_pool, before.arena_spill)}

@@ -62,6 +62,8 @@ class Draft:
         Memories they go on in, in order, where they are split.
     weights_pool, arena_pool : str or None
         Pools of an accelerator they were asked to be in; None: any of their memory.
+    asked : tuple of str
+        Of "weights" and "arena" those somebody named the memory of: a change leaves them there.
     own_scale : str or None
         Voltage scale of the board, where a changed clock took another; None: it is in force.
     scale_told : bool
@@ -90,6 +92,7 @@ class Draft:
     arena_pool: str | None = None
     weights_spill: tuple[str, ...] = ()
     arena_spill: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     own_scale: str | None = None
     scale_told: bool = False
     chosen: tuple[str, ...] = ()
@@ -144,6 +147,13 @@ class Draft:
     def arena_named(self) -> str:
         """Memories of the arena as `placement.arena` takes them, "sram+sdram"."""
         return "+".join((self.arena, *self.arena_spill))
+
+    @property
+    def places(self) -> dict[str, str | None]:
+        """Where somebody asked weights and arena to be; None: nobody did."""
+        named = {"weights": self.weights_pool or self.weights_named,
+                 "arena": self.arena_pool or self.arena_named}
+        return {what: name if what in self.asked else None for what, name in named.items()}
 
     @cached_property
     def buffers(self) -> Buffers | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from hwmodels.board.facts import MEMORY_ROLES, Board, Memory
 from hwmodels.errors import did_you_mean
@@ -80,8 +81,9 @@ def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
     return offset
 
 
-def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -> None:
-    """Refuse a placement that does not fit.
+def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int,
+              short: Mapping[str, int] = MappingProxyType({})) -> None:
+    """Refuse a placement that does not fit; `short`: bytes lacking, by memory.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -
     if needed_bytes > available_bytes:
         raise DoesNotFitError(
             f"does not fit: {what} needs {needed_bytes:,} bytes, "
-            f"{memory} has {available_bytes:,} bytes")
+            f"{memory} has {available_bytes:,} bytes", short)
 
 
 def choose_memory(board: Board, wanted: str) -> Memory:
@@ -203,11 +205,13 @@ def check_room(network: str, board: Board, arena: str, needs: Mapping[str, int],
     DoesNotFitError
         Naming what, how much it needs and how much there is.
     """
-    for memory, needed in needs.items():
+    short = {memory: needed - size for memory, needed in needs.items()
+             if needed > (size := board.memory(memory).size_bytes)}
+    for memory in short:
         held = join_words([what for name, what in holds if name == memory])
         what = f"RAM ({held})" if memory == arena else held
-        check_fit(f"{network}: {what}", needed, f"{memory} of {board.name}",
-                  board.memory(memory).size_bytes)
+        check_fit(f"{network}: {what}", needs[memory], f"{memory} of {board.name}",
+                  board.memory(memory).size_bytes, short)
 
 
 def _fold(name: str) -> str:

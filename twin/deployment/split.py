@@ -7,12 +7,13 @@ Where something does not fit at all, an error names what would: another memory, 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from hwmodels.board.facts import Board, Memory
+from hwmodels.quantities import join_words
 from twin.deployment.memories import FLASH_ROLES, Home, align
 from twin.deployment.placement import Plan, constant_sizes, requantisation_bytes
 from twin.network.graph import Graph
@@ -139,42 +140,6 @@ _STORED_ROLES = ("flash", "external_flash", "external_ram")
 _KEPT_ROLES = (*_STORED_ROLES, "sram")
 """Memories of weights where the board's file copies them to RAM before the first inference."""
 
-Fits = Callable[[str | None, str | None], bool]
-"""(weights, arena), None: where they are now -> whether everything has room."""
-
-
-def name_remedy(board: Board, *, splits: bool, weights: str, arena: str, fits: Fits) -> str:
-    """Say which memory, or which split, would hold what does not fit.
-
-    Parameters
-    ----------
-    board : Board
-        The machine.
-    splits : bool
-        Whether the runtime may use several memories.
-    weights, arena : str
-        Where they are.
-    fits : callable
-        Tries a placement.
-
-    Returns
-    -------
-    str
-        A clause for the error.
-
-    Notes
-    -----
-    Memories of the chip come first, then those beside it, then splits; the arena is moved alone,
-    then the weights, then both.
-    """
-    for store, ram in itertools.chain(*list_moves(board, splits, weights, arena)):
-        if fits(store, ram):
-            told = [f"--set placement.{what}={name}"
-                    for what, name in (("weights", store), ("arena", ram)) if name is not None]
-            return f"with {' '.join(told)} it fits"
-    return f"no other memory of {board.name} holds it"
-
-
 Moves = list[tuple[str | None, str | None]]
 """Memories of weights and arena, None: where they are."""
 
@@ -186,6 +151,15 @@ def list_moves(board: Board, splits: bool, weights: str, arena: str) -> tuple[Mo
     stores = [*_others(board, weights, stored), *_splits(board, weights, splits)]
     return ([*((None, one) for one in rams), *((one, None) for one in stores)],
             [(store, ram) for store in stores for ram in rams])
+
+
+def name_nearest(board: Board, short: Mapping[tuple[str, str], Mapping[str, int]]) -> str:
+    """Say which places of (weights, arena) lack least, of bytes short by memory of each."""
+    weights, arena = min(short, key=lambda places: sum(short[places].values()) or math.inf)
+    lacking = join_words([f"{count:,} bytes short in {name}"
+                          for name, count in short[weights, arena].items()])
+    return f"no other memory of {board.name} holds it" + (
+        f"; nearest: weights in {weights}, arena in {arena}, {lacking}" if lacking else "")
 
 
 def _others(board: Board, memory: str, roles: tuple[str, ...]) -> Iterator[str]:

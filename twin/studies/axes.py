@@ -334,7 +334,8 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     Notes
     -----
     A closed library is offered on parts of the makers it was measured on, a library for an
-    accelerator where there is one; builds of our own programs are left out. Best known first.
+    accelerator where there is one, CMSIS-NN on Arm cores and ESP-NN on others; builds of our own
+    programs are left out. Best known first.
     """
     makers: dict[str, set[str]] = {}
     for row in list_measured():
@@ -346,7 +347,7 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
                 or (runtime.offload is not None and board.npu is None)
                 or (closed and maker_of(board.soc) not in makers[runtime.name])
-                or ("cmsis" in runtime.name and not board.core.isa.startswith("arm"))):
+                or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
             found.append(settle_release(runtime.name, runtime, board)[0].identity)
     return tuple(found)
 

@@ -249,7 +249,8 @@ class Deployer:
         asked = {**self.defaults, **point}
         kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
         return Row(inputs=_inputs(point), model=label(asked["model"]), board=label(asked["board"]),
-                   runtime=str(asked.get("runtime", DEFAULT)), failure=kind, reason=str(error))
+                   runtime=str(asked.get("runtime", DEFAULT)), failure=kind,
+                   reason=str(error).removeprefix(f"{kind}: "))
 
 
 def _read_once(kept: dict[str, _Read | TwinError], name: str,

@@ -150,6 +150,11 @@ class Row:
                 return False
         return self.met
 
+    @property
+    def placement(self) -> str:
+        """Memories of weights and arena, "flash/sram"; "" where it failed."""
+        return f"{self.weights}/{self.arena}" if self.weights else ""
+
     def interval_of(self, quantity: str) -> Interval | None:
         """Return the interval of a quantity; None where there is none."""
         return {"time_us": self.time, "energy_uj": self.energy, "mean_mw": self.mean,
@@ -260,8 +265,8 @@ _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "bas
 def list_columns(row: Row) -> dict[str, Any]:
     """Return a row as one flat record: column name to value, None is not known."""
     record: dict[str, Any] = {f"in.{axis}": value for axis, value in row.inputs}
-    record |= {name: getattr(row, name) for name in ("model", "board", "runtime", "clock_hz",
-                                                     "voltage_scale", "weights", "arena")}
+    record |= {name: getattr(row, name) for name in (
+        "model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "placement")}
     for name, unit in (*_INTERVALS, *(_OF_DUTY if row.sleep else ())):
         interval: Interval | None = getattr(row, name)
         record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"),
@@ -343,7 +348,7 @@ def list_settings(table: Table) -> dict[str, Any]:
 
 def type_of(arrow: Any, name: str) -> Any:
     """Return the type of a column by its name."""
-    if name.startswith("in.") or name in (*_WORDS, "violations", "meets"):
+    if name.startswith("in.") or name in (*_WORDS, "placement", "violations", "meets"):
         return arrow.string()
     return arrow.int64() if name in _WHOLE else arrow.float64()
 

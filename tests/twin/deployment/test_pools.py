@@ -99,7 +99,7 @@ def test_weights_that_find_no_room_stay_in_flash():
 
 def test_weights_larger_than_the_pool_of_the_flash_are_refused():
     with pytest.raises(DoesNotFitError, match="octoFlash has 1,024 bytes"):
-        deploy("kws", BOARD, runtime="neural-art").replace(
+        deploy("kws", BOARD, runtime="neural-art", weights="octoFlash").replace(
             {"npu.pools.octoFlash.size_bytes": "1KiB"})
 
 

@@ -10,9 +10,10 @@ import pytest
 from hwmodels.board.file import load_board
 from twin.api.commands.predict import deploy_as_told
 from twin.deployment.deployment import deploy
-from twin.deployment.split import name_remedy
+from twin.deployment.split import list_moves
 from twin.errors import DoesNotFitError
 from twin.network.zoo import build
+from twin.pricing.batched import predict_batch as predict_many
 from twin.pricing.calibrated import predict_calibrated
 from twin.runtimes import list_runtimes
 
@@ -38,18 +39,27 @@ def test_what_a_refusal_names_fits(runtime: str, flash: str) -> None:
 
 def test_one_memory_of_the_chip_is_named_before_those_beside_it_and_before_both() -> None:
     board = load_board(BOARD)
-    asked: list[tuple[str | None, str | None]] = []
-
-    def fits(weights: str | None, arena: str | None) -> bool:
-        asked.append((weights, arena))
-        return False
-
-    said = name_remedy(board, splits=True, weights="flash", arena="sram", fits=fits)
-    assert said == f"no other memory of {BOARD} holds it"
-    assert asked[:5] == [(None, "sram_d2"), (None, "dtcm"), (None, "itcm"), (None, "sdram"),
+    alone, both = list_moves(board, True, "flash", "sram")
+    assert alone[:5] == [(None, "sram_d2"), (None, "dtcm"), (None, "itcm"), (None, "sdram"),
                          (None, "sram+sdram")]
-    assert asked[5:8] == [("nor", None), ("sdram", None), ("flash+nor", None)]
-    assert len(asked) == 5 + 3 + 15
+    assert alone[5:8] == [("nor", None), ("sdram", None), ("flash+nor", None)]
+    assert len(alone) == 5 + 3 and len(both) == 15
+
+
+def test_where_nothing_fits_the_nearest_is_named_with_the_bytes_it_lacks() -> None:
+    with pytest.raises(DoesNotFitError) as refused:
+        deploy(build("mobilenet_v1_1.0_224"), "nucleo_f401re")
+    short = refused.value.short
+    assert str(refused.value).count("does not fit") == 1
+    assert str(refused.value).endswith(
+        "no other memory of nucleo_f401re holds it; nearest: weights in flash, arena in sram, "
+        f"{short['sram']:,} bytes short in sram and {short['flash']:,} bytes short in flash")
+    needed = int(re.search(r"needs ([\d,]+) bytes", str(refused.value))[1].replace(",", ""))
+    assert short["sram"] == needed - load_board("nucleo_f401re").memory("sram").size_bytes
+    tight = load_board(BOARD, overrides={**{f"memories.{name}.size_bytes": "64KiB" for name in (
+        "flash", "nor", "sdram")}, **SMALL})
+    with pytest.raises(DoesNotFitError, match=r"nearest: weights in \S+, arena in \S+, [\d,]+ b"):
+        deploy(build("vww"), tight, runtime="cmsis-nn")
 
 
 def test_weights_too_large_for_every_flash_are_told_of_the_ram_beside_the_chip() -> None:
@@ -72,6 +82,32 @@ def test_where_the_default_does_not_fit_the_fastest_place_that_does_is_taken() -
     assert tried and predict_calibrated(taken).time_us <= min(tried)
     with pytest.raises(DoesNotFitError, match=r"with --set placement\.weights=flash it fits"):
         deploy(network, board, weights="dtcm")
+
+
+def test_a_change_that_outgrows_the_default_takes_the_next_place_that_fits() -> None:
+    """A place of the base was nobody's wish: it moves as in `deploy`, back and forth."""
+    base = deploy("vww", BOARD, runtime="tflm-cmsis-nn")
+    large = base.replace({"network.resolution": "400x400"})
+    assert base.arena == "sram" and large.arena == "sdram" and not large.asked
+    assert "arena in sdram: the fastest of" in "".join(large.notes)
+    assert large.replace({"network.resolution": "96x96"}).arena == "sram"
+    slower = base.replace({"memories.sram.size_bytes": "64KiB"})
+    assert slower.arena == "dtcm" and "arena placed in dtcm" in "".join(slower.notes)
+    batch = predict_many(base, vary={"network.resolution": ["96x96", "400x400"]})
+    assert not batch.failures
+    assert batch.time_us[1] == pytest.approx(predict_calibrated(large).time_us)
+
+
+def test_a_change_keeps_a_place_somebody_asked_for_and_refuses_what_outgrows_it() -> None:
+    asked = deploy("vww", BOARD, runtime="tflm-cmsis-nn", arena="sram")
+    with pytest.raises(DoesNotFitError, match=r"with --set placement\.arena=sdram it fits"):
+        asked.replace({"network.resolution": "400x400"})
+    base = deploy("vww", BOARD, runtime="tflm-cmsis-nn")
+    for kept in (asked, base.replace(arena="sram"), base.replace({"placement.arena": "sram"})):
+        assert kept.asked == ("arena",)
+        with pytest.raises(DoesNotFitError, match="sram of"):
+            kept.replace({"memories.sram.size_bytes": "64KiB"})
+    assert asked.replace({"runtime": "x-cube-ai@10.2.0"}).arena_named == "sram"
 
 
 def test_a_command_takes_the_setting_a_refusal_names() -> None:

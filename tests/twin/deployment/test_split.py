@@ -117,12 +117,14 @@ def test_a_split_lies_between_the_chip_and_the_memory_beside_it() -> None:
     assert inside.cycles <= between.cycles <= outside.cycles
 
 
-def test_a_what_if_keeps_the_split_and_another_runtime_chooses_anew() -> None:
+def test_a_what_if_keeps_a_split_in_need_or_asked_for_and_another_runtime_chooses_anew() -> None:
     placed = split(settings=SMALL)
     slower = placed.replace({"clocks.cpu.frequency_hz": "200MHz"})
     assert (slower.arena_named, slower.notes) == ("sram+sdram", placed.notes)
-    roomy = placed.replace({"memories.sram.size_bytes": "512KiB"})
-    assert roomy.placement.parts_bytes[1:] == (0,)
+    roomy = {"memories.sram.size_bytes": "512KiB"}
+    assert placed.replace(roomy).arena_named == "sram"
+    asked = placed.replace({"placement.arena": "sram+sdram"}).replace(roomy)
+    assert asked.placement.parts_bytes[1:] == (0,)
     again = placed.replace({"runtime": "x-cube-ai@7.1.0"})
     assert again.arena_named == "sram+sdram"
     whole = placed.replace({"runtime": "tflm-cmsis-nn@2023"})  # splits nothing

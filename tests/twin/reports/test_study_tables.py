@@ -8,8 +8,11 @@ import io
 import pytest
 from rich.console import Console
 
+import twin
 from calibration.fitting.intervals import Interval
 from twin.errors import UsageError
+from twin.reports.page.studies import describe_table
+from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import rank_rows, summarise, sweep_report
 from twin.studies.limits import Limits
 from twin.studies.results import Row, Table, list_columns
@@ -86,6 +89,26 @@ def test_what_varies_has_a_column_though_one_value_of_it_was_predicted() -> None
                  at("int8", 1e5, failure="does not fit", reason="too small"))
     assert "network.precision float32" in summarise(table)[-1]
     assert "precision" in printed(table, 120) and "float32" in printed(table, 120)
+
+
+def test_rows_placed_differently_have_a_column_of_it() -> None:
+    inside = row(9e4, 4e3, weights="flash", arena="sram")
+    table = made(inside, row(9e4, 4e3, weights="sdram", arena="sram+sdram"))
+    assert all(word in printed(table, 120) for word in (
+        "placement", "flash/sram", "sdram/sram+sdram"))
+    assert "placement" not in printed(made(inside, inside), 120)
+    assert [list_columns(one)["placement"] for one in table.rows] == [
+        "flash/sram", "sdram/sram+sdram"]
+    assert "sdram/sram+sdram" in str(describe_table(table))
+
+
+def test_a_board_nothing_fits_on_says_so_once() -> None:
+    selection = twin.select("mobilenet_v1_1.0_224", ["nucleo_f401re"], runtimes="default",
+                            advise=False)
+    console = Console(width=400, record=True, file=io.StringIO())
+    console.print(selection_report(selection, console))
+    text = console.export_text()
+    assert {line.count("does not fit") for line in text.splitlines() if "short in" in line} == {1}
 
 
 def test_a_board_without_a_row_has_a_line() -> None:

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board.file import change_board, load_board
+from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.quantities import format_time, join_words
 from twin.deployment.deployment import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.learning.folders import describe_measured_runtime
 from twin.network import zoo
 from twin.network.graph import Graph
+from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
 from twin.pricing.prediction import predict
@@ -20,6 +21,7 @@ from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.choice import default_runtime, list_best
 from twin.runtimes.file import order_release
+from twin.studies.axes import list_each_runtime
 
 BOARD = "nucleo_l4r5zi"
 
@@ -168,6 +170,25 @@ def test_best_is_the_fastest_library_measured_on_the_board(kws):
     assert len(times) > 3 and best.runtime.identity == min(times, key=times.get)
     assert deploy(kws, "rpi_pico", runtime="best").runtime == deploy(kws, "rpi_pico").runtime
     assert deploy(kws, BOARD, runtime="default").runtime == deploy(kws, BOARD).runtime
+
+
+def test_words_for_a_library_are_taken_in_a_what_if_too(kws):
+    base = deploy(kws, BOARD, runtime="cmsis-nn@6.0", arena="sram")
+    for word in ("best", "default"):
+        asked = deploy(kws, BOARD, runtime=word, arena="sram")
+        changed = base.replace({"runtime": word})
+        assert (changed.runtime, changed.notes) == (asked.runtime, asked.notes)
+        assert changed.places == asked.places == {"weights": None, "arena": "sram"}
+    made = predict_batch(base, vary={"runtime": ["best", "cmsis-nn@6.0"]})
+    best = predict_calibrated(base.replace({"runtime": "best"}))
+    assert made.time_us[0] == pytest.approx(best.time_us) and made.time_us[1] > made.time_us[0]
+
+
+def test_libraries_written_for_another_instruction_set_are_not_offered():
+    for board in map(load_board, list_boards()):
+        strange = "esp-nn" if board.core.isa.startswith("arm") else "cmsis"
+        assert not [name for name in list_each_runtime(board) if strange in name], board.name
+    assert any("esp-nn" in name for name in list_each_runtime(load_board("esp32s3_devkitc")))
 
 
 def test_cmsis_nn_is_not_the_default_where_it_cannot_run(kws):

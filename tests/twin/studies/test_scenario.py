@@ -217,6 +217,15 @@ def test_what_if_paths_and_entries_of_lists_are_set() -> None:
     assert load_scenario("anomaly_detection", {"loads.0.busy": "5ms"}).loads[0].busy_us == 5000
 
 
+def test_a_scenario_takes_the_words_for_a_library() -> None:
+    for key in ("runtime", "set.runtime"):
+        best, default = (twin.run_scenario("keyword_spotting", {
+            "board": "nucleo_l4r5zi", "clocks": ["80MHz"], "duration": "1s", key: word,
+            }).machine.prediction for word in ("best", "default"))
+        assert default.deployment.runtime == twin.deploy("kws", "nucleo_l4r5zi").runtime
+        assert best.deployment.runtime.name != "unknown" and best.time_us <= default.time_us
+
+
 @pytest.mark.parametrize("overrides, said", [
     ({"set.network.widht": "0.5"}, "set: .*no such path"),
     ({"set.clocks.cpu.frequency_hz": "80MHz"}, "set: .*chosen of clocks"),

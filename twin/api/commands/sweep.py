@@ -104,7 +104,10 @@ def select(asked: Select) -> Selection:
     over = read_objectives(split_words(asked.objectives))
     boards = list_values([name for name in list_boards() if name != HOST]
                          if asked.boards is None else asked.boards)
-    space = make_space(list_values(asked.models), boards, runtimes=split_words(asked.runtimes),
+    runtimes = split_words(asked.runtimes)
+    if "runtime" in (asked.settings or {}) and runtimes == (EACH,):
+        runtimes = ()  # nobody's wish but the option's default
+    space = make_space(list_values(asked.models), boards, runtimes=runtimes,
                        clocks=split_words(asked.clocks), settings=asked.settings)
     deployer = make_deployer(asked, prices=asked.prices or {})
     check_named(space, boards, split_words(asked.clocks), deployer)

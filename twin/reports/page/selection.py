@@ -27,7 +27,12 @@ from twin.reports.page.rivals import (
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from twin.reports.rivals import BEST, Rival, choose_objectives, name_rivals
 from twin.reports.tables.selection import explain_miss, list_remarks, say_pick
-from twin.reports.tables.studies import describe_limits, say_others, shorten
+from twin.reports.tables.studies import (
+    describe_limits,
+    head_placement,
+    say_others,
+    shorten,
+)
 from twin.studies.selection import Choice, Selection
 
 LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
@@ -123,6 +128,7 @@ def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
         if selection.limits else f"Best first; {BEST} has least", (
             SCORE, Column("board", "row.board"), Column("library", "row.runtime", tone="dim"),
             number("MHz", "row.clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
+            *head_placement([one.row for one, _ in runs], "row.placement"),
             *head_figures(lambda row: leading),
             number("meets", meets_cell)),
         [one for one, _ in runs], details=lambda one: (

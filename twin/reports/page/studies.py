@@ -44,6 +44,7 @@ from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_fig
 from twin.reports.study_charts import chart_effects, chart_parallel, grid_cells
 from twin.reports.tables.studies import (
     describe_limits,
+    head_placement,
     name_network,
     rank_rows,
     say_idle,
@@ -257,7 +258,8 @@ def _list_all(table: Points) -> Section | None:
     return Section(name="rows", title="Configurations", items=(make_table(
         "row-table", "Best first; ★ is the best of all" if len(least) < 2 else
         "Best first within each network; ★ is the best of its network", (
-            Column("configuration", "label"), *head_figures(lambda row: least[network_of(row)]),
+            Column("configuration", "label"), *head_placement(told, "row.placement"),
+            *head_figures(lambda row: least[network_of(row)]),
             *([number("meets", meets_cell)] if table.limits else []),
             Column("front", lambda one: FRONTS.get(one.row.front))), shown,
         details=lambda one: (*one.row.inputs, ("library", one.row.runtime),

@@ -36,6 +36,7 @@ class TableRow(TypedDict):
     voltage_scale: str
     weights: str
     arena: str
+    placement: NotRequired[Annotated[str, Says("weights and arena in one word, flash/sram")]]
     time_us: float | None
     time_low_us: float | None
     time_high_us: float | None

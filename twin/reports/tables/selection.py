@@ -14,6 +14,7 @@ from twin.reports.tables.studies import (
     describe_row,
     draw_columns,
     fit_widths,
+    head_placement,
     list_figures,
     mark_row,
     say_idle,
@@ -117,7 +118,7 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
         return [Column("", mark_row), number("score", lambda row: scores[id(row)], "{:.0f}"),
                 Column("board", "board"), Column("runtime", "runtime"),
                 number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
-                *list_figures(rows, selection.table, wide=wide)]
+                *head_placement(rows), *list_figures(rows, selection.table, wide=wide)]
 
     chosen, _ = fit_widths(columns, rows, console)
     return draw_columns(chosen, rows)

@@ -264,7 +264,7 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
     if fits(columns):
         return columns, []
     columns, left_out = list_them(False), list[str]()
-    for name in ("flash", "scale", "KiB", "USD"):
+    for name in ("placement", "flash", "scale", "KiB", "USD"):
         if not fits(columns) and any(column.header == name for column in columns):
             left_out.append(name)
             columns = [column for column in columns if column.header != name]
@@ -282,6 +282,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
         Column("scale", "voltage_scale")]
     columns += [column for column in named if differs(column)]
+    columns += head_placement(table.predicted)
     axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
             if axis not in ("model", "board", "runtime", "clock")
             and not axis.endswith(".frequency_hz")]
@@ -290,6 +291,11 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
                         lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]
         columns += [column] if differs(column, table.rows) else []
     return [*columns, *list_figures(rows, table, wide=wide)]
+
+
+def head_placement(rows: Sequence[Row], take: str = "placement") -> tuple[Column, ...]:
+    """Return the column of where weights and arena are, if rows differ there."""
+    return (Column("placement", take),) * (len({row.placement for row in rows}) > 1)
 
 
 def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
