@@ -90,6 +90,7 @@ def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
     """Lower a softmax: exponentials kept in scratch; on the S3 but for the largest the same."""
     return lower_softmax("esp_nn_softmax_s8_opt", _LEVELS["softmax"], graph, layer, site)
 
+
 KERNELS: Kernels = {
     "add": {**ANSI["add"], "pie": Lowering(lower=_lower_elements_pie)},
     "average_pool_2d": {**ANSI["average_pool_2d"], "pie": Lowering(lower=_lower_pool_pie)},

@@ -110,7 +110,6 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
 
 
 # ---- vectors of the ESP32-S3 ----
-
 def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a convolution of the S3: by the size of its window, as the library chooses."""
     if layer.groups != 1:
@@ -260,6 +259,7 @@ def _widen(move: Any, width: int) -> Any:
 def widest(count: int, most: int = 16) -> int:
     """Return the widest access that divides so many bytes."""
     return next(one for one in (16, 8, 4, 2, 1) if one <= most and count % one == 0)
+
 
 KERNELS: Kernels = {
     "conv_2d": {"c": Lowering(lower=_lower_conv), "pie": Lowering(lower=_lower_conv_pie)},

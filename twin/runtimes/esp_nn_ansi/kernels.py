@@ -207,6 +207,7 @@ def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Laye
         resolve(repeat("row", rows, repeat("element", width, read), repeat("element", width, read),
                        repeat("element", width, read, store("output", 1, 0, **steps))))),)
 
+
 KERNELS: Kernels = {
     "add": {"c": Lowering(lower=_lower_elements)},
     "average_pool_2d": {"c": Lowering(lower=_lower_pool)},

@@ -103,6 +103,7 @@ def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
         *_read(graph, layer.inputs[:2], ("input", "input2")), *_written(graph, layer),
         assumed=True)
 
+
 KERNELS: Kernels = {
     "detection_postprocess": {"c": Lowering(lower=_lower_postprocess)},
     "non_max_suppression": {"c": Lowering(lower=_lower_suppression)},

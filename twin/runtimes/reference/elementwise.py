@@ -88,6 +88,7 @@ def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     return _lower_elements(f"reference_ops::{name}", graph, layer, machine, code, _COUNTS["relu"],
                            assumed=True)
 
+
 _DOUBLES = {"thumb2": (30, 52, 20), "thumb1": (43, 297, 51), "rv32": (47, 201, 53)}
 """Integer to double, multiply, double to float: instructions, by dialect (in software even
 beside a single-precision FPU)."""
@@ -165,6 +166,7 @@ def _steps(source: tuple[int, ...], rank: int, width_bytes: int) -> dict[str, in
     padded = (1,) * (rank - len(source)) + source
     return by_axis((step if extent > 1 else 0
                     for step, extent in zip(strides(padded), padded, strict=True)), width_bytes)
+
 
 _CURVE: Codes = {"c": Lowering(lower=_lower_logistic)}
 _RECTIFIER: Codes = {"c": Lowering(lower=_lower_relu)}

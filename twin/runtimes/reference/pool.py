@@ -70,6 +70,7 @@ def _lower(name: str, machine: Machine, shape: Geometry, levels: dict[str, Table
         block("pixel", machine.loop(levels["pixel"]), pixels, rows),
         block("row", machine.loop(_COUNTS["row"]), rows, shape.batches))
 
+
 KERNELS: Kernels = {
     "average_pool_2d": {"c": Lowering(lower=_lower_average)},
     "max_pool_2d": {"c": Lowering(lower=_lower_max)},

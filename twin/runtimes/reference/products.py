@@ -99,6 +99,7 @@ def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: boo
         return moves
     return [move for move in moves if move.operand != "parameters"]
 
+
 KERNELS: Kernels = {
     "batch_matmul": {"c": Lowering(lower=_lower_batch_matmul)},
     "fully_connected": {"c": Lowering(lower=_lower_fully_connected)},

@@ -105,6 +105,7 @@ def _width_of(graph: Graph, layer: Layer, place: int) -> int:
     tensor = graph.tensors[layer.inputs[place]]
     return max(1, tensor.size_bytes // max(1, tensor.elements))
 
+
 _GATED: Codes = {"c": Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)}
 
 KERNELS: Kernels = {

@@ -66,6 +66,7 @@ def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, combine: st
         block("element", element, math.prod(shape), results),
         block("result", result, results, 1), *body, assumed=assumed)
 
+
 KERNELS: Kernels = {
     "mean": {"c": Lowering(lower=_lower_mean)},
     "reduce_max": {"c": Lowering(lower=_lower_max)},

@@ -50,6 +50,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                       closing("divide", join(one, machine.math("div"), machine.store(4), close)),
                       load("output", 4, 0, **steps), write)))
 
+
 KERNELS: Kernels = {
     "softmax": {"c": Lowering(lower=_lower)},
 }

@@ -87,6 +87,7 @@ def _finish(machine: Machine, shape: Geometry, target: str) -> Repeat:
         "out", channels, load(target, 4, 0, position=4 * channels, out=4), *bias, *scales,
         store("output", size, 0, position=channels * size, out=size)))
 
+
 KERNELS: Kernels = {
     "transpose_conv_2d": {"c": Lowering(lower=_lower, scratch_bytes=_scratch_bytes)},
 }

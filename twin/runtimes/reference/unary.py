@@ -17,7 +17,6 @@ from twin.runtimes.reference.sequences import COUNTS, choose_machine
 _COUNTS = COUNTS["unary"]
 
 
-
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Integers have their offset taken off and are rescaled; floats lose their sign."""
     machine = choose_machine(graph, layer, site)
@@ -30,6 +29,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                closing("element", element),
                load("input", size, element=size), store("output", size, element=size)),
         assumed=True)
+
 
 KERNELS: Kernels = {
     "abs": {"c": Lowering(lower=_lower)},

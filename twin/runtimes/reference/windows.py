@@ -201,6 +201,7 @@ def depthwise_accesses(machine: Machine, shape: Geometry) -> Any:
             **output_steps(shape), "channel": multiplier, "copy": 1},
             channel=multiplier, copy=1))))
 
+
 KERNELS: Kernels = {
     "conv_2d": {"c": Lowering(lower=_lower_conv)},
     "depthwise_conv_2d": {"c": Lowering(lower=_lower_depthwise)},
