@@ -76,7 +76,7 @@ esac
             assert "${{" not in step["run"], "an expression in a script runs what a fork names"
             if self.output.exists():
                 known |= {f"steps.compare.outputs.{name}": text for name, text in (
-                    line.split("=") for line in self.output.read_text().split())}
+                    line.split("=", 1) for line in self.output.read_text().split())}
             env = {name: fill(text, known) for name, text in step.get("env", {}).items()}
             done = subprocess.run(
                 ["bash", "-e", "-c", step["run"]], cwd=self.folder, text=True, env={
@@ -110,6 +110,7 @@ def test_a_larger_model_is_commented_and_fails_the_job(runner) -> None:
     assert "exceeds=true" in runner.output.read_text()
     assert "grow by more than 2 %" in runner.comment and "By cause" in runner.comment
     assert runner.summary.read_text() == runner.comment
+    assert "key=net.tflite_on_nucleo_l4r5zi\n" in runner.output.read_text()
     calls = runner.calls.read_text()
     assert "pip install --quiet" in calls and "issues/7/comments -F body=@" in calls
     assert "secret" not in calls and runner.git("worktree", "list").count("\n") == 0
@@ -152,9 +153,37 @@ def test_a_fork_leaves_its_comment_for_a_workflow_that_may(runner) -> None:
     assert runner.run(POSTER, {"comment": "true"}, posted) == 2
 
 
-@pytest.mark.parametrize(("inputs", "code"), [
-    ({"model": "net.tflite", "elf": "net.elf"}, 2), ({}, 2), ({"model": "none.tflite"}, 3),
-    ({"model": "net.tflite", "options": "--runtime nothing@1.x"}, 3)])
-def test_what_cannot_be_compared_ends_with_its_code(runner, inputs, code) -> None:
+@pytest.mark.parametrize(("inputs", "said"), [
+    ({"model": "net.tflite", "elf": "net.elf"}, "model or elf, not both"),
+    ({}, "give model or elf"),
+    ({"model": "none.tflite"}, "none.tflite: not in this pull request"),
+    ({"model": "net.tflite", "options": "--clock\n80"}, "pull request: twin predict net.tflite"),
+    ({"model": "net.tflite", "build": "false"}, "this pull request: build failed: false"),
+    ({"model": "net.tflite", "max-increase": "2"}, "twin diff ended with 2")])
+def test_what_cannot_be_compared_says_why(runner, capfd, inputs, said) -> None:
     before = runner.commit("ad")
-    assert runner.pull(before, **inputs) == code
+    assert runner.pull(before, **inputs) == 2
+    assert "::error::" in (out := capfd.readouterr().out) and said in out
+
+
+@pytest.mark.parametrize("inputs", [{}, {"build": "test -e new || false"}])
+def test_a_base_that_fails_is_not_taken_for_a_new_file(runner, capfd, inputs) -> None:
+    (runner.folder / "net.tflite").write_text("version https://git-lfs.github.com/spec/v1\n")
+    before = runner.commit(None)
+    (runner.folder / "new").write_text("")
+    runner.commit("ad")
+    assert runner.pull(before, model="net.tflite", **inputs) == 2
+    assert "its base: " in capfd.readouterr().out
+
+
+def test_the_base_is_what_is_merged_into(runner) -> None:
+    old = runner.commit("kws")
+    runner.git("checkout", "-qb", "topic")
+    runner.commit(None)
+    runner.git("checkout", "-q", "main")
+    runner.commit("ad")
+    merge = runner.git("commit-tree", "main^{tree}", "-p", "main", "-p", "topic", "-m", "merged")
+    runner.git("checkout", "-q", "--detach", merge)
+    assert runner.pull(old, model="net.tflite", options="--clock\n80MHz") == 0
+    assert "no change" in runner.comment
+    assert runner.comment.startswith("<!-- twin diff net.tflite_on_nucleo_l4r5zi_clock_80MHz -->")
