@@ -38,10 +38,10 @@ MOST_ENTRIES = 20_000
 MOST_MARKS = 1 << 12
 """Of TFL3 in a program: few are more than a word in its code."""
 
-_COMMENT = re.compile(rb"//[^\n]*|/\*.*?(?:\*/|\Z)|^[ \t]*#[^\n]*", re.DOTALL | re.MULTILINE)
+_COMMENT = re.compile(rb"//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|^[ \t]{0,80}#[^\n]*", re.MULTILINE)
 _MARK = re.compile(rb"(?:0[xX]54|84|0124|'T')\s*,\s*(?:0[xX]46|70|0106|'F')\s*,"
                    rb"\s*(?:0[xX]4[cC]|76|0114|'L')\s*,\s*(?:0[xX]33|51|00?63|'3')\b")
-_NAME = re.compile(rb"([A-Za-z_]\w*)\s*\[")
+_NAME = re.compile(rb"([A-Za-z_]\w{0,200})\s{0,20}\[")
 _NUMBER = re.compile(rb"0[xX][0-9a-fA-F]+|-?\d+|'\\?.'")
 _EON = re.compile(rb"(?:trained_model|tflite_learn_[0-9_]{1,40})(?:_model)?_invoke")
 
