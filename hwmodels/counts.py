@@ -8,6 +8,7 @@ Every event belongs to exactly one cause. A count is held twice: `occurred` is p
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +16,6 @@ from pathlib import Path
 
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
-
-CAUSES = (
-    "mac", "mac_waste", "alu", "load_store", "branch", "issue_stall",
-    "instruction_fetch", "data_refill", "write_back", "flash_wait", "sram_wait",
-    "external_memory", "bus_contention", "dma_wait", "weight_decode",
-    "data_copy", "kernel_call", "launch", "cache_maintenance", "idle",
-)
-"""The twenty causes a line of a bill can have, in the order bills are shown."""
 
 CAUSE_GROUPS = {
     "compute": ("mac", "mac_waste", "alu", "load_store", "branch", "issue_stall"),
@@ -32,6 +25,9 @@ CAUSE_GROUPS = {
     "overhead": ("kernel_call", "launch", "cache_maintenance", "idle"),
 }
 """Causes by what a user would do about them."""
+
+CAUSES = tuple(itertools.chain(*CAUSE_GROUPS.values()))
+"""The twenty causes a line of a bill can have, in the order bills are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import is_typeddict
 
 from hwmodels.errors import TwinError
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import write_whole
 from twin.documents import dump_document, fill, make_schema
 
@@ -19,38 +20,12 @@ if TYPE_CHECKING:
     from twin.attribution.difference import Difference
     from twin.pricing.prediction import Prediction
 
-_SHAPES = "twin.reports.schemas."
+_TABLES = read_yaml_once(Path(__file__).with_name("documents.yaml"))
 
-SCHEMAS: Mapping[str, str] = {
-    "prediction": "twin.pricing.document:PredictionDocument",
-    "comparison": "twin.attribution.document:Comparison",
-    "published": "twin.attribution.document:PublishedOnes",
-    "diagnosis": "twin.attribution.document:Diagnosis",
-    "study": f"{_SHAPES}tables:Studies", "check": f"{_SHAPES}tables:Check",
-    "list": f"{_SHAPES}lists:Lists", "outcome": f"{_SHAPES}outcomes:Outcomes",
-    **{name: f"{_SHAPES}decisions:{name.capitalize()}" for name in (
-        "advice", "selection", "plan", "port", "cache", "series", "scenario")}}
+SCHEMAS: Mapping[str, str] = _TABLES["schemas"]
 """Where the type of each published schema is."""
 
-_TYPES: Mapping[str, str] = {
-    "WhatIf": "twin.attribution.document:what_if_document",
-    "View": "twin.attribution.document:view_document",
-    "PublishedView": "twin.attribution.document:published_document",
-    "Diagnosis": "twin.attribution.document:diagnosis_document",
-    **{noun: f"{_SHAPES}decisions:{name}" for noun, name in (
-        ("Series", "Series"), ("CacheReport", "Cache"), ("Ranking", "Plan"), ("Ported", "Port"),
-        ("Advice", "Advice"), ("Selection", "Selection"), ("Outcome", "Scenario"))},
-    **{noun: f"{_SHAPES}tables:{name}" for noun, name in (("Table", "Study"), ("Check", "Check"))},
-    **{noun: f"{_SHAPES}lists:{name}" for noun, name in (
-        ("Boards", "Boards"), ("Board", "Board"), ("Runtime", "Runtime"), ("Entry", "Term"))},
-    **{noun: f"{_SHAPES}outcomes:{name}" for noun, name in (
-        ("NewBoard", "NewBoard"), ("Overlay", "Calibration"), ("Energy", "Energy"),
-        ("ImportedLog", "Imported"), ("Measured", "Measured"), ("MeasuredMachine", "Machine"),
-        ("Build", "Built"), ("BoardRun", "Ran"), ("Built", "Builds"), ("Written", "Written"),
-        ("Flashed", "Flashed"), ("Lesson", "LearntRuntime"), ("Tuning", "Tuning"),
-        ("Removed", "Removed"), ("Serving", "Serving"), ("Accuracies", "Accuracy"),
-        ("Comparison", "compare_sessions"))}}
-"""The document of a noun, by its class: a type, or what writes it; loaded where one is used."""
+_TYPES: Mapping[str, str] = _TABLES["types"]
 
 
 def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
@@ -121,7 +96,7 @@ def _write_several(found: Any, **more: Any) -> Mapping[str, Any]:
     first = type(next(iter(found), None)).__name__
     table = {"RowPair": "StudyDiff", "Sensitivity": "Sensitivities"}.get(first)
     if table is not None:
-        return fill(load_type(f"{_SHAPES}tables:{table}"), found)
+        return fill(load_type(f"twin.reports.schemas.tables:{table}"), found)
     if isinstance(found, list) and not (found and isinstance(found[0], tuple)):
         return {"schema": 1, "kind": "several", "results": [to_document(one) for one in found]}
     return _write_list(found, **more)

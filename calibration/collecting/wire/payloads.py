@@ -8,50 +8,25 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import ClassVar, Self
 
 from calibration.errors import LinkError
+from hwmodels.file_cache import read_yaml_once
 
 VERSION = 1
 OLDEST = 1
 
-TYPES: Mapping[str, int] = {
-    "HELLO": 0x80, "IDENTIFY": 0x81, "COUNTERS": 0x82, "LAYER": 0x83, "LOAD": 0x84,
-    "CONFIG": 0x85, "RUN": 0x86, "SAMPLES": 0x87, "CHECKSUM": 0x88, "OVERHEAD": 0x89,
-    "STATUS": 0x8A, "IDLE": 0x8B, "READ": 0x8C, "ENVIRONMENT": 0x8D, "TIME": 0x8E, "BYE": 0x8F,
-    "LOG": 0x90, "ERROR": 0xFF,
-}
-ERRORS: Mapping[str, int] = {
-    "TYPE": -1, "LENGTH": -2, "VERSION": -3, "SESSION": -4, "ARGUMENT": -5, "UNSUPPORTED": -6,
-    "INPUT": -7, "OFFSET": -8, "INTERNAL": -9,
-}
-ERROR_TEXTS: Mapping[int, str] = {
-    -1: "it knows no such request", -2: "the payload should have {detail} bytes",
-    -3: "it speaks version {detail}", -4: "there is no session: it has restarted",
-    -5: "it does not accept the field at offset {detail}",
-    -6: "its port lacks the feature {detail:#x}",
-    -7: "the input is not complete: {detail} bytes are there",
-    -8: "it goes on at offset {detail}", -9: "an internal fault at place {detail}",
-}
-FEATURES: Mapping[str, int] = {
-    "CYCLES": 1 << 0, "TIMER": 1 << 1, "PMU": 1 << 2, "DWT8": 1 << 3, "CACHE_MONITOR": 1 << 4,
-    "COLD": 1 << 5, "MASK": 1 << 6, "MARK": 1 << 7, "ENVIRONMENT": 1 << 8, "TEXT": 1 << 9,
-    "SIMULATED": 1 << 10,
-}
-CLOCKS: Mapping[int, str | None] = {0: None, 1: "cpu", 2: "timer", 3: "bus", 4: "npu"}
+_NUMBERS = read_yaml_once(Path(__file__).parents[1] / "numbers.yaml")
+TYPES: Mapping[str, int] = _NUMBERS["types"]
+ERRORS: Mapping[str, int] = _NUMBERS["errors"]
+ERROR_TEXTS: Mapping[int, str] = _NUMBERS["error_texts"]
+FEATURES: Mapping[str, int] = _NUMBERS["features"]
+CLOCKS: Mapping[int, str | None] = _NUMBERS["clocks"]
 """Clock of a counter by its number; None counts events."""
-COUNTER_IDS: Mapping[str, int] = {
-    "CYCLES": 1, "TIMER": 2, "CHECKSUM": 3, "INTERRUPTS": 4, "INSTRUCTIONS": 5,
-    "DWT_CPI": 0x10, "DWT_EXCEPTION": 0x11, "DWT_SLEEP": 0x12, "DWT_LSU": 0x13, "DWT_FOLD": 0x14,
-    "ICACHE_HIT": 0x20, "ICACHE_MISS": 0x21, "DCACHE_READ_HIT": 0x22, "DCACHE_READ_MISS": 0x23,
-    "DCACHE_WRITE_HIT": 0x24, "DCACHE_WRITE_MISS": 0x25, "XIP_ACCESS": 0x26, "XIP_HIT": 0x27,
-    "PMU": 0x1000,
-}
-CONFIG_FLAGS: Mapping[str, int] = {
-    "COLD": 1 << 0, "MASK": 1 << 1, "LAYERS": 1 << 2, "VERIFY": 1 << 3, "MARK_RUN": 1 << 4,
-    "MARK_LAYER": 1 << 5,
-}
-SPACES: Mapping[str, int] = {"INPUT": 0, "OUTPUT": 1, "ARENA": 2}
+COUNTER_IDS: Mapping[str, int] = _NUMBERS["counter_ids"]
+CONFIG_FLAGS: Mapping[str, int] = _NUMBERS["config_flags"]
+SPACES: Mapping[str, int] = _NUMBERS["spaces"]
 
 LAYER_INFERENCE = 0xFFFF
 LAYER_SETUP = 0xFFFE

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
+
+from hwmodels.file_cache import read_yaml_once
 
 
 class Row(NamedTuple):
@@ -19,36 +22,10 @@ class Row(NamedTuple):
     written: bool
 
 
-def _family(family: str, ops: Mapping[str, str], *, written: bool = False,
-            **attributes: float) -> Iterator[Row]:
-    for name, op in ops.items():
-        yield Row(name, op, family, attributes, written)
-
-
-def _alike(*names: str) -> dict[str, str]:
-    return {name: name.lower() for name in names}
-
-
-ROWS = (
-    *_family("pool", {"AveragePool": "average_pool_2d", "MaxPool": "max_pool_2d"}, written=True),
-    *_family("reduction", {"ReduceMean": "mean", "ReduceMax": "reduce_max"}, written=True),
-    *_family("reduction", {"ReduceMin": "reduce_min", "ReduceSum": "sum"}),
-    *_family("choice", {"ArgMax": "arg_max", "ArgMin": "arg_min"}),
-    *_family("pair", {**_alike("Add", "Sub", "Mul"), "Min": "minimum", "Max": "maximum"},
-             written=True),
-    *_family("pair", {
-        **_alike("Div", "Equal", "Greater", "Less"), "Mod": "floor_mod",
-        "GreaterOrEqual": "greater_equal", "LessOrEqual": "less_equal", "And": "logical_and",
-        "Or": "logical_or", "Xor": "not_equal"}),
-    *_family("unary", {**_alike("Tanh", "Relu"), "Sigmoid": "logistic", "HardSwish": "hard_swish"},
-             written=True),
-    *_family("unary", {"LeakyRelu": "leaky_relu"}, written=True, alpha=0.01),
-    *_family("unary", {
-        **_alike("Neg", "Abs", "Exp", "Log", "Sqrt", "Sin", "Cos", "Floor", "Ceil", "Round", "Elu",
-                 "Gelu", "Erf", "Softplus", "Softsign", "Selu", "Celu", "Mish", "Reciprocal",
-                 "Sign"),
-        "Not": "logical_not", "CumSum": "cumsum", "HardSigmoid": "hard_sigmoid"}),
-)
+ROWS = tuple(
+    Row(name, op, row["family"], row.get("attributes", {}), row.get("written", False))
+    for row in read_yaml_once(Path(__file__).with_name("onnx_rows.yaml"))
+    for name, op in row["ops"].items())
 """Operators of these families, by the file's name and by ours."""
 
 RESIZES = {"nearest": "resize_nearest", "linear": "resize_bilinear"}
