@@ -238,12 +238,13 @@ def _unoptimised(deployment: Deployment) -> Fault:
 
 
 def _reference(deployment: Deployment) -> Iterator[Fault]:
-    """Yield the reference kernels of TFLite Micro, and other slow ones by whoever."""
+    """Yield the reference kernels of TFLite Micro, of its own release, and other slow ones."""
     lowered = _lowered(deployment)
     if deployment.runtime.library == "reference" or lowered is None:
         return
     remedy = link_kernels(deployment)
-    changed = _try(lowered, {"runtime": "tflm-reference"})
+    own = f"tflm-reference@{deployment.runtime.version}"
+    changed = _try(lowered, {"runtime": own if own in list_runtimes() else "tflm-reference"})
     if changed is not None:
         yield Fault(kind="reference kernels", name="reference kernels", deployment=changed,
                     rebuilds=True, versus=None if lowered is deployment else lowered,

@@ -33,6 +33,15 @@ def test_a_remedy_names_what_the_part_and_the_runtime_have(board, runtime, kind,
     assert said in remedies and unsaid not in remedies
 
 
+@pytest.mark.parametrize(("runtime", "reference"), [
+    ("tflm-cmsis-nn@2.3.1", "tflm-reference@2.3.1"), ("tflm-cmsis-nn@2023", "tflm-reference@2023"),
+    ("cmsis-nn@6.0", "tflm-reference@2026")])
+def test_reference_kernels_of_an_image_are_of_its_own_release(runtime, reference):
+    [fault] = [one for one in list_faults(deploy("kws", "nucleo_l4r5zi", runtime=runtime))
+               if one.name == "reference kernels"]
+    assert fault.deployment.runtime.identity == reference
+
+
 @pytest.mark.parametrize("kinds", [
     ((DECLARED, 0.6), (UNKNOWN, 0.4)), (("clock", 0.4), (COUNTER, 0.35), (DECLARED, 0.25)),
     (("placement and load", 0.4), ("load", 0.3), (DECLARED, 0.3)), ((UNKNOWN, 0.9), ("SIMD", 0.1))])
