@@ -115,13 +115,15 @@ def write_files(found: Check, csv_folder: str | None, accuracy: float | None,
 
 def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: Priced) -> None:
     """Print the cheapest single setting or rebuild that meets the limits, or the nearest."""
-    asked = {name: limit for name, limit in limits.spell().items() if name != "max_usd"}
-    if asked:
+    asked = {name: limit for name, limit in limits.spell().items()
+             if name not in ("max_usd", "prices")}
+    if any(name.startswith(("max_", "min_", "every")) for name in asked):
         from twin.reports.tables.advice import say_best
 
         advice = twin.advise(deployment, **asked, efforts=("setting", "rebuild"), pairs=False,
                              **priced.arguments)
-        show(open_console(), f"advice  {say_best(advice)}")
+        if not advice.met:  # a price that is too high is no matter of settings
+            show(open_console(), f"advice  {say_best(advice)}")
 
 
 @command(view="studies:sweep_report", ends=refuse_failed)

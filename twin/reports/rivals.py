@@ -22,7 +22,7 @@ from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN
 from twin.studies.limits import Limits
 from twin.studies.results import QUANTITIES, Row
-from twin.studies.sweep import mark_front, network_of
+from twin.studies.sweep import mark_front, network_of, rivals_of
 
 WRITERS = {"time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
            "flash_bytes": format_size, "mean_mw": format_power}
@@ -85,14 +85,11 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
     """Describe a quantity of each; the least, of those that meet the limits, is set apart."""
     name, unit, factor = FIGURES[quantity]
     known = [one for one in rivals if getattr(one.row, quantity) is not None]
-    values = [getattr(one.row, quantity) for one in known]
-    least = min((getattr(one.row, quantity) for one in known if one.row.met),
-                default=min(values, default=0.0))
-    alike = len(set(values)) < 2
+    lowest = find_lowest([one.row for one in rivals], quantity)
     bars = []
     for place, one in enumerate(rivals):
         value = getattr(one.row, quantity)
-        best = one.row.met and value == least and not alike
+        best = one.row.met and value == lowest.get(one.row.compared_as(quantity), math.nan)
         low, _, high = one.row.bounds_of(quantity) or (0.0, 0.0, 0.0)
         bars.append(Bar(
             row=place, length=value or 0.0, series="least" if best else "others",
@@ -103,28 +100,49 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
         rows=tuple(one.label for one in rivals), axis=label_figure(quantity), scale=1 / factor,
         limit=limit, bars=tuple(sorted(bars, key=lambda bar: bar.series != "least")),
         name=f"bars-{quantity.split('_')[0]}", title=f"{name[0].upper()}{name[1:]}, {unit}",
-        told=_tell_least(known, quantity, least, max(values, default=0.0), alike=alike))
+        told=_tell_lowest(known, quantity, lowest))
 
 
-def _tell_least(known: Sequence[Rival], quantity: str, least: float, worst: float, *,
-                alike: bool) -> str:
+def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
+    """Return the lowest of those that meet the limits, of each kind that compares.
+
+    None of a kind of which all rows, whether they meet the limits or not, have as much.
+    """
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        if getattr(row, quantity) is not None:
+            kinds.setdefault(row.compared_as(quantity), []).append(row)
+    return {kind: min(getattr(row, quantity) for row in same if row.met)
+            for kind, same in kinds.items() if any(row.met for row in same)
+            and len({getattr(row, quantity) for row in same}) > 1}
+
+
+def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, float]) -> str:
     """Say who has least, of those that meet the limits where some do not."""
-    if alike:
-        return f"All have {write_figure(quantity, worst)}."
-    most = f"the most is {write_figure(quantity, worst)}."
-    winner = next((one for one in known if one.row.met
-                   and getattr(one.row, quantity) == least), None)
-    if winner is None:
-        return f"None meets the limits; the least is {write_figure(quantity, least)}, {most}"
+    values = [getattr(one.row, quantity) for one in known]
+    least, most = (write_figure(quantity, end(values, default=0.0)) for end in (min, max))
+    if len(set(values)) < 2:
+        return f"All have {most}."
+    winners = [(kind, next(one.label for one in known if one.row.met and one.row.compared_as(
+        quantity) == kind and getattr(one.row, quantity) == value), value)
+        for kind, value in lowest.items()]
+    if not any(one.row.met for one in known):
+        return f"None meets the limits; the least is {least}, the most is {most}."
+    many = len({one.row.compared_as(quantity) for one in known}) > 1
+    told = "; ".join(f"{label}, {write_figure(quantity, value)}"
+                     + (" " + kind.removeprefix(f"{quantity} ")) * many
+                     for kind, label, value in winners)
     among = "" if all(one.row.met for one in known) else ", least of those that meet the limits"
-    return f"{BEST} hatched: {winner.label}, {write_figure(quantity, least)}{among}; {most}"
+    return (f"{BEST} hatched: {told}{among}; the most is {most}." if told else
+            f"Chips at their rail and boards at their input do not compare; the most is {most}.")
 
 
 def chart_radar(shown: Sequence[Rival]) -> Chart | None:
     """Describe each as a ring over what is known of all; None where fewer than three things are."""
     spokes = [(FIGURES[quantity][0], [float(getattr(one.row, quantity)) for one in shown])
               for quantity in QUANTITIES
-              if all(getattr(one.row, quantity) for one in shown)]
+              if all(getattr(one.row, quantity) for one in shown)
+              and len({one.row.compared_as(quantity) for one in shown}) == 1]
     if all(one.row.time is not None for one in shown):
         spokes.append(("certainty", [math.log(one.row.time.high / one.row.time.low)
                                      for one in shown if one.row.time is not None]))
@@ -191,11 +209,13 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
         grouped.setdefault(
             one.row.board if groups else one.label if len(shown) <= MOST_GROUPS else
             one.row.board if many else one.row.runtime, []).append(one)
-    fronts = [_list_corners([one.row for one in known if network_of(one.row) == network],
+    fronts = [_list_corners([one.row for one in known if rivals_of(one.row, objectives) == kind],
                             across, up)
-              for network in dict.fromkeys(network_of(one.row) for one in known)]
+              for kind in dict.fromkeys(rivals_of(one.row, objectives) for one in known)]
+    networks = {network_of(one.row) for one in known}
     told = (f"{sum(map(len, fronts))} of {len(known)} are on the front"
-            + (" of their network" if len(fronts) > 1 else "")
+            + (" of their network" if len(networks) > 1 else "")
+            + (", of chips or of boards" if len(fronts) > len(networks) else "")
             + ": nothing is better in both. Bars are 90 % intervals; filled marks may be best, "
             "hollow ones are beaten.")
     told += f" {len(known) - len(shown)} hollow ones are not drawn." if len(

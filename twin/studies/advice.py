@@ -36,8 +36,11 @@ SURER = 0.01
 PAIRED = 8
 """Single changes that pairs are made of, and pairs that are predicted."""
 
-HALVINGS = 3
+HALVINGS = 4
 """Steps of the search for the smallest change of a path."""
+
+HANDY = 0.025
+"""Shares that are tried are multiples of this."""
 
 LITTLE = 1e-3
 """What a pair must come nearer to the limits by than each of its parts, as `excess` counts."""
@@ -300,9 +303,9 @@ def _bisect(deployment: Deployment, candidates: Sequence[tuple[Transformation, s
             seen.add(text)
             change, = _try(deployment, [(one, text)], deployer, before, limits)
             if not change.row.failure and is_sure(change):
-                good, best = middle, change
+                good, best = amount.read(text), change
             else:
-                bad = middle
+                bad = amount.read(text)
         if best is not None:
             yield best
 
@@ -320,17 +323,21 @@ def _list_amounts(deployment: Deployment) -> dict[str, _Amount]:
     """Return the paths that can be bisected."""
     clock = deployment.board.core.clock
     found = {
-        "network.width": _Amount(1.0, float, lambda share: f"{share:.4g}"),
-        "network.prune": _Amount(0.0, float, lambda share: f"{share:.4g}"),
+        "network.width": _Amount(1.0, float, _write_share),
+        "network.prune": _Amount(0.0, float, _write_share),
         f"clocks.{clock}.frequency_hz": _Amount(
             deployment.board.clock(clock).frequency_hz / 1e6,
-            lambda text: float(text.removesuffix("MHz")), lambda mhz: f"{mhz:.4g}MHz")}
+            lambda text: float(text.removesuffix("MHz")), lambda mhz: f"{mhz:.0f}MHz")}
     sides = find_sides(deployment.original or deployment.graph)
     if sides is not None:
         found["network.resolution"] = _Amount(
             1.0, lambda text: int(text.partition("x")[0]) / sides[0],
             lambda share: "x".join(map(str, scale_sides(sides, share))))
     return found
+
+
+def _write_share(share: float) -> str:
+    return f"{round(share / HANDY) * HANDY:.4g}"
 
 
 def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer, before: Row,

@@ -20,7 +20,7 @@ from hwmodels.errors import BoardError
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.pricing.certainty import probability_above
-from twin.studies.duty import Duty, mean_mw_of, stated
+from twin.studies.duty import TYPED, Duty, mean_mw_of, stated
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
            "max_flash": ("bytes", "B"), "max_usd": ("", ""), "max_mw": ("mw", "mW"),
@@ -48,7 +48,7 @@ class Limits:
     max_ram_bytes, max_flash_bytes : float, optional
         Of the deployment.
     max_price_usd : float, optional
-        Of the part or the board.
+        Of the chip.
     max_mean_mw : float, optional
         Of the duty; what a least life allows is in it.
     every_us, min_life_days : float, optional
@@ -257,18 +257,23 @@ def _sd_towards(limit: float, point: float, interval: Interval) -> float:
     return max(abs(math.log(end / point)) / reach, 1e-9)
 
 
-def price_of(board: Board, told: Mapping[str, float] | None = None) -> float | None:
-    """Return the price of a board in US dollars; None is not known.
+def price_of(board: Board, own: Mapping[str, float] | None = None) -> tuple[float | None, str]:
+    """Return the price of a board's chip in US dollars and what that is; None is not known.
+
+    What a product buys: the price of a kit is no price of a chip, and never stands in for it.
 
     Parameters
     ----------
     board : Board
-        Its file's `price_usd`, where nobody was told another.
-    told : mapping of str to float, optional
-        The user's own prices, by name of board or chip.
+        Its file's `part_price_usd`, where the user states no other.
+    own : mapping of str to float, optional
+        The user's prices, by name of board or chip.
     """
-    own = stated(board, told)
-    return own if own is not None else board.price_usd
+    typed = stated(board, own)
+    if typed is not None:
+        return typed, TYPED
+    kind = next((fact.kind for fact in board.facts if fact.path == "board.part_price_usd"), "")
+    return board.part_price_usd, "" if board.part_price_usd is None else f"chip, {kind}"
 
 
 def read_prices(texts: tuple[str, ...] | list[str]) -> dict[str, float]:

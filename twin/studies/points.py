@@ -242,7 +242,8 @@ class Deployer:
 
     def _describe(self, point: Point, deployment: Deployment) -> Row:
         row = describe_row(point, deployment, self.describe_prices(deployment))
-        return dataclasses.replace(row, price_usd=price_of(deployment.board, self.prices))
+        price_usd, what = price_of(deployment.board, self.prices)
+        return dataclasses.replace(row, price_usd=price_usd, price_of=what)
 
     def _fail(self, point: Point, error: TwinError | None) -> Row:
         """Return the row of a point that was refused."""
@@ -301,6 +302,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         Calibration, and what its intervals rest on.
     """
     board = deployment.board
+    price_usd, what = price_of(board)
     return Row(
         inputs=_inputs(point), model=label(point.get("model", deployment.graph.name)),
         board=board.name, runtime=deployment.runtime.identity,
@@ -308,7 +310,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
         ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
-        price_usd=price_of(board), boundary=board.power.boundary)
+        price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary)
 
 
 def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:

@@ -72,7 +72,11 @@ class Row:
     ram_room_bytes, flash_room_bytes : int or None
         What the memories in use have.
     price_usd : float or None
-        Of the part or the board; None is not known.
+        Of the chip, or as the user states it; None is not known.
+    price_of : str
+        What that is: "chip" and the kind of source, "as stated", "" where it is not known.
+    kit_usd : float or None
+        Of the whole board, which is compared with nothing; None is not known.
     boundary : str
         Where its energy is counted: "chip" at its rail, or "board" at its input.
     sleep : str
@@ -112,6 +116,8 @@ class Row:
     ram_room_bytes: int | None = None
     flash_room_bytes: int | None = None
     price_usd: float | None = None
+    price_of: str = ""
+    kit_usd: float | None = None
     boundary: str = ""
     sleep: str = ""
     mean_mw: float | None = None
@@ -164,6 +170,10 @@ class Row:
     def energy_day_j(self) -> float | None:
         """Energy a day of the duty."""
         return None if self.mean_mw is None else self.mean_mw * SECONDS_A_DAY * 1e-3
+
+    def compared_as(self, quantity: str) -> str:
+        """Return what a quantity compares as: energies of an inference where they are counted."""
+        return f"{quantity} of a {self.boundary}" * (quantity == "energy_uj") or quantity
 
     def bounds_of(self, quantity: str) -> tuple[float, float, float] | None:
         """Return low, predicted and high of a quantity; None where it is not known."""
@@ -252,14 +262,16 @@ def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
 
 
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
-_NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "probability",
+_NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "kit_usd", "probability",
             "energy_day_j", *(f"{name}_{part}" for name, unit in (
                 ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
                 for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
+_LATER = ("boundary", "sleep", "price_of")
+"""Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
-          "calibration", "failure", "reason", "front", "boundary", "sleep")
+          "calibration", "failure", "reason", "front", *_LATER)
 
 
 def list_columns(row: Row) -> dict[str, Any]:
@@ -275,8 +287,8 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_level": None if interval is None else interval.level}
     if row.sleep:
         record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep}
-    last = ("boundary", "overhead_us", "idle_mw", "price_usd", "basis", "calibration", "failure",
-            "reason")
+    last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
+            "calibration", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
         "violations": " ".join(row.violations), "meets": row.verdict,
         "probability": row.probability, "front": row.front}
@@ -300,8 +312,8 @@ def read_row(record: dict[str, Any]) -> Row:
 
     if not record["failure"] and not 0 < (record["time_us"] or 0) < math.inf:
         raise ValueError(f"a row that is no failure has a time of {record['time_us']} us")
-    words: dict[str, Any] = {name: (record.get(name) if name in ("boundary", "sleep") else record[
-        name]) or "" for name in _WORDS}
+    words: dict[str, Any] = {name: (record.get(name) if name in _LATER else record[name]) or ""
+                             for name in _WORDS}
     sizes: dict[str, Any] = {name: whole(name) for name in _WHOLE}
     inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
                    if name.startswith("in.") and value is not None)
@@ -311,7 +323,8 @@ def read_row(record: dict[str, Any]) -> Row:
                mean_mw=record.get("mean_mw"), mean=interval("mean", "mw"),
                life_days=record.get("life_days"), life=interval("life", "days"),
                overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),
-               price_usd=record["price_usd"], probability=record["probability"],
+               price_usd=record["price_usd"], kit_usd=record.get("kit_usd"),
+               probability=record["probability"],
                violations=tuple((record["violations"] or "").split()))
 
 

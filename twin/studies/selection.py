@@ -38,8 +38,9 @@ WIDEST = 4.0
 
 SCORE_SAYS = (
     "score of what meets the limits: 100 less 70 x the probability of missing one, and up to 10 "
-    "each for RAM and flash beyond half full, a wide interval, energy and price above the least; "
-    "what may meet them has 25 to 50, what misses them 25 over how many times it exceeds them")
+    "each for RAM and flash beyond half full, a wide interval, energy (with --every mean power) "
+    "and price above the least, 50 at least; what may meet them has 25 to 50, what misses them 25 "
+    "over how many times it exceeds them, what cannot run 0")
 """The formula in a sentence."""
 
 BEST_MISS = 25.0
@@ -145,10 +146,10 @@ class Selection:
 
     def list_winners(self, model: str) -> tuple[Winner, ...]:
         """Return the best choice of a network by each metric, of those that meet the limits."""
-        rows = [one for one in self.feasible if one.row.model == model]
+        rows = [one for one in self.choices if one.row.model == model]
         winners = []
         for metric, name, boundary in list_metrics([one.row for one in rows]):
-            known = [one for one in rows if getattr(one.row, name) is not None
+            known = [one for one in rows if one.row.met and getattr(one.row, name) is not None
                      and boundary in ("", one.row.boundary)]
             best = min(range(len(known)), key=lambda at: getattr(known[at].row, name))
             chances = draw_least([one.row for one in known], name)
@@ -158,17 +159,24 @@ class Selection:
 
 
 def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """Return metrics that are known of rows, each with its quantity and where that is counted.
+    """Return metrics known of what meets limits, with their quantity and where that is counted.
 
     Energies of an inference of chips at their rail and of boards at their input do not compare:
-    each has a least of its own.
+    each has a least of its own, which says so where any row is of the other. One price of all that
+    meet them is no metric.
     """
     found = []
     for metric, name in METRICS:
-        known = sorted({row.boundary if name == "energy_uj" else "" for row in rows
-                        if getattr(row, name) is not None}, reverse=True)
-        found += [(metric + (f" (of a {each})" if len(known) > 1 else ""), name, each)
-                  for each in known]
+        met = [getattr(row, name) for row in rows if row.met]
+        if name == "price_usd" and len(met) > 1 and len({*met}) == 1:
+            continue
+        places: dict[str, bool] = {}
+        for row in rows:
+            if getattr(row, name) is not None:
+                place = row.boundary if name == "energy_uj" else ""
+                places[place] = places.get(place, False) or row.met
+        found += [(metric + (f" (of a {place})" if len(places) > 1 else ""), name, place)
+                  for place in sorted(places, reverse=True) if places[place]]
     return found
 
 

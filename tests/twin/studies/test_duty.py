@@ -15,6 +15,10 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.board.power import SleepState
 from twin.cli import app
 from twin.errors import UsageError
+from twin.network.writers import write_model
+from twin.network.zoo.networks import start
+from twin.reports.page.rivals import list_least, say_lead
+from twin.reports.rivals import name_rivals
 from twin.studies.duty import (
     Battery,
     Duty,
@@ -222,3 +226,42 @@ def test_advice_bisects_to_the_smallest_width_that_is_sure() -> None:
     sure = max(width for width, is_sure in widths.items() if is_sure)
     assert sure not in (0.25, 0.5, 0.75) and sure > 0.5
     assert found.best is not None and found.best.row.probability >= 0.9
+
+
+def test_advice_bisects_rows_and_columns_and_shares_are_handy(tmp_path) -> None:
+    net = start("spectrogram")
+    body = net.conv(net.input((1, 49, 40, 1)), 64, (6, 4), 2)
+    for _ in range(3):
+        body = net.conv(net.depthwise(body, 3), 64, 1)
+    graph = net.finish(net.softmax(net.fully_connected(net.flatten(net.mean(body)), 12)))
+    write_model(graph, tmp_path / "net.tflite")
+    found = twin.advise(twin.deploy(tmp_path / "net.tflite", "nucleo_u575zi_q"), max_ms=50,
+                        pairs=False, efforts=("retraining",))
+    sure = {path: value for one in reversed(found.changes) if (one.row.probability or 0.0) >= 0.9
+            for path, value in one.settings}
+    assert found.best.settings == (("network.resolution", "32x24"),)  # tried: 40x32, 24x16
+    assert 0.25 < float(sure["network.width"]) < 0.5
+    assert float(sure["network.width"]) * 40 == pytest.approx(
+        round(float(sure["network.width"]) * 40))
+
+
+def test_with_a_period_the_front_is_of_mean_power_and_an_energy_names_its_boundary() -> None:
+    table = twin.sweep("ad", ["nucleo_u575zi_q", "stm32n6570_dk"], every="1s")
+    assert table.objectives == ("mean_mw", "time_us")
+    assert twin.sweep("ad", ["nucleo_u575zi_q"]).objectives == ("time_us", "energy_uj")
+    assert twin.sweep("ad", ["nucleo_u575zi_q"], every="1s", objectives="time").objectives == (
+        "time_us",)
+
+
+def test_a_lead_compares_energies_at_one_boundary() -> None:
+    kit = row("kit", time_us=1e3, energy_uj=100.0, boundary="board")
+    chips = [row("a", energy_uj=500.0), row("b", energy_uj=300.0)]
+    rivals = name_rivals([kit, *chips])
+    lead = say_lead(rivals)
+    assert "b needs least energy (chip at its rail), 300 uJ" in lead
+    assert lead.count("least energy") == 1 and "1.67 times as much energy" in lead
+    assert list_least(rivals)["energy_uj of a chip"] == 300.0
+    assert "energy_uj of a board" not in list_least(rivals)  # alone: nothing to be lower than
+    power = name_rivals([dataclasses.replace(one, mean_mw=mean) for one, mean in zip(
+        (kit, *chips), (565.0, 0.5, 0.3), strict=True)])
+    assert "energy" not in say_lead(power) and "b has the lowest mean power" in say_lead(power)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -81,7 +82,10 @@ def test_prices_come_from_the_board_or_the_user_and_never_from_nowhere() -> None
         assert said.startswith("not known: no public list") == (
             board.price_usd is None and board.part_price_usd is None)
     board = load_board("nucleo_h7a3zi_q")
-    assert price_of(board) is None and price_of(board, {"stm32h7a3zi": 9.0}) == 9.0
+    assert price_of(board) == (board.part_price_usd, "chip, assumed")
+    assert price_of(board, {"stm32h7a3zi": 9.0}) == (9.0, "as stated")
+    bare = dataclasses.replace(board, price_usd=27.0, part_price_usd=None)
+    assert price_of(bare) == (None, "")  # a kit's is no price of a chip
     assert read_prices(["h7a3=30", "anychip=$9"]) == {"nucleo_h7a3zi_q": 30.0, "anychip": 9.0}
     with pytest.raises(UsageError, match="BOARD=USD"):
         read_prices(["30"])

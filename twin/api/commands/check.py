@@ -89,7 +89,8 @@ def check(asked: request.Check) -> Check:
         requirements += _list_duty_requirements(row, limits)
     if asked.max_usd is not None:
         requirements += (Requirement(
-            name="price", unit="USD", predicted=price_of(prediction.deployment.board), decimals=2,
+            name="price", unit="USD", decimals=2,
+            predicted=price_of(prediction.deployment.board, asked.prices)[0],
             limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
     if asked.sure:
         _require_intervals(requirements)

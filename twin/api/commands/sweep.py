@@ -36,8 +36,7 @@ def sweep(asked: Sweep) -> Table:
     BoardError, RuntimeRefusedError
         For a board or a runtime that is not known.
     """
-    limits = limits_of(asked)
-    over = read_objectives(split_words(asked.objectives))
+    limits, over = limits_of(asked), read_over(asked)
     space = make_space(list_values(asked.models), list_values(asked.boards),
                        runtimes=split_words(asked.runtimes), clocks=split_words(asked.clocks),
                        settings=asked.settings, sample=asked.sample)
@@ -54,6 +53,13 @@ def limits_of(asked: Compared | Advise) -> Limits:
                        max_flash=asked.max_flash, max_usd=getattr(asked, "max_usd", None),
                        max_mw=asked.max_mw, min_days=asked.min_days,
                        duty=read_duty(asked.every, asked.cell))
+
+
+def read_over(asked: Sweep | Select) -> tuple[str, ...]:
+    """Return what the front is over; by default of a duty its mean power in place of energy."""
+    usual = (*(("time", "energy") if asked.every is None else ("days", "time")),
+             *(("price",) if isinstance(asked, Select) else ()))
+    return read_objectives(split_words(asked.objectives) or usual)
 
 
 def make_deployer(asked: Compared | Advise | Check, **more: Any) -> Deployer:
@@ -100,8 +106,7 @@ def select(asked: Select) -> Selection:
 
     A choice for every network and board, best first; the whole table beside it.
     """
-    limits = limits_of(asked)
-    over = read_objectives(split_words(asked.objectives))
+    limits, over = limits_of(asked), read_over(asked)
     boards = list_values([name for name in list_boards() if name != HOST]
                          if asked.boards is None else asked.boards)
     runtimes = split_words(asked.runtimes)

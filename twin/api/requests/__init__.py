@@ -364,7 +364,8 @@ MAX_UJ = Option("--max-uj", "UJ", "Most energy of an inference, in microjoules, 
 MAX_RAM = Option("--max-ram", "SIZE", "Most RAM, such as 64KiB.", text=str)
 MAX_FLASH = Option("--max-flash", "SIZE", "Most flash for weights and code, such as 512KiB.",
                    text=str)
-MaxUsd = Annotated[Limit, Option("--max-usd", "USD", "Highest price, in US dollars.", text=str)]
+MaxUsd = Annotated[Limit, Option(
+    "--max-usd", "USD", "Highest price of the chip, in US dollars.", text=str)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -406,7 +407,7 @@ class Limited(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitedAndPriced(Limited):
-    """Limits of an inference and of the board's price."""
+    """Limits of an inference and of the chip's price."""
 
     max_usd: MaxUsd = None
 

@@ -20,6 +20,7 @@ from twin.api.requests import (
     Option,
     Powered,
     Priced,
+    Prices,
     Request,
     split_words,
 )
@@ -53,9 +54,10 @@ class Held(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted(Held, Powered):
-    """Limits of an inference and of the board's price, and how sure one has to be of them."""
+    """Limits of an inference and of the chip's price, and how sure one has to be of them."""
 
     max_usd: MaxUsd = None
+    prices: Prices = None
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 Told = Callable[[int, int, int], None]
 """Called now and then with points done, points, and failures."""
 
-OVER = "What the front is over: time, energy, ram, flash, price; with --every days (power)."
+OVER = ("What the front is over: time, energy, ram, flash, price, with --every days (power); by "
+        "default time and energy, with --every days and time{}.")
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ class Sweep(Compared):
     sample: Annotated[str | None, Option(
         "--sample", "METHOD:COUNT", "Points drawn instead of all: sobol:500, lhs:100, "
         "random:50.")] = None
-    objectives: Annotated[Words, Option("--over", "NAMES", OVER, text=str)] = "time,energy"
+    objectives: Annotated[Words, Option(
+        "--over", "NAMES", OVER.format(""), text=str)] = ()
     assume_unsupported: AssumeUnsupported = None
 
 
@@ -147,7 +149,8 @@ class Select(Compared):
     by: Annotated[Words, Option(
         "--by", "NAMES", "Rank boards that meet the limits by these, the first first: days "
         "(power), price (usd), energy, time, ram, flash; by default by score.", text=str)] = ()
-    objectives: Annotated[Words, Option("--over", "NAMES", OVER, text=str)] = "time,energy,price"
+    objectives: Annotated[Words, Option(
+        "--over", "NAMES", OVER.format(", and price"), text=str)] = ()
     advise: Annotated[bool, Option(
         "--advice/--no-advice", None, "Whether to look for the nearest change that helps on boards "
         "that do not meet the limits.")] = True

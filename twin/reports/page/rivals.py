@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 
 from hwmodels.quantities import (
+    NOT_KNOWN,
     format_energy,
     format_frequency,
     format_size,
@@ -13,10 +16,14 @@ from hwmodels.quantities import (
 )
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.parts import Answer
-from twin.reports.rivals import BEST, Rival, write_figure
+from twin.reports.rivals import BEST, Rival, find_lowest, write_figure
 from twin.reports.tables.limits import format_chance
+from twin.reports.tables.studies import say_life
 from twin.studies.results import QUANTITIES, Row
 from twin.studies.selection import Choice, draw_least, list_metrics
+
+PLACES = {"chip": "chip at its rail", "board": "board at its input"}
+"""Where energies are counted."""
 
 MOST_DRAWN = 50
 """Of the best by a metric, those whose chances are weighed against each other."""
@@ -25,7 +32,7 @@ MOST_DRAWN = 50
 def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float | None], ...]:
     """Return metric, quantity, the best by it of those that meet limits, how probable that is."""
     found = []
-    for metric, quantity, boundary in list_metrics([one.row for one in rivals if one.row.met]):
+    for metric, quantity, boundary in list_metrics([one.row for one in rivals]):
         known = [one for one in rivals if one.row.met and getattr(one.row, quantity) is not None
                  and boundary in ("", one.row.boundary)]
         if known:
@@ -42,16 +49,17 @@ def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
     for metric, quantity, best, chance in list_winners(rivals):
         interval = best.row.interval_of(quantity)
         known = [figure for one in rivals if one.row.met
+                 and one.row.compared_as(quantity) == best.row.compared_as(quantity)
                  and (figure := getattr(one.row, quantity)) is not None]
         told = [best.label]
         if len(rivals) > 1 and len(set(known)) == 1:
-            told = [f"{best.label}, the only one known" if len(known) == 1 else
-                    "the same for all that meet"]
+            told = ["the same for all that meet" if len(known) > 1 else f"{best.label}, the only "
+                    + ("one known" if all(one.row.met for one in rivals) else "one that meets")]
         if interval is not None:
             told.append(f"{100 * interval.level:.0f} % interval "
                         f"{write_figure(quantity, interval.low)} to "
                         f"{write_figure(quantity, interval.high)}")
-        if chance is not None and len(rivals) > 1:
+        if chance is not None and len(known) > 1:
             told.append(f"really the best with {format_chance(chance)}")
         found.append(Answer(name=metric, value=write_figure(quantity, getattr(best.row, quantity)),
                             range="; ".join(told)))
@@ -59,21 +67,32 @@ def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
 
 
 def say_lead(rivals: Sequence[Rival]) -> str:
-    """Say who is fastest and who needs least energy, and how far the others are."""
-    winners = {quantity: best for _, quantity, best, _ in list_winners(rivals)}
-    told: list[str] = []
-    for quantity, words, needs, verb in (
-            ("time_us", "is the fastest with", "", "as long"),
-            ("energy_uj", "needs least energy,", "It needs least energy, too:",
-             "as much energy")):
-        best = winners.get(quantity)
-        if best is None:
+    """Say who is fastest and has least mean power or energy, and how far the others are.
+
+    Energies at one boundary: where rows of both are there, of chips at their rail.
+    """
+    winners = [next(same) for _, same in itertools.groupby(list_winners(rivals), itemgetter(1))]
+    draws = any(quantity == "mean_mw" for _, quantity, _, _ in winners)
+    many = len({one.row.boundary for one in rivals if one.row.energy_uj is not None}) > 1
+    fastest, told = None, list[str]()
+    for _, quantity, best, _ in winners:
+        if quantity not in ("time_us", "mean_mw" if draws else "energy_uj"):
             continue
         value = getattr(best.row, quantity)
         rest = sorted(getattr(one.row, quantity) / value for one in rivals
-                      if one is not best and getattr(one.row, quantity) is not None and value)
-        same = bool(told) and best is winners.get("time_us")
-        said = f"{needs if same else f'{best.label} {words}'} {write_figure(quantity, value)}"
+                      if one is not best and one.row.met and value
+                      and one.row.compared_as(quantity) == best.row.compared_as(quantity)
+                      and getattr(one.row, quantity) is not None)
+        fastest = fastest or best
+        place = f" ({PLACES[best.row.boundary]})" if many and quantity == "energy_uj" else ""
+        words, too, verb = {
+            "time_us": ("is the fastest with", "", "as long"),
+            "mean_mw": ("has the lowest mean power,", "It has the lowest mean power, too:",
+                        "as much power"),
+            "energy_uj": (f"needs least energy{place},", f"It needs least energy, too{place}:",
+                          "as much energy")}[quantity]
+        said = too if told and best is fastest else f"{best.label} {words}"
+        said += f" {write_figure(quantity, value)}"
         if rest:
             said += f"; the next takes {_times(rest[0])} {verb}"
             said += f", the last {_times(rest[-1])}" if len(rest) > 1 else ""
@@ -85,30 +104,39 @@ def _times(ratio: float) -> str:
     return f"{significant(ratio)} times"
 
 
-def head_figures(least: Callable[[Row], Mapping[str, float]]) -> tuple[Column, ...]:
+def head_figures(least: Callable[[Row], Mapping[str, float]], rows: Sequence[Row],
+                 ) -> tuple[Column, ...]:
     """Return columns of time, its interval, energy, RAM, flash and price of what has a row.
 
     Parameters
     ----------
     least : callable
         Returns the least of each quantity among a row's rivals, which are marked.
+    rows : sequence of Row
+        All of them: mean power, battery life and boundary have a column where a duty was asked.
     """
     def head(header: str, quantity: str, kind: str = "") -> Column:
         return number(header, lambda one: _write_cell(one.row, quantity, least(one.row)),
                       kind=kind)
 
+    duty: list[Column] = []
+    if any(one.sleep for one in rows):
+        duty = [Column("energy of", "row.boundary"), head("mean power", "mean_mw", "predicted")]
+        duty += [number("days", "row.life_days", lambda days: NOT_KNOWN if days is None else
+                        significant(days), kind="predicted")] * any(
+                            one.life_days is not None for one in rows)
     return (head("time", "time_us", "predicted"),
             number("90 % interval", lambda one: Cell(text="") if one.row.time is None else Cell(
                 text=f"{format_time(one.row.time.low)} to {format_time(one.row.time.high)}",
                 value=one.row.time.high)),
-            head("energy", "energy_uj", "predicted"), head("RAM", "ram_bytes"),
+            head("energy", "energy_uj", "predicted"), *duty, head("RAM", "ram_bytes"),
             head("flash", "flash_bytes"), head("USD", "price_usd"))
 
 
 def _write_cell(row: Row, quantity: str, least: Mapping[str, float]) -> Cell:
     value = getattr(row, quantity)
     text = write_figure(quantity, value).removesuffix(" USD")
-    if row.met and value is not None and least.get(quantity) == value:
+    if row.met and value is not None and least.get(row.compared_as(quantity)) == value:
         return Cell(text=f"{text} {BEST}", value=value, tone="good")
     if value is not None and quantity in row.violations:
         return Cell(text=f"{text} over", value=value, tone="bad")
@@ -123,13 +151,18 @@ def meets_cell(one: Choice | Rival) -> Cell:
 
 
 def list_least(rivals: Sequence[Rival]) -> dict[str, float]:
-    """Return the least of each quantity, of what meets limits; none where all have as much."""
-    found = {}
-    for quantity in QUANTITIES:
-        known = {getattr(one.row, quantity) for one in rivals if one.row.met} - {None}
-        if len(known) > 1:
-            found[quantity] = min(known)
-    return found
+    """Return the lowest of what compares, of what meets limits; none where all have as much."""
+    rows = [one.row for one in rivals]
+    return {kind: value for quantity in QUANTITIES
+            for kind, value in find_lowest(rows, quantity).items()}
+
+
+def say_best_mark(rows: Sequence[Row]) -> str:
+    """Say what the mark of the best means in a table of rows."""
+    places = {row.boundary for row in rows if row.energy_uj is not None}
+    return (f"{BEST} is lowest" + " of those that meet the limits" * any(
+        not row.met for row in rows)
+        + ", energy among chips or among boards" * (len(places) > 1))
 
 
 def row_details(row: Row) -> tuple[tuple[str, str], ...]:
@@ -144,5 +177,9 @@ def row_details(row: Row) -> tuple[tuple[str, str], ...]:
          f"{row.idle_mw:,.0f} mW are in the energy"),
         ("intervals", row.basis or "none: stated prices"), ("calibration", row.calibration),
         ("meets the limits", format_chance(row.probability)),
+        ("asleep in", row.sleep),
+        ("battery life", "" if row.life_days is None else say_life(row)),
+        ("price", f"{row.price_usd:g} USD ({row.price_of})" if row.price_of else ""),
+        ("kit", "" if row.kit_usd is None else f"{row.kit_usd:g} USD"),
         ("room", "" if not row.ram_room_bytes else f"{format_size(row.ram_room_bytes)} RAM, "
          f"{format_size(row.flash_room_bytes)} flash")) if text)

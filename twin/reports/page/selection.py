@@ -22,10 +22,11 @@ from twin.reports.page.rivals import (
     list_least,
     meets_cell,
     row_details,
+    say_best_mark,
     say_lead,
 )
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
-from twin.reports.rivals import BEST, Rival, choose_objectives, name_rivals
+from twin.reports.rivals import Rival, choose_objectives, name_rivals
 from twin.reports.tables.selection import explain_miss, list_remarks, say_pick
 from twin.reports.tables.studies import (
     describe_limits,
@@ -66,7 +67,7 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
         subtitle=f"choice of {boards} boards · {len(selection.table.rows)} configurations",
         verdict=verdict if len(models) == 1 else f"{verdict}, for one network at least",
         tone="good" if feasible else "bad", sentence=_say(selection, first, feasible),
-        answers=list_answers(feasible), sections=(*sections, made_by(command)))
+        answers=list_answers(first), sections=(*sections, made_by(command)))
 
 
 def _name(choices: Sequence[Choice]) -> tuple[Rival, ...]:
@@ -76,7 +77,7 @@ def _name(choices: Sequence[Choice]) -> tuple[Rival, ...]:
 
 def _say(selection: Selection, rivals: Sequence[Rival], feasible: Sequence[Rival]) -> str:
     if feasible:
-        return say_lead(feasible)
+        return say_lead(rivals)
     nearest = next((one for one in selection.choices if not one.row.failure), None)
     if nearest is None:
         return f"None of {len(rivals)} boards runs it."
@@ -92,7 +93,8 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
     sections = []
     if runs:
         ranked = [rival for _, rival in runs]
-        front = choose_objectives([one.row for one in ranked], ("time_us", "energy_uj"))
+        front = choose_objectives([one.row for one in ranked],
+                                  selection.table.objectives)
         radar = draw_radar([one for one in ranked if one.row.met] or ranked)
         plots = [draw_scores(runs), *([radar] if radar else []),
                  *draw_dashboard(ranked, selection.limits),
@@ -122,15 +124,14 @@ def _rename(plot: Plot, mark: str) -> Plot:
 def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
                  mark: str = "") -> Table:
     """Return a row for each board that runs it, best first."""
-    leading = list_least([rival for _, rival in runs])
+    leading, rows = list_least([rival for _, rival in runs]), [one.row for one, _ in runs]
     return make_table(
-        f"ranking-table{mark}", f"Best first; {BEST} has least of those that meet the limits"
-        if selection.limits else f"Best first; {BEST} has least", (
-            SCORE, Column("board", "row.board"), Column("library", "row.runtime", tone="dim"),
+        f"ranking-table{mark}", f"Best first; {say_best_mark(rows)}", (
+            SCORE, Column("board", "row.board"), number("meets", meets_cell),
+            *head_figures(lambda row: leading, rows),
+            Column("library", "row.runtime", tone="dim"),
             number("MHz", "row.clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
-            *head_placement([one.row for one, _ in runs], "row.placement"),
-            *head_figures(lambda row: leading),
-            number("meets", meets_cell)),
+            *head_placement(rows, "row.placement")),
         [one for one, _ in runs], details=lambda one: (
             *((f"lost for {penalty.name}", f"{penalty.points:.1f}: {penalty.reason}")
               for penalty in one.penalties),

@@ -38,6 +38,7 @@ from twin.reports.page.rivals import (
     list_winners,
     meets_cell,
     row_details,
+    say_best_mark,
     say_lead,
 )
 from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_figure
@@ -49,6 +50,7 @@ from twin.reports.tables.studies import (
     rank_rows,
     say_idle,
     say_others,
+    say_prices,
     say_rounding,
     shorten,
 )
@@ -250,16 +252,16 @@ def _list_all(table: Points) -> Section | None:
     shown = rivals[:MOST_ROWS]
     least = {network_of(mine[0].row): list_least(mine) for mine in _list_networks(table)}
     told = [one.row for one in shown]
-    said = [*say_idle(told), *say_rounding(told), "front: " + "; ".join(
+    said = [*say_idle(told), *say_prices(told), *say_rounding(told), "front: " + "; ".join(
         f"{word}: {MARKS[mark]}" for mark, word in FRONTS.items())]
     if len(rivals) > len(shown):
         said.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
                        "table of results")
     return Section(name="rows", title="Configurations", items=(make_table(
-        "row-table", "Best first; ★ is the best of all" if len(least) < 2 else
-        "Best first within each network; ★ is the best of its network", (
+        "row-table", "Best first" + " within each network" * (len(least) > 1)
+        + f"; {say_best_mark(ranked)}", (
             Column("configuration", "label"), *head_placement(told, "row.placement"),
-            *head_figures(lambda row: least[network_of(row)]),
+            *head_figures(lambda row: least[network_of(row)], ranked),
             *([number("meets", meets_cell)] if table.limits else []),
             Column("front", lambda one: FRONTS.get(one.row.front))), shown,
         details=lambda one: (*one.row.inputs, ("library", one.row.runtime),

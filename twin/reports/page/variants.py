@@ -36,6 +36,7 @@ from twin.reports.page.rivals import (
     list_least,
     list_winners,
     row_details,
+    say_best_mark,
     say_lead,
 )
 from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timeline
@@ -167,8 +168,9 @@ def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Sect
                        else Cell(text="" if place else "cannot be", tone="" if place else "bad"))
 
     return Section(name="variants", title="Beside each other", items=(make_table(
-        "variant-table", f"{BEST} is the least of all", (Column("variant", "label"), *(
-            known(place, column) for place, column in enumerate(head_figures(lambda row: least)))),
+        "variant-table", say_best_mark([one.row for one in rivals]), (Column("variant", "label"), *(
+            known(place, column) for place, column in enumerate(head_figures(
+                lambda row: least, [one.row for one in rivals])))),
         variants, details=lambda one: (("why not", one.row.reason),) if one.prediction is None else
         (("where it goes", explain_time(one.prediction)), ("board", one.row.board),
          ("library", one.row.runtime), *row_details(one.row))),

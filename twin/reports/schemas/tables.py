@@ -50,7 +50,7 @@ class TableRow(TypedDict):
     ram_room_bytes: Count | None
     flash_room_bytes: Count | None
     idle_mw: float | None
-    price_usd: float | None
+    price_usd: Annotated[float | None, Says("of the chip, or as stated")]
     basis: str
     calibration: str
     failure: str
@@ -60,6 +60,9 @@ class TableRow(TypedDict):
     probability: Annotated[float | None, Says("that all limits are met")]
     front: str
     boundary: NotRequired[Annotated[str, Says("energy of the chip at its rail, or of the board")]]
+    price_of: NotRequired[Annotated[str, Says("what the price is: the chip and how known, or as "
+                                              "stated")]]
+    kit_usd: NotRequired[Annotated[float | None, Says("of the whole board; compared with nothing")]]
     sleep: NotRequired[Annotated[str, Says("state between inferences, where a duty was asked")]]
     energy_day_j: NotRequired[float | None]
     mean_mw: NotRequired[Annotated[float | None, Says("of the duty that was asked")]]

@@ -19,6 +19,7 @@ from twin.reports.tables.studies import (
     mark_row,
     say_idle,
     say_others,
+    say_prices,
     shorten,
     write_legend,
 )
@@ -58,12 +59,27 @@ def say_pick(selection: Selection, model: str) -> str:
     doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
                if getattr(one.row, quantity) is None]
     chances = None if not others else draw_least([pick.row, others[0].row], quantity)
+    told += _say_changed(pick, mine, quantity)
     if doubts:
         return f"{told}; not known and would decide: {list_first(doubts, 3)}"
     if chances is not None and chances[0] < SURE:
         return (f"{told}; a measurement of either would decide: its {WORDS[quantity]} is lower "
                 f"with {format_chance(float(chances[0]))}")
+    if quantity == "price_usd" and "assumed" in pick.row.price_of:
+        return f"{told}; prices are assumed: quotes would decide (--price BOARD=USD)"
     return f"{told}; nothing that is not known would change it"
+
+
+def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
+    """Say which board would have less of a quantity with a change that meets the limits."""
+    kind, least = pick.row.compared_as(quantity), getattr(pick.row, quantity)
+    found = [(value, one.row.board, best.words) for one in choices
+             if not one.row.met and one.advice is not None
+             and (best := one.advice.best) is not None and best.row.compared_as(quantity) == kind
+             and (value := getattr(best.row, quantity)) is not None]
+    value, board, words = min(found, default=(None, "", ""))
+    return f"; lower {WORDS[quantity]} with a change: {board}, {words}" if (
+        value is not None and least is not None and value < least) else ""
 
 
 def _model_parts(selection: Selection, model: str, console: Console) -> list[Content]:
@@ -132,5 +148,6 @@ def list_remarks(selection: Selection) -> list[str]:
             f"{len(selection.table.rows)} configurations predicted, of each board its default "
             "library or what else meets; -o writes all",
             *say_idle([one.row for one in selection.choices]),
+            *say_prices([one.row for one in selection.choices]),
             *([f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours"]
               if unknown else [])]

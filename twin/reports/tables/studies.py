@@ -67,7 +67,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         if sheet.columns and not any("90 %" in str(one.header) for one in sheet.columns) and any(
                 row.time is not None for row in cut):
             notes.append("± to the upper end of the 90 % interval")
-        notes += (*say_idle(cut), *say_rounding(cut))
+        notes += (*say_idle(cut), *say_prices(cut), *say_rounding(cut))
         if left_out:
             notes.append(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json")
         parts += [Text(""), sheet, Text(""), *(Text(note, style="dim") for note in notes)]
@@ -164,7 +164,7 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
         return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
     winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
-    for word, name, boundary in list_metrics(table.met):
+    for word, name, boundary in list_metrics(table.predicted):
         known = [row for row in table.rows if row.met and getattr(row, name) is not None
                  and boundary in ("", row.boundary)]
         if name != "ram_bytes":
@@ -211,8 +211,10 @@ def describe_limits(limits: Limits) -> str:
         "price_usd": f"{limits.max_price_usd or 0:g} USD", "mean_mw": "mean power of "
         + format_power(limits.max_mean_mw) + ("" if limits.min_life_days is None else
                                               f" ({limits.min_life_days:g} days)")}
-    if limits.max_time_us is None and limits.every_us is not None:
-        told["time_us"] = f"a period of {format_time(limits.every_us)}"
+    if limits.every_us is not None:
+        period = format_time(limits.every_us)
+        told["time_us"] = (f"a period of {period}" if limits.max_time_us is None else
+                           f"{told['time_us']} every {period}")
     return ", ".join(told[name] for name, _ in limits.list_limits())
 
 
@@ -337,11 +339,26 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
     """Say in which state boards sleep, and which energies are of a whole board with its idle."""
     sleeps = dict.fromkeys(f"{row.board} {row.sleep}" for row in rows if row.sleep)
     boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
-    return [*([f"asleep in: {', '.join(sleeps)}"] if sleeps else ()), *(
+    cell_wh = next((row.life_days * 24 * row.mean_mw / 1e3 for row in rows
+                    if row.life_days is not None and row.mean_mw is not None), None)
+    return [*([] if cell_wh is None else [
+        f"days: from {significant(cell_wh)} Wh; a cell in mAh without @VOLTS has 3 V (assumed)"]),
+        *([f"asleep in: {', '.join(sleeps)}"] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
                                  f"holds the {idle_mw:,.0f} mW the idle board draws meanwhile")
         + " at the board's input: that of a chip at its rail does not compare"
         for board, idle_mw in boards.items())]
+
+
+def say_prices(rows: Sequence[Row]) -> list[str]:
+    """Say what the prices of rows are of, and how well they are known."""
+    kinds: dict[str, list[str]] = {}
+    for board, kind in dict.fromkeys((row.board, row.price_of) for row in rows if row.price_of):
+        kinds.setdefault(kind, []).append(board)
+    told = "; ".join(kind + f" ({', '.join(boards)})" * (len(kinds) > 1)
+                     for kind, boards in kinds.items())
+    return [f"USD: {told}; kits are not compared (kit_usd of -o, --json); --price BOARD=USD states "
+            "yours"] if told else []
 
 
 def say_rounding(rows: Sequence[Row]) -> list[str]:
