@@ -35,6 +35,7 @@ from calibration.fitting.intervals import (
     concentrate,
 )
 from hwmodels.board.facts import Board, EventPrice
+from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.counts import Bill
 from hwmodels.errors import BoardError
 from hwmodels.file_cache import Same
@@ -385,13 +386,16 @@ def predict_at(deployment: Deployment, calibration: Calibration | None, *,
 
 
 def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str]:
-    """Say what learnt powers make of currents a board's file states, where nobody measured it."""
-    if calibration.energy is None or calibration.entry.powers_are_own or (
-            not prediction.energy_uj):
+    """Say what learnt powers make of a user's currents, or a file's of a board nobody measured."""
+    own = any(fact.path.startswith("power.activity") and fact.source == WHAT_IF_SOURCE
+              for fact in prediction.deployment.board.facts)
+    if calibration.energy is None or not prediction.energy_uj or (
+            calibration.entry.powers_are_own and not own):
         return []
     stated_uj = float((power_terms(prediction.bill) / calibration.energy.factors).sum()) * 1e-6
     if not stated_uj:
         return []
+    whose = "the currents you state give" if own else "its file's currents alone give"
     return [f"energy: {prediction.energy_uj / stated_uj:.2f} times the {format_energy(stated_uj)} "
-            "its file's currents alone give, as networks on measured boards draw more than the "
-            "code of datasheets; the interval covers both"]
+            f"{whose}, as networks on measured boards draw more than the code of datasheets"
+            + "; the interval covers both" * (not own)]

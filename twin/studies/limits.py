@@ -7,7 +7,7 @@ source; what nobody listed is not known, and never guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from statistics import NormalDist
 
@@ -15,12 +15,12 @@ import numpy as np
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
-from hwmodels.board.file import load_board
-from hwmodels.errors import BoardError
+from hwmodels.board.file import list_boards, load_board
+from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.pricing.certainty import probability_above
-from twin.studies.duty import TYPED, Duty, mean_mw_of, stated
+from twin.studies.duty import TYPED, Duty, Value, mean_mw_of, stated
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
            "max_flash": ("bytes", "B"), "max_usd": ("", ""), "max_mw": ("mw", "mW"),
@@ -122,7 +122,7 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
                   max_price_usd=read("max_usd", max_usd, 1))
 
 
-def read_limit(name: str, given: float | str) -> float:
+def read_limit(name: str, given: float | str, option: str = "") -> float:
     """Read one limit in the unit of a bare number.
 
     Parameters
@@ -131,6 +131,8 @@ def read_limit(name: str, given: float | str) -> float:
         Key of `UNIT_OF`.
     given : float or str
         As for `read_limits`.
+    option : str
+        What a refusal names; "": the option of `name`.
 
     Raises
     ------
@@ -138,7 +140,7 @@ def read_limit(name: str, given: float | str) -> float:
         For what is no number above 0 with a unit it may have.
     """
     dimension, unit = UNIT_OF[name]
-    option = "--" + name.replace("_", "-")
+    option = option or "--" + name.replace("_", "-")
     text = str(given)
     if name == "max_usd":
         text = text.strip().removeprefix("$").removesuffix("USD").removesuffix("$")
@@ -284,25 +286,48 @@ def read_prices(texts: tuple[str, ...] | list[str]) -> dict[str, float]:
     UsageError
         For a word that is none.
     """
-    prices = {}
-    for name, usd in read_named(texts, "--price", "USD", "13.5").items():
-        prices[name] = float(read_limits(max_usd=usd).max_price_usd or 0.0)
-    return prices
+    return {name: read_limit("max_usd", usd, f"--price {name}")
+            for name, usd in read_named(texts, "--price", "USD", "13.5").items()}
 
 
 def read_named(texts: tuple[str, ...] | list[str], option: str, form: str, example: str,
                ) -> dict[str, str]:
-    """Read BOARD=VALUE or CHIP=VALUE words; a board by any of its names."""
-    found = {}
+    """Read BOARD=VALUE or CHIP=VALUE words."""
+    found = dict[str, str]()
     for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name.strip() and equals):
+        name, equals, value = (word.strip() for word in text.partition("="))
+        if not (name and equals):
             raise UsageError(f"{option} {text!r}: accepted: BOARD={form} or CHIP={form}, such as "
                              f"nucleo_f401re={example}")
-        try:
-            known = load_board(name.strip()).name
-        except BoardError:  # the name of a chip
-            known = name.strip()
+        if name in found:
+            raise UsageError(f"{option} {name}: is given twice")
+        found[name] = value
+    return found
+
+
+def name_boards(option: str, given: Mapping[str, Value] | None, boards: Iterable[Board],
+                ) -> dict[str, Value]:
+    """Return what is stated by board or chip; a board by any of its names.
+
+    Raises
+    ------
+    UsageError
+        For a name of no chip and no board, of those asked about or shipped, and one given twice.
+    """
+    chips, found = {name for one in boards for name in (one.name, one.soc)}, dict[str, Value]()
+    for name, value in (given or {}).items():
+        known = name
+        if name not in chips:
+            try:
+                known = load_board(name).name
+            except BoardError as error:
+                shipped = {load_board(one).soc for one in list_boards()}
+                if name not in shipped:
+                    raise UsageError(f"{option} {name!r}: is no board and no chip; "
+                                     + did_you_mean(name, shipped.union(chips, list_boards()))
+                                     ) from error
+        if known in found:
+            raise UsageError(f"{option} {name}: is given twice")
         found[known] = value
     return found
 

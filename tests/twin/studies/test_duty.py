@@ -164,6 +164,54 @@ def test_stated_currents_give_an_energy_and_assumed_ones_can_be_left_out() -> No
     assert Deployer(known_only=True).read_board("nucleo_l4r5zi").power.activity_ma_per_mhz
 
 
+def test_every_command_takes_stated_currents_as_a_single_check_does() -> None:
+    board, own = "nucleo_l4r5zi", {"currents": {"nucleo_l4r5zi": "300uA/MHz"}}
+    words = ("-b", board, "--currents", "nucleo_l4r5zi=300uA/MHz")
+    checked = run("check", "ad", *words, "--max-uj", "1000mJ")
+    assert "currents you state give" in " ".join(checked.stderr.split())
+    asked = twin.check(twin.deploy("ad", board), max_uj="1000mJ", **own).prediction.energy_uj
+    assert asked > 1.5 * twin.predict(twin.deploy("ad", board)).energy_uj
+    two = ("-b", "nucleo_f401re", "--json")
+    for found in (json.loads(run(*each, *words, *two).stdout) for each in (
+            ("select", "ad", "--runtime", "default"), ("sweep", "ad"),
+            ("check", "ad", "--max-ms", "1s"))):
+        energies = {row["board"]: row["energy_uj"] for row in found.get(
+            "rows", [one["row"] for one in found.get("choices", ())])}
+        assert energies[board] == pytest.approx(asked, rel=1e-9) and len(energies) == 2
+    for rows in (twin.sweep("ad", board, clocks=["120MHz", "80MHz", "40MHz", "20MHz"], **own).rows,
+                 [twin.select("ad", [board], runtimes="default", **own).choices[0].row],
+                 twin.sweep("ad", load_board(board), **own).rows):
+        assert rows[0].energy_uj == pytest.approx(asked, rel=1e-9)
+
+
+def test_every_command_leaves_out_what_is_assumed() -> None:
+    asked = {"known_only": True, "every": "1s"}
+    chosen = twin.select("ad", ["rpi_pico2", "nucleo_l4r5zi"], runtimes="default", **asked)
+    assert {one.row.board: one.row.energy_uj for one in chosen.choices}["rpi_pico2"] is None
+    swept = twin.sweep("ad", ["rpi_pico2", "nucleo_l4r5zi"], **asked)
+    assert swept.rows[0].energy_uj is None and swept.rows[1].sleep == "not known"
+    several = json.loads(run("check", "ad", "-b", "rpi_pico2", "-b", "nucleo_l4r5zi", "--max-ms",
+                             "1s", "--known-only", "--json").stdout)
+    assert several["rows"][0]["energy_uj"] is None
+
+
+def test_names_beside_figures_are_of_boards_or_chips_and_given_once() -> None:
+    words = ("sweep", "ad", "-b", "nucleo_u575zi_q", "--every", "1s")
+    for option, value in (("--price", "3"), ("--currents", "190uA/MHz"), ("--sleep", "1uA")):
+        for name in ("nosuch", "stm32u575zit6q"):
+            refused = run(*words, option, f"{name}={value}")
+            assert refused.exit_code == 2 and f"{option} '{name}'" in refused.stderr
+        for twice in ("nucleo_u575zi_q", "NUCLEO-U575ZI-Q"):
+            refused = run(*words, option, f"nucleo_u575zi_q={value}", option, f"{twice}={value}")
+            assert refused.exit_code == 2 and "given twice" in refused.stderr
+    refused = run(*words, "--price", "nucleo_u575zi_q=3EUR")
+    assert refused.exit_code == 2 and "--price nucleo_u575zi_q '3EUR'" in refused.stderr
+    for known in ("NUCLEO-U575ZI-Q", "stm32u575zi", "nucleo_f401re"):
+        twin.sweep("ad", "nucleo_u575zi_q", sleep={known: "1uA"})
+    with pytest.raises(UsageError, match="did you mean stm32u575zi"):
+        twin.select("ad", ["nucleo_u575zi_q"], currents={"stm32u575z": "1uA/MHz"})
+
+
 def test_a_board_without_sleep_current_is_not_known_not_zero() -> None:
     board = dataclasses.replace(load_board("nucleo_l4r5zi"), sleep=())
     found = add_duty(row(), board, SECOND, {})

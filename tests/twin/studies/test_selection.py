@@ -16,7 +16,7 @@ from hwmodels.board.file import list_boards, load_board
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.selection import selection_report
-from twin.studies.limits import Limits, describe_price, price_of, read_prices
+from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
 from twin.studies.results import Row
 from twin.studies.selection import draw_least, list_penalties
 
@@ -86,7 +86,11 @@ def test_prices_come_from_the_board_or_the_user_and_never_from_nowhere() -> None
     assert price_of(board, {"stm32h7a3zi": 9.0}) == (9.0, "as stated")
     bare = dataclasses.replace(board, price_usd=27.0, part_price_usd=None)
     assert price_of(bare) == (None, "")  # a kit's is no price of a chip
-    assert read_prices(["h7a3=30", "anychip=$9"]) == {"nucleo_h7a3zi_q": 30.0, "anychip": 9.0}
+    given = read_prices(["h7a3=30", "stm32u575zi=$9"])
+    assert name_boards("--price", given, [load_board("nucleo_u575zi_q")]) == {
+        "nucleo_h7a3zi_q": 30.0, "stm32u575zi": 9.0}
+    with pytest.raises(UsageError, match="no board and no chip"):
+        name_boards("--price", read_prices(["anychip=9"]), [])
     with pytest.raises(UsageError, match="BOARD=USD"):
         read_prices(["30"])
 

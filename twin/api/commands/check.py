@@ -76,7 +76,7 @@ def check(asked: request.Check) -> Check:
         For a limit that is none, or when to be sure of what has no interval.
     """
     held = read_held(asked)
-    deployer = make_deployer(asked)
+    deployer = make_deployer(asked, [asked.deployment.board])
     limits = read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty)
     own = deployer.list_stated(asked.deployment.board)
     deployment = asked.deployment.replace(own) if own else asked.deployment
@@ -90,7 +90,7 @@ def check(asked: request.Check) -> Check:
     if asked.max_usd is not None:
         requirements += (Requirement(
             name="price", unit="USD", decimals=2,
-            predicted=price_of(prediction.deployment.board, asked.prices)[0],
+            predicted=price_of(prediction.deployment.board, deployer.prices)[0],
             limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
     if asked.sure:
         _require_intervals(requirements)

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from hwmodels.board.facts import Board
-from hwmodels.board.file import list_boards
+from hwmodels.board.file import list_boards, load_board
 from twin.api.requests import split_words, takes
 from twin.api.requests.advice import Advise, check_efforts
 from twin.api.requests.prediction import Check
@@ -16,7 +16,7 @@ from twin.network.graph import Graph
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
 from twin.studies.duty import read_currents, read_duty, read_sleep
-from twin.studies.limits import Limits, read_limits
+from twin.studies.limits import Limits, name_boards, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, import_arrow, read_objectives
 from twin.studies.selection import Selection, select_hardware
@@ -40,7 +40,7 @@ def sweep(asked: Sweep) -> Table:
     space = make_space(list_values(asked.models), list_values(asked.boards),
                        runtimes=split_words(asked.runtimes), clocks=split_words(asked.clocks),
                        settings=asked.settings, sample=asked.sample)
-    deployer = make_deployer(asked, prices=asked.prices or {},
+    deployer = make_deployer(asked, list_values(asked.boards),
                              assume_unsupported=asked.assume_unsupported)
     check_named(space, list_values(asked.boards), split_words(asked.clocks), deployer)
     return sweep_space(space, deployer, limits=limits, objectives=over,
@@ -62,12 +62,15 @@ def read_over(asked: Sweep | Select) -> tuple[str, ...]:
     return read_objectives(split_words(asked.objectives) or usual)
 
 
-def make_deployer(asked: Compared | Advise | Check, **more: Any) -> Deployer:
-    """Return what deploys and prices the points of a request."""
+def make_deployer(asked: Compared | Advise | Check, boards: Iterable[Value], **more: Any,
+                  ) -> Deployer:
+    """Return what deploys and prices the points of a request, on boards or names of them."""
+    named = [one if isinstance(one, Board) else load_board(str(one)) for one in boards]
     return Deployer(calibration=fspath(asked.calibration), temperature=asked.temperature,
                     duty=read_duty(asked.every, asked.cell), known_only=asked.known_only,
-                    currents=read_currents(asked.currents or {}),
-                    sleep=read_sleep(asked.sleep or {}), **more)
+                    prices=name_boards("--price", getattr(asked, "prices", None), named),
+                    currents=read_currents(name_boards("--currents", asked.currents, named)),
+                    sleep=read_sleep(name_boards("--sleep", asked.sleep, named)), **more)
 
 
 def check_named(space: Space, boards: Iterable[Value], clocks: Iterable[str],
@@ -114,7 +117,7 @@ def select(asked: Select) -> Selection:
         runtimes = ()  # nobody's wish but the option's default
     space = make_space(list_values(asked.models), boards, runtimes=runtimes,
                        clocks=split_words(asked.clocks), settings=asked.settings)
-    deployer = make_deployer(asked, prices=asked.prices or {})
+    deployer = make_deployer(asked, boards)
     check_named(space, boards, split_words(asked.clocks), deployer)
     return select_hardware(space, limits, deployer, objectives=over, advise=asked.advise,
                            by=read_objectives(split_words(asked.by)),
@@ -132,7 +135,7 @@ def advise(asked: Advise) -> Advice:
     UsageError
         Without a limit, or for an effort that is none.
     """
-    limits, deployer = limits_of(asked), make_deployer(asked)
+    limits, deployer = limits_of(asked), make_deployer(asked, [asked.deployment.board])
     deployment = asked.deployment.replace(deployer.list_stated(asked.deployment.board))
     return give_advice(deployment, limits, deployer, efforts=check_efforts(asked.efforts),
                        pairs=asked.pairs, thorough=asked.thorough, on_progress=asked.on_progress)
