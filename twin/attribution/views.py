@@ -15,6 +15,7 @@ from calibration.measurement.measurement import Measurement
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
+from hwmodels.quantities import join_words
 from twin.attribution.accounts import compare_sides
 from twin.attribution.diagnosis.case import Progress
 from twin.attribution.diagnosis.diagnosis import choose_errors, diagnose
@@ -395,6 +396,13 @@ def set_what_if(before: Prediction, after: Prediction, changes: Mapping[str, obj
     if before.certainty is not None and after.certainty is not None:
         odds = probability_faster(before.time_us, after.time_us, before.certainty.draw,
                                   after.certainty.draw)
+    then, now = ({"weights": one.deployment.weights_named, "arena": one.deployment.arena_named}
+                 for one in (before, after))
+    moved = [f"{what} from {then[what]} to {now[what]}" for what in then
+             if then[what] != now[what] and f"placement.{what}" not in changes]
+    if moved:
+        effects = (f"placement: the change moves {join_words(moved)}, where nobody asked for a "
+                   "place; --set placement.weights=, placement.arena= hold them", *effects)
     return WhatIf(before=before, after=after, changes=changes, odds=odds, effects=effects,
                   difference=compare_sides(side_of_prediction(before), side_of_prediction(after),
                                            anyway=True))
