@@ -1,18 +1,19 @@
 """Kernels of ExecuTorch to canonical operators: the table of what is read, and how.
 
-Names are those of the ATen, `quantized_decomposed`, `dim_order_ops` and `cortex_m` operator sets;
-arguments are in the order of their schemas (pytorch/executorch, kernels/portable/functions.yaml and
-backends/cortex_m/ops/operators.yaml). A kernel's output, given last, is not among its arguments.
+executorch_layers.yaml has the rows; this module has what they name.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hwmodels.file_cache import read_yaml_once
 from twin.network.graph import Quantization, Window
 from twin.network.operators import OPERATORS
 from twin.network.readers.executorch_values import Reader
@@ -31,34 +32,27 @@ class Kernel(NamedTuple):
     """How a kernel becomes a layer, and what it says of layouts."""
 
     convert: Convert
-    tie: Tie = Tie.KEEP
+    tie: Tie
 
 
-class At(NamedTuple):
-    """An option that is an argument: its place, what it is where absent, and of which type."""
-
-    place: int
-    default: Any
-    kind: Callable[[Any], Any] = int
+_KINDS: Mapping[str, Callable[[Any], Any]] = {
+    "int": int, "float": float, "bool": bool, "not": operator.not_}
 
 
-def _plain(op: str, count: int | None = 1, /, *, axis: int | None = None,
+def _plain(*, op: str, operands: int | None = 1, axis: int | None = None,
            **options: Any) -> Convert:
-    """Of an operator whose first `count` tensors are its operands; numbers become constants.
-
-    `axis` is the place of the argument that says along which, the last where it is absent.
-    """
+    """Of an operator whose first tensors are its operands; numbers become constants."""
     def convert(reader: Reader) -> None:
-        like, found = reader.call.outputs[0], reader.tensors()[:count]
+        like, found = reader.call.outputs[0], reader.tensors()[:operands]
         inputs = [reader.data(i, like) for i in found]
-        if count is not None and len(found) < count:
+        if operands is not None and len(found) < operands:
             inputs.append(reader.constant(np.array(reader.argument(len(found))).astype(
                 reader.program.values[found[0]].dtype)))
-        told = {name: value.kind(reader.argument(value.place, value.default))
-                if isinstance(value, At) else value for name, value in options.items()}
+        values = {name: _KINDS[value["kind"]](reader.argument(value["place"], value["default"]))
+                  if isinstance(value, dict) else value for name, value in options.items()}
         if axis is not None:
-            told["axis"] = reader.axis(found[0], reader.argument(axis, -1 if axis else 0))
-        reader.emit(op, inputs, **told)
+            values["axis"] = reader.axis(found[0], reader.argument(axis, -1 if axis else 0))
+        reader.emit(op, inputs, **values)
 
     return convert
 
@@ -298,71 +292,22 @@ def _lookup(data: int, places: int) -> Convert:
         reader.data(reader.call.inputs[place]) for place in (data, places)], axis=0)
 
 
-def _alike(*names: str) -> dict[str, str]:
-    return {name: name for name in names}
-
-
-_ONE = {**_alike("relu", "tanh", "gelu", "exp", "log", "sqrt", "rsqrt", "abs", "neg", "sin", "cos",
-                 "floor", "ceil", "round", "erf", "elu", "reciprocal", "sign", "logical_not"),
-        "sigmoid": "logistic", "log1p": "log", "hardswish": "hard_swish",
-        "hardsigmoid": "hard_sigmoid"}
-_TWO = {**_alike("add", "sub", "mul", "div", "minimum", "maximum", "pow", "logical_and",
-                 "logical_or"),
-        "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal", "lt": "less",
-        "le": "less_equal", "fmod": "floor_mod", "remainder": "floor_mod",
-        "cortex_m::minimum": "minimum", "cortex_m::maximum": "maximum",
-        **{f"cortex_m::quantized_{name}": name for name in ("add", "mul", "div")}}
 SHAPED = ("view", "squeeze", "unsqueeze")
 """Kernels that copy into another shape."""
 
-_MOVED = (*SHAPED, "permute", "cortex_m::transpose", "alias", "clone", "_to",
-          "dim_order_ops::_to_dim_order", "dim_order_ops::_clone_dim_order")
+_DIRECT: Mapping[str, Convert] = {
+    "clamp": _clamp, "slice": _slice, "pad": _pad, "permute": _permute, "fill": _fill,
+    "convolution": _convolution, "normalise": _normalise}
+_MADE: Mapping[str, Callable[..., Convert]] = {
+    "plain": _plain, "reduction": _reduction, "product": _product, "pool": _pool,
+    "cortex_convolution": _cortex_convolution, "quantizer": _quantizer, "lookup": _lookup}
+
+
+def _read_kernel(*, convert: str = "plain", tie: str = "keep", **facts: Any) -> Kernel:
+    return Kernel(_DIRECT.get(convert) or _MADE[convert](**facts), Tie[tie.upper()])
+
 
 KERNELS: Mapping[str, Kernel] = {
-    **{name: Kernel(_plain(op)) for name, op in _ONE.items()},
-    **{name: Kernel(_plain(op, 2)) for name, op in _TWO.items()},
-    **{name: Kernel(_permute, Tie.NONE) for name in _MOVED},
-    **{name: Kernel(_plain(op), Tie.NONE) for name, op in (
-        ("executorch_prim::et_view", "reshape"), ("expand", "broadcast_to"), ("repeat", "tile"))},
-    "where": Kernel(_plain("select", 3)), "clamp": Kernel(_clamp), "hardtanh": Kernel(_clamp),
-    "leaky_relu": Kernel(_plain("leaky_relu", alpha=At(1, 0.01, float))),
-    **{name: Kernel(_plain("softmax", axis=1, beta=1.0)) for name in (
-        "_softmax", "cortex_m::softmax")},
-    "_log_softmax": Kernel(_plain("log_softmax", axis=1)),
-    "cumsum": Kernel(_plain("cumsum", axis=1)),
-    **{name: Kernel(_reduction(op), Tie.NONE) for name, op in (
-        ("mean", "mean"), ("sum", "sum"), ("amax", "reduce_max"), ("amin", "reduce_min"))},
-    "argmax": Kernel(_plain("arg_max", axis=1), Tie.NONE),
-    "argmin": Kernel(_plain("arg_min", axis=1), Tie.NONE),
-    "cat": Kernel(_plain("concatenation", None, axis=1)),
-    **{name: Kernel(_plain("split", axis=2)) for name in ("split_with_sizes", "split")},
-    "slice": Kernel(_slice), "select": Kernel(_slice, Tie.NONE),
-    "constant_pad_nd": Kernel(_pad), "cortex_m::pad": Kernel(_pad),
-    **{name: Kernel(_fill, Tie.NONE) for name in ("full", "full_like", "zeros", "ones")},
-    **{name: Kernel(_product(*places), Tie.NONE) for name, places in (
-        ("addmm", (1, 2, 0)), ("linear", (0, 1, 2)), ("mm", (0, 1)), ("bmm", (0, 1)),
-        ("cortex_m::quantized_linear", (0, 1, 2)), ("cortex_m::quantized_batch_matmul", (0, 2)))},
-    "convolution": Kernel(_convolution, Tie.IMAGE),
-    **{f"cortex_m::quantized_{name}2d": Kernel(_cortex_convolution(*told), Tie.IMAGE)
-       for name, told in (("conv", ("conv_2d", 5, 8)),
-                          ("depthwise_conv", ("depthwise_conv_2d", 5, 9)),
-                          ("transpose_conv", ("transpose_conv_2d", 6, 9)))},
-    **{name: Kernel(_pool(op), Tie.IMAGE) for name, op in (
-        ("avg_pool2d", "average_pool_2d"), ("cortex_m::quantized_avg_pool2d", "average_pool_2d"),
-        ("_adaptive_avg_pool2d", "average_pool_2d"), ("max_pool2d_with_indices", "max_pool_2d"),
-        ("cortex_m::quantized_max_pool2d", "max_pool_2d"))},
-    "upsample_nearest2d": Kernel(_plain(
-        "resize_nearest", align_corners=False, half_pixel_centers=False), Tie.IMAGE),
-    "upsample_bilinear2d": Kernel(_plain(
-        "resize_bilinear", align_corners=At(2, False, bool),
-        half_pixel_centers=At(2, False, lambda corners: not corners)), Tie.IMAGE),
-    "pixel_shuffle": Kernel(_plain("depth_to_space", block=At(1, 1), order="crd"), Tie.IMAGE),
-    "_native_batch_norm_legit_no_training": Kernel(_normalise),
-    "native_layer_norm": Kernel(_plain("l2_normalization", assumed=True), Tie.NONE),
-    **{f"{room}::{op}_per_{what}": Kernel(_quantizer(op)) for op in ("quantize", "dequantize")
-       for room, what in (("quantized_decomposed", "tensor"), ("quantized_decomposed", "channel"),
-                          ("cortex_m", "tensor"))},
-    "cortex_m::quantized_activation": Kernel(_lookup(1, 0)),
-    "embedding": Kernel(_lookup(0, 1), Tie.NONE),
-}
+    name: _read_kernel(**row)
+    for name, row in read_yaml_once(Path(__file__).with_suffix(".yaml")).items()}
 """Kernels by their name, without `aten::`, what is behind the dot, and `_copy`."""
