@@ -25,8 +25,8 @@ Image = Annotated[File | None, Option(
 
 
 @dataclass(frozen=True)
-class Build(Request):
-    """A network, a board, and how it is compiled for it."""
+class Compiled(Request):
+    """A network, the board it is compiled for, and how."""
 
     model: Model
     board: BoardName
@@ -35,6 +35,12 @@ class Build(Request):
     port: PortName = None
     compiler: Compiler = None
     optimisation: Optimisation = "-O2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Build(Compiled):
+    """A network, a board, and how it is compiled for it."""
+
     kernels: Kernels = ""
     weights: Weights = None
     arena: Arena = None
@@ -53,17 +59,10 @@ class Export(Request):
         "boards`.")] = "armv7e-m"
 
 
-@dataclass(frozen=True)
-class Flash(Request):
+@dataclass(frozen=True, kw_only=True)
+class Flash(Compiled):
     """An image, or the network it is built of, and the board it is written to."""
 
-    model: Model
-    board: BoardName
-    _: KW_ONLY
-    output: Folder = None
-    port: PortName = None
-    compiler: Compiler = None
-    optimisation: Optimisation = "-O2"
     image: Image = None
 
 

@@ -6,7 +6,9 @@ read_model("kws.tflite")    read_model("net.onnx")    read_model("kws")    read_
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from hwmodels.errors import did_you_mean
@@ -17,6 +19,9 @@ from twin.network.readers.model_file import MODELS, SUFFIXES
 __all__ = ["SUFFIXES", "read_model"]
 
 _ZOO_PREFIX = "zoo:"
+
+_READERS = {".tflite": "tflite", ".onnx": "onnx", ".pte": "executorch", ".json": "layer_list"}
+"""Modules of this folder by the ending of what they read; loaded where a file is one."""
 
 
 def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = None) -> Graph:
@@ -55,26 +60,19 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
 
         refuse_other_formats(text)
     suffix = Path(text).suffix.lower()
-    if suffix == ".tflite":
-        from twin.network.readers.tflite import read_tflite
-
-        return read_tflite(text, assume_unsupported=assume_unsupported)
-    if suffix == ".onnx":
-        from twin.network.readers.onnx import read_onnx
-
-        return read_onnx(text, assume_unsupported=assume_unsupported)
-    if suffix == ".pte":
-        from twin.network.readers.executorch import read_executorch
-
-        return read_executorch(text, assume_unsupported=assume_unsupported)
-    if suffix == ".json":
-        from twin.network.readers.layer_list import read_layer_list
-
-        return read_layer_list(text, assume_unsupported=assume_unsupported)
+    if suffix in _READERS:
+        return _find_reader(suffix)(text, assume_unsupported=assume_unsupported)
     from twin.network import zoo
 
     return (None if zoo.is_known(text) else _read_contained(text, assume_unsupported)) \
         or _build_zoo(text)
+
+
+def _find_reader(suffix: str) -> Callable[..., Graph]:
+    name = _READERS[suffix]
+    reader: Callable[..., Graph] = getattr(
+        import_module(f"twin.network.readers.{name}"), f"read_{name}")
+    return reader
 
 
 def _read_contained(text: str, assume_unsupported: str | None) -> Graph | None:
@@ -83,11 +81,8 @@ def _read_contained(text: str, assume_unsupported: str | None) -> Graph | None:
     found = open_container(text)
     if found is None:
         return None
-    if found.suffix == ".onnx":
-        from twin.network.readers.onnx import read_onnx as read
-    else:
-        from twin.network.readers.tflite import read_tflite as read
-    graph = read(text, assume_unsupported=assume_unsupported, content=found.content)
+    graph = _find_reader(found.suffix)(text, assume_unsupported=assume_unsupported,
+                                       content=found.content)
     note = f"model: {found.place} in {found.file}, {len(found.content):,} bytes"
     return replace(graph, name=found.name, notes=(note, *graph.notes))
 

@@ -6,34 +6,11 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import LARGEST_BYTES, open_regular
 from twin.errors import ModelError
 
 _HEAD_BYTES = 1 << 16
-
-_ADVICE = {
-    "a Keras model": "tf.lite.TFLiteConverter.from_keras_model(keras.models.load_model(FILE))"
-                     ".convert() of TensorFlow makes a .tflite",
-    "a SavedModel": "tflite_convert --saved_model_dir=FOLDER --output_file=model.tflite of "
-                    "TensorFlow makes a .tflite",
-    "a TensorFlow graph": "python -m tf2onnx.convert --graphdef FILE --output model.onnx --inputs "
-                          "NAME:0 --outputs NAME:0 of tf2onnx makes an .onnx",
-    "a PyTorch exported program": "torch.onnx.export(torch.export.load(FILE), (), 'model.onnx', "
-                                  "dynamo=True) of PyTorch makes an .onnx",
-    "a PyTorch model or its weights": "torch.onnx.export(model, (example,), 'model.onnx') of "
-                                      "PyTorch makes an .onnx, where the model is built",
-    "an ESP-DL model": "accepted is the .onnx it was quantised from, onnx_import_file of ESP-PPQ's "
-                       "espdl_quantize_onnx",
-    "a Model Library Format archive": "accepted is the .tflite or .onnx that `tvmc compile` of TVM "
-                                      "was given",
-    "C code of ST Edge AI": "accepted is the model that `stedgeai generate --model` was given; "
-                            "`twin predict --elf` reads the program",
-    "a Core ML model": "onnxmltools.convert_coreml(coremltools.utils.load_spec(FILE)) of "
-                       "onnxmltools makes an .onnx",
-    "weights without layers": "optimum-cli export onnx --model FOLDER out of Optimum makes an "
-                              ".onnx of a transformer, torch.onnx.export of PyTorch of any model",
-}
-"""By what a file is: the command that makes a file this reads."""
 
 _SUFFIXES = {".pb": "a TensorFlow graph", ".mlmodel": "a Core ML model",
              ".mlpackage": "a Core ML model"}
@@ -54,7 +31,8 @@ def refuse_other_formats(path: str) -> None:
     except (OSError, ValueError, EOFError, tarfile.TarError, zipfile.BadZipFile):
         return  # its reader says what is wrong with it
     if kind is not None:
-        raise ModelError(f"{path}: {kind}, which this does not read; {_ADVICE[kind]}")
+        advice = read_yaml_once(Path(__file__).with_suffix(".yaml"))[kind]
+        raise ModelError(f"{path}: {kind}, which this does not read; {advice}")
 
 
 def _find_kind(file: Path) -> str | None:
