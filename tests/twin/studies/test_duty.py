@@ -17,7 +17,14 @@ from twin.cli import app
 from twin.errors import UsageError
 from twin.network.writers import write_model
 from twin.network.zoo.networks import start
-from twin.reports.page.rivals import list_least, say_lead
+from twin.reports.page.rival_plots import draw_dashboard
+from twin.reports.page.rivals import (
+    head_figures,
+    list_least,
+    row_details,
+    say_best_mark,
+    say_lead,
+)
 from twin.reports.rivals import name_rivals
 from twin.studies.duty import (
     Battery,
@@ -313,3 +320,39 @@ def test_a_lead_compares_energies_at_one_boundary() -> None:
     power = name_rivals([dataclasses.replace(one, mean_mw=mean) for one, mean in zip(
         (kit, *chips), (565.0, 0.5, 0.3), strict=True)])
     assert "energy" not in say_lead(power) and "b has the lowest mean power" in say_lead(power)
+
+
+def test_the_last_line_names_a_cheaper_board_with_a_change_and_that_prices_are_assumed() -> None:
+    told = run("select", "kws", "-b", "nucleo_u575zi_q", "-b", "nucleo_f401re", "--runtime",
+               "default", "--max-ms", "50", "--by", "price", "--price", "nucleo_f401re=2")
+    last = " ".join(told.stdout.split()).rpartition("kws: pick ")[2]
+    assert last.startswith("nucleo_u575zi_q") and "8.5 USD" in last
+    assert "lower price with a change: nucleo_f401re, --set network.width=0." in last
+    assert "prices are assumed: quotes would decide" in last
+
+
+def test_check_holds_the_chips_price_and_a_stated_one_wins() -> None:
+    def price(*words: str) -> dict:
+        ended = run("check", "kws", "-b", "nucleo_u575zi_q", "--max-usd", "10", "--json", *words)
+        found = json.loads(ended.stdout)["requirements"]
+        return next(one for one in found if one["name"] == "price")
+
+    assert price()["predicted"] == load_board("nucleo_u575zi_q").part_price_usd
+    assert price("--price", "u575=11")["predicted"] == 11 and not price("--price", "u575=11")["met"]
+    assert price("--known-only")["predicted"] is None
+    ended = run("check", "kws", "-b", "nucleo_u575zi_q", "--max-usd", "10", "--known-only")
+    assert ended.exit_code == 1 and "advise" not in ended.output
+
+
+def test_pages_show_power_days_and_boundary_where_a_duty_was_asked() -> None:
+    plain = [row("a"), row("kit", boundary="board")]
+    asked = [dataclasses.replace(one, sleep="stop", mean_mw=1.0, life_days=9.0) for one in plain]
+
+    def heads(rows: list[Row]) -> list[str]:
+        return [one.header for one in head_figures(lambda one: {}, rows)]
+
+    assert set(heads(asked)) - set(heads(plain)) == {"energy of", "mean power", "days"}
+    assert [plot.name for plot in draw_dashboard(name_rivals(asked))][-1] == "bars-mean"
+    assert ("battery life", "9 days") in row_details(asked[0])
+    assert "among chips or among boards" in say_best_mark(plain)
+    assert "among" not in say_best_mark(plain[:1])

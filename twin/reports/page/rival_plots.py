@@ -17,10 +17,10 @@ MOST_BARS, MOST_SPOKED, LONGEST_LABEL = 12, 6, 26
 
 
 def draw_dashboard(rivals: Sequence[Rival], limits: Limits | None = None) -> tuple[Plot, ...]:
-    """Return bars of time, energy, RAM and flash, two by two; the best is hatched and starred."""
+    """Return bars of time, energy, RAM, flash and a duty's power; the best is hatched, starred."""
     asked = dict((limits or Limits()).list_limits())
     plots = []
-    for quantity in QUANTITIES[:4]:
+    for quantity in (*QUANTITIES[:4], "mean_mw"):
         known = [one for one in rivals if getattr(one.row, quantity) is not None]
         if known:
             shown = known[:MOST_BARS]

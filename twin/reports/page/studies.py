@@ -260,10 +260,11 @@ def _list_all(table: Points) -> Section | None:
     return Section(name="rows", title="Configurations", items=(make_table(
         "row-table", "Best first" + " within each network" * (len(least) > 1)
         + f"; {say_best_mark(ranked)}", (
-            Column("configuration", "label"), *head_placement(told, "row.placement"),
+            Column("configuration", "label"),
             *head_figures(lambda row: least[network_of(row)], ranked),
             *([number("meets", meets_cell)] if table.limits else []),
-            Column("front", lambda one: FRONTS.get(one.row.front))), shown,
+            Column("front", lambda one: FRONTS.get(one.row.front)),
+            *head_placement(told, "row.placement")), shown,
         details=lambda one: (*one.row.inputs, ("library", one.row.runtime),
                              *row_details(one.row))), *notes(*said)))
 
