@@ -29,6 +29,15 @@ CAUSE_GROUPS = {
 CAUSES = tuple(itertools.chain(*CAUSE_GROUPS.values()))
 """The twenty causes a line of a bill can have, in the order bills are shown."""
 
+CAUSE_WORK: Mapping[str, str] = dict(zip(CAUSES, (
+    "multiply-accumulates", "multiply-accumulates on padding and idle lanes",
+    "arithmetic and addresses", "loads and stores", "loop control", "pipeline stalls",
+    "instruction-fetch waits", "cache refills", "write-backs of dirty lines", "flash wait states",
+    "SRAM wait states", "external-memory waits", "bus waits", "transfer waits", "weight unpacking",
+    "im2col, padding and layout copies", "calls and set-up", "accelerator launches",
+    "cache maintenance", "idle cycles"), strict=True))
+"""What the hardware does under a cause, as a sentence names it: "flash wait states of ..."."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:

@@ -15,7 +15,7 @@ from twin.api.commands.predict import (
     describe_measured_runtime,
     describe_numbers,
 )
-from twin.api.requests import BoardNames, Deployed, Option, Part, Predict, Priced
+from twin.api.requests import BOARDS, Deployed, Option, Part, Predict, Priced
 from twin.cli.options import AsJson, Kept, check_outputs, command
 from twin.cli.output import load, note_written, open_console, show, show_json, show_view, warn
 from twin.errors import UsageError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 ModelsOrNone = Annotated[list[str] | None, Option(
     "", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`; none with --elf.")]
+BoardsOrNone = Annotated[list[str] | None, BOARDS]
 ElfFile = Annotated[str | None, Option(
     "--elf", "FILE", "Instead of MODEL: a linked program of a Cortex-M or of RISC-V, run under "
     "emulation and billed as it is.")]
@@ -51,21 +52,27 @@ Exports = Annotated[list[str] | None, Option(
     "--export", "FILE", "Write for another tool, by how the name ends: .mlia.json, .node-data.json "
     "(Model Explorer), .speedscope.json, .trace.json, .bencher.json; may be given several times.")]
 Details = Annotated[bool | None, Option(
-    "--details/--brief", None, "Every layer and line of the bill, or one screen; by default one "
-    "screen with an accelerator.")]
+    "--details/--brief", None, "Every layer, line of the bill and warning, or one screen; by "
+    "default one screen.")]
 
 REFUSED = 3
 """Exit code where a model or a board was refused."""
 
 
 @command
-def predict(boards: BoardNames, placed: Deployed, priced: Priced, models: ModelsOrNone = None,
-            as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
-            epochs: Epochs = None, details: Details = None, trace: TraceFile = None,
-            exports: Exports = None, per_operand: PerOperand = False, roofs: Roofs = None,
-            elf: ElfFile = None, *, part: Part, flames: Flames = None, keep: Kept) -> None:
-    """Predict cycles, time and energy per layer, and say why; of several a row each."""
+def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced,
+            models: ModelsOrNone = None, as_json: AsJson = False, csv_folder: CsvFolder = None,
+            plot: PlotTarget = None, epochs: Epochs = None, details: Details = None,
+            trace: TraceFile = None, exports: Exports = None, per_operand: PerOperand = False,
+            roofs: Roofs = None, elf: ElfFile = None, part: Part, flames: Flames = None,
+            keep: Kept) -> None:
+    """Predict cycles, time and energy per layer, and say why; of several a row each.
+
+    Without a board: a row for each of five that differ.
+    """
     if elf is not None:
+        if not boards:
+            raise UsageError("--board is missing; accepted: --elf FILE -b BOARD")
         refuse_beside("--elf", accepted="--elf bills the program alone; leave this out", options={
             "MODEL": models, "--runtime": placed.runtime, "--weights": placed.weights,
             "--arena": placed.arena, "--assume-unsupported": placed.assume_unsupported,
@@ -86,13 +93,17 @@ def predict(boards: BoardNames, placed: Deployed, priced: Priced, models: Models
         "--from": part.begin, "--to": part.end, "--call": part.call, "--memory": part.memory,
         "--set-register": part.registers, "--flamegraph": flames, "--nth": part.nth,
         "--limit": part.limit})
-    if len(models) * len(boards) > 1:
+    if not boards or len(models) * len(boards) > 1:
+        from twin.cli.studying import FIRST_BOARDS, SWEPT, show_several
+
+        listed, boards = not boards and len(models) == 1, boards or [*FIRST_BOARDS]
+        if listed:
+            twin.read_model(models[0])  # refuses it in a line, not once a board
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs, "--export": exports,
             "--per-operand": per_operand, "--roofs": roofs, "--keep": keep.keep})
-        from twin.cli.studying import show_several
-
-        if show_several(models, boards, placed, priced, plot=plot, as_json=as_json).failed:
+        if show_several(models, boards, placed, priced, plot=plot, as_json=as_json,
+                        view="studies:first_boards" if listed else SWEPT).failed and not listed:
             raise typer.Exit(REFUSED)
         return
     (model,), (board,) = models, boards
@@ -132,7 +143,9 @@ def predict_network(asked: Predict, *, as_json: bool, csv_folder: str | None, pl
     written = write_files(prediction, trace=trace, exports=exports, csv_folder=csv_folder,
                           plot=plot, roofline=roofline)
     show_report(prediction, as_json, per_operand, epochs, details)
-    warn(dict.fromkeys((*prediction.warnings, *effects,
+    shown = prediction.warnings if as_json else load(
+        "twin.reports.tables.header:place_warnings")(prediction).apart
+    warn(dict.fromkeys((*shown, *effects,
                         *describe_measured_runtime(prediction, calibration),
                         *describe_numbers(prediction, calibration))))
     note_paths(written)
@@ -210,7 +223,7 @@ def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
         show_json(prediction, per_operand=per_operand)
         return
     if details is None:
-        details = not prediction.epochs
+        details = prediction.deployment.target.executes
     views = ["report:report" if details else "brief:brief_report"]
     if per_operand:
         views.append("operands:operand_table")

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from twin import Table
 
 RowCount = Annotated[int, Option("--rows", "N", "Most rows shown; 0: all.", least=0)]
+SWEPT = "studies:sweep_report"
+FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",
+                "esp32s3_devkitc")
+"""What a network is predicted on where no board is named: a Cortex-M4, M33, M7, M55 with an NPU and
+an Xtensa, each the board of its core with most measured rows."""
+
 PARETO = Option(
     "--plot", "FILE", "Write the Pareto picture (.png, .svg, .pdf); into a folder (DIR/): parallel "
     "coordinates and heat maps too.")
@@ -79,7 +85,7 @@ def refuse_failed(table: Table) -> bool:
 
 def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed, priced: Priced,
                  *, plot: str | None = None, as_json: bool,
-                 limits: Mapping[str, Any] | None = None) -> Table:
+                 limits: Mapping[str, Any] | None = None, view: str = SWEPT) -> Table:
     """Predict several models or boards with the options of one, and print a row for each."""
     settings = {path: [value] for path, value in (placed.changes or {}).items()}
     for role, name in (("weights", placed.weights), ("arena", placed.arena)):
@@ -93,5 +99,5 @@ def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed,
         table = twin.sweep(models, boards, settings=settings, runtimes=placed.runtime or (),
                            clocks=clock, assume_unsupported=placed.assume_unsupported,
                            on_progress=rate.tell, **priced.arguments, **(limits or {}))
-    present(table, [*outputs], view="studies:sweep_report", ends=refuse_failed)
+    present(table, [*outputs], view=view, ends=refuse_failed)
     return table

@@ -119,6 +119,7 @@ class Operator:
     alias: bool = False
     assumed: bool = False
     short: str = ""
+    plural: str = ""
     words: str = ""
 
     @property

@@ -31,6 +31,7 @@ from twin.pricing.ledger import (
     bill_time_us,
     cycles_by_clock,
     explain_time,
+    find_largest,
     line_energy_uj,
     line_time_us,
     make_ledger,
@@ -264,6 +265,15 @@ class Calibration(TypedDict):
         "what energy rests on where no measured energy stands behind it")]]
 
 
+class LargestCause(TypedDict):
+    """The cause most time goes to, and the kinds of operator that carry most of it."""
+
+    cause: Cause
+    share: Annotated[float, Ge(0), Says("of the time, 0 to 1")]
+    operators: list[str]
+    text: str
+
+
 class PredictionDocument(TypedDict):
     """An itemised bill of cycles, time and energy of one inference.
 
@@ -306,6 +316,8 @@ class PredictionDocument(TypedDict):
     flash_bytes: Count
     flash_available_bytes: Count
     explanation: Annotated[str, Of(explain_time)]
+    largest: NotRequired[Annotated[LargestCause, Says("absent where nothing takes time"),
+                                   Of(find_largest)]]
     warnings: list[str]
     calibration: NotRequired[Annotated[Calibration, Says("absent at stated prices"),
                                        Of("certainty")]]

@@ -11,11 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from hwmodels.counts import CAUSE_GROUPS, CAUSES, Bill
+from hwmodels.counts import CAUSE_GROUPS, CAUSE_WORK, CAUSES, Bill
 from hwmodels.quantities import apportion, format_time, significant
-from twin.pricing.prediction import Prediction
+from twin.deployment.placement import layer_dtype
+from twin.network.graph import Layer
+from twin.network.operators import OPERATORS
+from twin.pricing.prediction import LayerPrediction, Prediction
 
 Line = tuple[str, ...]
 """(clock, cause), or (clock, cause, operand)."""
@@ -238,6 +241,58 @@ def _detail(prediction: Prediction, group: str) -> str:
 def _cache_label(prediction: Prediction) -> str:
     name = prediction.deployment.board.core.dcache or ""
     return "L1" if name.lower().startswith("l1") else name
+
+
+class Largest(NamedTuple):
+    """The cause most time goes to, and the operators that carry most of it."""
+
+    cause: str
+    share: float
+    """Of the time, 0 to 1."""
+    operators: tuple[str, ...]
+    text: str
+    """"requantisation and addresses of 1x1 convolutions"."""
+
+
+def find_largest(prediction: Prediction) -> Largest | None:
+    """Find the largest cause, and the one or two kinds of operator that carry most of it.
+
+    Returns
+    -------
+    Largest or None
+        None where nothing takes time.
+    """
+    times = cause_times_us(prediction, prediction.bill)
+    cause = max(times, key=lambda each: times[each], default="")
+    if not times.get(cause):
+        return None
+    deployment = prediction.deployment
+    graph = None if deployment.target.executes else deployment.executed
+    drawn = {} if graph is None else {layer.index: layer for layer in graph.layers}
+    carried: Counter[str] = Counter()
+    requantised = 0.0
+    for layer in prediction.layers:
+        time_us = bill_time_us(prediction, layer.bill, cause)
+        own = drawn.get(layer.index)
+        carried[_name_operator(layer, own)] += time_us  # type: ignore[assignment]
+        if own is not None and graph is not None and layer.macs and layer_dtype(
+                graph, own) != "float32":
+            requantised += time_us
+    first, *others = carried.most_common(2)
+    operators = (first[0], *(kind for kind, time_us in others if 2 * first[1] <= times[cause]))
+    work = ("requantisation and addresses" if cause == "alu" and 2 * requantised > times[cause]
+            else CAUSE_WORK[cause])
+    return Largest(cause, times[cause] / prediction.time_us, operators,
+                   f"{work} of {' and '.join(operators)}")
+
+
+def _name_operator(layer: LayerPrediction, drawn: Layer | None) -> str:
+    """Return a layer's operator in the plural; a program's function by its name."""
+    plural = OPERATORS[layer.op].plural if OPERATORS.is_ours(layer.op) else ""
+    kind = plural or (layer.op if layer.called else f"{layer.op} layers")
+    if drawn is None or drawn.window is None or drawn.groups > 1 or not layer.macs:
+        return kind
+    return "{}x{} ".format(*drawn.window.kernel) + kind
 
 
 ROLES = ("weights", "bias", "parameters", "input", "output", "scratch", "state", "")

@@ -252,7 +252,7 @@ def test_whatif_json_holds_both_sides_and_the_difference(made):
     (("boards", "--sources"), "NAME"),
     (("models", "export", "kws", "kws.h5"), ".tflite or .onnx"),
     (("explain", "roflin"), "did you mean roofline"),
-    (("predict", "kws"), "--board"),
+    (("check", "kws"), "--board"),
     (("predict", "kws", "-b", "x", "--bord", "y"), "--board"),
 ])
 def test_usage_errors_end_with_two_and_say_what_is_accepted(arguments, words):

@@ -51,7 +51,7 @@ def test_same_command_gives_the_same_bytes():
 
 
 def test_report_of_kws_reads_as_promised(document):
-    result = run("predict", *KWS)
+    result = run("predict", *KWS, "--details")
     assert result.exit_code == 0
     text = result.stdout
     for words in ("sha256", "architecture", "2,656,768 MACs, 22,604 parameters", "cortex-m4 at "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hwmodels.quantities import format_energy, format_frequency, format_number, format_time
+from hwmodels.quantities import format_number
 from twin.pricing.ledger import (
     bill_time_us,
     explain_time,
@@ -14,8 +14,7 @@ from twin.pricing.ledger import (
     share_out,
 )
 from twin.pricing.prediction import Prediction
-from twin.reports.tables.coverage import coverage_pairs
-from twin.reports.tables.header import name_epochs, setup_line
+from twin.reports.tables.header import answer_pairs, name_epochs, place_warnings, setup_line
 from twin.reports.tables.parts import (
     BAR_CELLS,
     Console,
@@ -45,43 +44,22 @@ def brief_report(prediction: Prediction, console: Console) -> Content:
         Its width decides how much of a table is shown.
     """
     more = "--details: every layer and line of the bill"
+    pairs = answer_pairs(prediction)
     if prediction.epochs:
+        from twin.reports.tables.coverage import coverage_pairs
+
+        pairs += coverage_pairs(prediction)[:1]
         name = prediction.compiler.task_name
         more = (f"--details: every layer, {name} and line of the bill; --epochs: every {name} as "
                 "its profiler reports it")
+    if hidden := place_warnings(prediction).rest:
+        more += f"; {len(hidden)} more warning{'s' if len(hidden) > 1 else ''}"
     return spaced([
-        new_pairs(_pairs(prediction)), causes_table(prediction, console),
+        new_pairs(pairs),
+        causes_table(prediction, console),
         layers_table(prediction, console),
         Text(setup_line(prediction, make_ledger(prediction))),
         Text(explain_time(prediction), style="bold"), Text(more, style="dim")])
-
-
-def _pairs(prediction: Prediction) -> list[tuple[str, str]]:
-    deployment = prediction.deployment
-    board, sure = deployment.board, prediction.certainty
-    filled = deployment.plan.filled or {
-        "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}
-    memories = [*filled.items(),
-                ("flash", (prediction.flash_bytes, prediction.flash_available_bytes))]
-    pairs = [
-        ("model", f"{deployment.graph.name}, {prediction.macs:,} MACs"),
-        ("board", f"{board.name}, {board.core.model} at "
-                  + format_frequency(board.clock(board.core.clock).frequency_hz)),
-        ("runtime", deployment.runtime.identity),
-        ("memory", ", ".join(f"{name} {used:,} of {room:,} bytes"
-                             for name, (used, room) in memories)),
-        *coverage_pairs(prediction)[:1],
-        (prediction.kind, f"{format_time(prediction.time_us)}, energy "
-                          f"{format_energy(prediction.energy_uj)}, "
-                          f"{prediction.temperature} caches"),
-    ]
-    if sure is not None:
-        energy = "" if sure.energy_uj is None else (
-            f", energy {format_energy(sure.energy_uj.low)} to {format_energy(sure.energy_uj.high)}")
-        pairs.append((f"{100 * sure.time_us.level:.0f} % interval",
-                      f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}"
-                      f"{energy}, {sure.basis}"))
-    return pairs
 
 
 def causes_table(prediction: Prediction, console: Console) -> Table:

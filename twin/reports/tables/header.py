@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
-from calibration.fitting.intervals import describe_basis
+from calibration.fitting.intervals import Interval, describe_basis
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
     format_frequency,
     format_share,
+    format_size,
     format_time,
     significant,
 )
@@ -20,9 +25,92 @@ from twin.pricing.ledger import (
     bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
+    find_largest,
     make_ledger,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
+
+_GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
+
+MOST_NOTES = 3
+"""Warnings that stand beside the figures they concern; the rest is for --details."""
+
+_BESIDE = {"no interval: ": "time", "extrapolating: ": "time", "assumed: ": "time",
+           "energy": "energy", "placement: ": "fits", "structural assumption: ": "library"}
+"""How a warning begins, and which figure it concerns; what matters most first."""
+
+
+class Notes(NamedTuple):
+    """The warnings of a prediction, by where they are said."""
+
+    beside: dict[str, str]
+    """By figure, one each."""
+    rest: list[str]
+    """For --details."""
+    apart: list[str]
+    """What concerns no figure of the first screen, nor repeats a line of it."""
+
+
+def place_warnings(prediction: Prediction) -> Notes:
+    """Sort warnings by the figure they concern; at most `MOST_NOTES` stand beside one."""
+    said = (f"runtime: {describe_library(prediction)}", *(
+        f"calibrated: {text}" for _, text in calibration_pairs(prediction)))
+    notes = Notes({}, [], [warning for warning in prediction.warnings
+                           if warning not in said and not warning.startswith(tuple(_BESIDE))])
+    named = f"structural assumption: {prediction.deployment.runtime.identity} "
+    for start, figure in _BESIDE.items():
+        for warning in (each for each in prediction.warnings if each.startswith(start)):
+            if figure in notes.beside or len(notes.beside) == MOST_NOTES:
+                notes.rest.append(warning)
+            else:
+                notes.beside[figure] = warning if figure == "time" else (
+                    warning.removeprefix(named).removeprefix(start).lstrip(": "))
+    return notes
+
+
+def describe_library(prediction: Prediction) -> str:
+    """Return the library, and why it was assumed where nobody asked for it."""
+    runtime = prediction.deployment.runtime.identity
+    return next((note.removeprefix("runtime: ") for note in prediction.deployment.notes
+                 if note.startswith(f"runtime: {runtime}, ")), runtime)
+
+
+def answer_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return what is asked first: time, energy, room, arena, library, what takes most time."""
+    deployment, sure = prediction.deployment, prediction.certainty
+    board, arena, largest = deployment.board, deployment.buffer, find_largest(prediction)
+    frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
+    filled = {**(deployment.plan.filled or {
+        "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}),
+        "flash": (prediction.flash_bytes, prediction.flash_available_bytes)}
+    lines = {
+        "model": f"{deployment.graph.name}, {prediction.macs:,} MACs",
+        "board": f"{board.name}, {board.core.model} at {frequency}",
+        "time": (f"{prediction.kind} {format_time(prediction.time_us)}"
+                 f"{_within(sure.time_us if sure else None, format_time)}, "
+                 f"{prediction.temperature} caches"),
+        "energy": (f"{prediction.kind} {format_energy(prediction.energy_uj)}"
+                   f"{_within(sure.energy_uj if sure else None, format_energy)}"),
+        "fits": ("" if all(used <= room for used, room in filled.values()) else "no: ")
+        + ", ".join(f"{name} {format_size(used)} of {format_size(room)}"
+                    for name, (used, room) in filled.items()),
+        "arena": f"{arena.name} >= {arena.needed_bytes:,} bytes" if arena else "",
+        "library": describe_library(prediction).partition(": none was asked")[0],
+        "prices": calibration_pairs(prediction)[0][1]}
+    if largest is not None:
+        lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
+        lines["helps"] = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].rstrip(".")
+        if not deployment.target.executes:
+            lines["helps"] += ("; `twin advise --max-ms "
+                               f"{0.8e-3 * prediction.time_us:.2g}` prices changes")
+    notes = place_warnings(prediction).beside
+    return [pair for name, text in lines.items() if text
+            for pair in ((name, text), *([("", notes[name])] if name in notes else []))]
+
+
+def _within(interval: Interval | None, show: Callable[[float], str]) -> str:
+    return "" if interval is None else (f", {100 * interval.level:.0f} % interval "
+                                        f"{show(interval.low)} to {show(interval.high)}")
 
 
 def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:

@@ -32,7 +32,14 @@ from twin.pricing.ledger import (
 )
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
-from twin.reports.tables.header import clock_label, header_pairs, name_epochs, setup_line
+from twin.reports.tables.header import (
+    answer_pairs,
+    clock_label,
+    header_pairs,
+    name_epochs,
+    place_warnings,
+    setup_line,
+)
 from twin.reports.tables.parts import (
     BAR_CELLS,
     Console,
@@ -65,11 +72,12 @@ def report(prediction: Prediction, console: Console) -> Content:
     """
     ledger = make_ledger(prediction)
     return spaced([
-        new_pairs(header_pairs(prediction)),
+        new_pairs(answer_pairs(prediction)), new_pairs(header_pairs(prediction)),
         layers_part(prediction, ledger, console),
         bill_table(prediction, ledger, console),
         Text(setup_line(prediction, ledger)),
         Text(explain_time(prediction), style="bold"),
+        *(Text(f"warning: {text}") for text in place_warnings(prediction).rest),
     ])
 
 

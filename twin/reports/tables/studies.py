@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
@@ -73,6 +74,29 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         parts += [Text(""), sheet, Text(""), *(Text(note, style="dim") for note in notes)]
     parts += list_failures(table)
     return Group(*parts)
+
+
+def first_boards(table: Table) -> Content:
+    """Return what a network takes on boards nobody asked for, and how to go on."""
+    rows = [*rank_rows(table), *table.failed]
+    model = shlex.quote(table.rows[0].model)
+    columns = [
+        Column("board", "board"), number("ms", "time_us", _thousandth),
+        number("90 %", "time", _ends), number("mJ", "energy_uj", _thousandth),
+        number("90 %", "energy", _ends),
+        number("fits in", "ram_bytes", lambda size: format_size(size) if size else "no"),
+        Column("library", lambda row: "" if row.failure else row.runtime)]
+    notes = [f"{row.board}: {row.reason}" for row in table.failed]
+    notes += say_idle(rows)
+    return Group(
+        Text("five kinds of core, of each the board with most published measurements"),
+        Text(""), tabulate(columns, rows, gap=1), Text(""), *(Text(note) for note in notes),
+        Text(f"one of them, and why: twin predict {model} -b {rows[0].board}"),
+        Text(f"all boards, by your limits: twin select {model} --max-ms 50"))
+
+
+def _thousandth(value: float | None) -> str:
+    return "?" if value is None else significant(value * 1e-3)
 
 
 def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
@@ -312,27 +336,28 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
         return number(header, cell, "{}")
 
-    def ends(interval: Interval | None, factor: float = 1e-3) -> str:
-        return "" if interval is None else "-".join(
-            significant(end * factor) for end in (interval.low, interval.high))
-
     columns: list[Column] = []
     for unit, name, interval in (("ms", "time_us", "time"), ("mJ", "energy_uj", "energy")):
         columns.append(figure(unit, name, 1e-3))
-        columns += [number(f"90 % {unit}", interval, ends)] if wide else []
+        columns += [number(f"90 % {unit}", interval, _ends)] if wide else []
     columns += [figure("KiB", "ram_bytes", 1 / 1024), figure("flash", "flash_bytes", 1 / 1024)]
     if any(row.sleep for row in rows):
         columns += [figure("mW", "mean_mw", 1), number("J/day", "energy_day_j", lambda value: (
             "?" if value is None else significant(value)))]
     if any(row.life_days is not None for row in rows):
         columns.append(figure("days", "life_days", 1))
-        columns += [number("90 % days", "life", lambda life: ends(life, 1))] if wide else []
+        columns += [number("90 % days", "life", lambda life: _ends(life, 1))] if wide else []
     if any(row.price_usd is not None for row in rows):
         columns.append(figure("USD", "price_usd", 1))
     if table.limits:
         columns.append(number("meets", lambda row: format_chance(row.probability) or row.verdict,
                               "{}"))
     return columns
+
+
+def _ends(interval: Interval | None, factor: float = 1e-3) -> str:
+    return "" if interval is None else "-".join(
+        significant(end * factor) for end in (interval.low, interval.high))
 
 
 def say_idle(rows: Sequence[Row]) -> list[str]:

@@ -1,0 +1,118 @@
+"""What a prediction answers first, and what stands there where no board is named."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+import twin
+from calibration.fitting.cell import list_measured
+from twin.cli import app
+from twin.cli.studying import FIRST_BOARDS
+from twin.pricing.document import load_schema
+from twin.reports.tables.header import MOST_NOTES, place_warnings
+
+EXPORTS = Path(__file__).parents[2] / "exports"
+
+
+def run(*words: str):
+    return CliRunner().invoke(app, ["predict", *words], env={"COLUMNS": "80"})
+
+
+def read_pairs(stdout: str) -> dict[str, str]:
+    """Return the lines of the first screen by name, continued lines joined."""
+    pairs: dict[str, str] = {}
+    for line in stdout.partition("\n\n")[0].splitlines():
+        name, text = line[:9].strip(), line[9:]
+        last = name or list(pairs)[-1]
+        pairs[last] = f"{pairs[last]} {text}" if last in pairs else text
+    return pairs
+
+
+def test_the_first_screen_answers() -> None:
+    ended = run("kws", "-b", "nucleo_l4r5zi")
+    pairs = read_pairs(ended.stdout)
+    assert list(pairs) == ["model", "board", "time", "energy", "fits", "arena", "library", "prices",
+                           "mostly", "helps"]
+    assert "90 % interval" in pairs["time"] and "90 % interval" in pairs["energy"]
+    assert pairs["fits"].startswith("RAM ") and " of 640 KiB, flash " in pairs["fits"]
+    assert pairs["arena"] == "AI_NETWORK_DATA_ACTIVATIONS_SIZE >= 10,560 bytes"
+    assert pairs["library"].startswith("x-cube-ai@9.0.0, ") and "its loops" in pairs["library"]
+    assert pairs["mostly"] == "42 % alu: requantisation and addresses of 1x1 convolutions"
+    assert "twin advise --max-ms 36" in pairs["helps"]
+    lines = ended.stdout.partition("\n\n")[0].splitlines()
+    assert len(lines) < 14 and max(map(len, ended.stdout.splitlines())) <= 80
+    assert not ended.stderr, "what the screen says is not said again"
+
+
+def test_every_warning_is_said_beside_its_figure_in_the_details_or_apart() -> None:
+    words = ("ic", "-b", "rpi_pico2")
+    prediction = twin.predict(twin.deploy(*words[::2]))
+    notes = place_warnings(prediction)
+    assert 0 < len(notes.beside) <= MOST_NOTES and notes.rest
+    brief, details = run(*words), run(*words, "--details")
+    assert f"{len(notes.rest)} more warning" in brief.stdout and not brief.stderr
+    said = " ".join(details.stdout.split())
+    for warning in prediction.warnings:
+        assert warning.partition(": none was asked")[0][-30:] in said
+
+
+def test_without_an_interval_the_time_says_why_and_the_rest_is_said_apart() -> None:
+    ended = run(str(EXPORTS / "torch_cnn.onnx"), "-b", "esp32s3_devkitc")
+    assert "no interval: every measured network" in read_pairs(ended.stdout)["time"]
+    assert ended.stderr == "warning: input: batch 'batch' of 'x' is open and taken to be 1\n"
+
+
+@pytest.mark.parametrize(("model", "cause", "text"), [
+    ("torch_cnn.onnx", "alu", "arithmetic and addresses of 3x3 convolutions"),
+    ("kws", "alu", "requantisation and addresses of 1x1 convolutions")])
+def test_the_largest_cause_is_that_of_the_bill(model, cause, text) -> None:
+    path = str(EXPORTS / model) if model.endswith("onnx") else model
+    document = json.loads(run(path, "-b", "nucleo_l4r5zi", "--json").stdout)
+    jsonschema.Draft202012Validator(load_schema()).validate(document)
+    largest, total = document["largest"], document["total"]
+    line = max(total["bill"], key=lambda line: line["time_us"])
+    assert (largest["cause"], largest["text"]) == (line["cause"], text) and line["cause"] == cause
+    assert largest["share"] == pytest.approx(line["time_us"] / total["time_us"])
+
+
+def test_without_a_board_five_are_listed() -> None:
+    ended = run("ad")
+    assert ended.exit_code == 0, ended.stderr
+    assert max(map(len, ended.stdout.splitlines())) <= 80
+    for board in FIRST_BOARDS:
+        row = next(line for line in ended.stdout.splitlines() if line.startswith(board))
+        assert "KiB" in row and "@" in row
+    assert "twin predict ad -b stm32n6570_dk" in ended.stdout and "twin select ad" in ended.stdout
+    rows = json.loads(run("ad", "--json").stdout)["rows"]
+    assert {row["board"] for row in rows} == set(FIRST_BOARDS)
+
+
+def test_boards_it_does_not_fit_are_rows_with_what_is_missing() -> None:
+    ended = run("ad", "--set", "placement.arena=dtcm")
+    assert ended.exit_code == 0
+    row = next(line for line in ended.stdout.splitlines() if line.startswith("nucleo_l4r5zi "))
+    assert row.split()[1:] == ["?", "?", "no"]
+    assert "nucleo_l4r5zi: nucleo_l4r5zi has no memory 'dtcm'" in " ".join(ended.stdout.split())
+
+
+def test_a_file_that_is_none_is_refused_once() -> None:
+    ended = run("nothing.tflite")
+    assert ended.exit_code == 3 and ended.stderr == "error: nothing.tflite: no such file\n"
+    assert run("--elf", "app.elf").exit_code == 2
+
+
+def test_each_first_board_is_the_one_of_its_core_with_most_measured_rows() -> None:
+    rows = Counter[tuple[str, str]]()
+    for measured in list_measured():
+        rows[measured.core, measured.board] += measured.rows
+    cores = {twin.show_board(name).core.model: name for name in FIRST_BOARDS}
+    assert len(cores) == len(FIRST_BOARDS)
+    for core, board in cores.items():
+        assert rows[core, board] == max(
+            (count for (each, _), count in rows.items() if each == core), default=0)
