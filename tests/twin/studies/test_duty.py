@@ -356,3 +356,10 @@ def test_pages_show_power_days_and_boundary_where_a_duty_was_asked() -> None:
     assert ("battery life", "9 days") in row_details(asked[0])
     assert "among chips or among boards" in say_best_mark(plain)
     assert "among" not in say_best_mark(plain[:1])
+
+
+def test_a_narrow_terminal_says_which_columns_of_a_choice_have_no_room() -> None:
+    words = ("select", "kws", "-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--runtime",
+             "default", "--max-usd", "9", "--every", "1s", "--cell", "1000mAh")
+    assert "no room for" in (narrow := run(*words, columns=80).stdout) and "USD: a wider" in narrow
+    assert "no room for" not in run(*words).stdout

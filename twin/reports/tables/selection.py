@@ -136,8 +136,10 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
                 number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
                 *head_placement(rows), *list_figures(rows, selection.table, wide=wide)]
 
-    chosen, _ = fit_widths(columns, rows, console)
-    return draw_columns(chosen, rows)
+    chosen, left_out = fit_widths(columns, rows, console)
+    return Group(draw_columns(chosen, rows), *([Text(
+        f"no room for {', '.join(left_out)}: a wider terminal, -o or --json", style="dim")]
+        if left_out else []))
 
 
 def list_remarks(selection: Selection) -> list[str]:
