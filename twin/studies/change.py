@@ -118,7 +118,8 @@ def excess(row: Row, limits: Limits) -> float:
     Where all are met it is the largest, below zero. What is not known exceeds by a factor of e.
     """
     over = [1.0 if value is None else math.log(value / limit) if value else -math.inf
-            for name, limit in limits.list_limits() for value in (getattr(row, name),)]
+            for name, limit in limits.after(row.wake_up_us).list_limits()
+            for value in (getattr(row, name),)]
     above = [one for one in over if one > 0]
     return sum(above) if above else max(over, default=0.0)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -32,6 +32,9 @@ LEAST_PLAIN_BYTES = 1024
 
 LARGEST = 1e18
 """Of any limit and figure of a row: 30,000 years in microseconds."""
+
+SHORTEST_US = 1e-6
+"""What an inference may take where the wake-up alone outlasts the period: less than any does."""
 
 _STEPS = np.linspace(-8.0, 8.0, 1601)
 _DENSITY = np.exp(-_STEPS**2 / 2) / math.sqrt(2 * math.pi) * (_STEPS[1] - _STEPS[0])
@@ -76,6 +79,11 @@ class Limits:
         if self.every_us is not None:
             found = {"time_us": min(self.every_us, found.pop("time_us", math.inf)), **found}
         return tuple(found.items())
+
+    def after(self, wake_up_us: float) -> Limits:
+        """Return the limits of an inference that starts so long after its period."""
+        return self if self.every_us is None else replace(
+            self, every_us=max(self.every_us - wake_up_us, SHORTEST_US))
 
 
 def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None = None,

@@ -365,7 +365,8 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
     if duty is None:
         return row
     rest = find_rest(board, sleep)
-    row = dataclasses.replace(row, sleep="not known" if rest is None else rest.state)
+    row = dataclasses.replace(row, sleep="not known" if rest is None else rest.state,
+                              wake_up_us=0.0 if rest is None else rest.wake_up_us)
     idle = None if row.clock_hz is None else idle_power_mw(board, row.clock_hz)
     if rest is None or idle is None or row.time_us is None or row.energy_uj is None:
         return row

@@ -81,6 +81,8 @@ class Row:
         Where its energy is counted: "chip" at its rail, or "board" at its input.
     sleep : str
         State between inferences, "not known", or "" where no duty was asked.
+    wake_up_us : float
+        From that state, before an inference.
     mean_mw, life_days : float or None
         Of the duty: mean power, and days its cell lasts.
     mean, life : Interval or None
@@ -120,6 +122,7 @@ class Row:
     kit_usd: float | None = None
     boundary: str = ""
     sleep: str = ""
+    wake_up_us: float = 0.0
     mean_mw: float | None = None
     mean: Interval | None = None
     life_days: float | None = None
@@ -149,7 +152,7 @@ class Row:
 
     def surely_met(self, limits: Limits) -> bool:
         """Whether every limit is met by the whole interval; never without one of time or energy."""
-        for name, limit in limits.list_limits():
+        for name, limit in limits.after(self.wake_up_us).list_limits():
             bounds = self.bounds_of(name)
             if bounds is None or bounds[2] > limit or (
                     name in UNCERTAIN and not self.interval_of(name)):
@@ -243,6 +246,7 @@ def judge(row: Row, limits: Limits) -> Row:
     """Return a row with what it violates and the probability of meeting every limit."""
     if row.failure:
         return dataclasses.replace(row, violations=(), probability=None)
+    limits = limits.after(row.wake_up_us)
     broken = tuple(name for name, limit in limits.list_limits()
                    if (value := getattr(row, name)) is None or value > limit)
     return dataclasses.replace(row, violations=broken, probability=_chance(row, limits, broken))
@@ -263,7 +267,7 @@ def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
 
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
 _NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "kit_usd", "probability",
-            "energy_day_j", *(f"{name}_{part}" for name, unit in (
+            "energy_day_j", "wake_up_us", *(f"{name}_{part}" for name, unit in (
                 ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
                 for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
@@ -286,7 +290,8 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
     if row.sleep:
-        record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep}
+        record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
+                   "wake_up_us": row.wake_up_us}
     last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
             "calibration", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
@@ -320,7 +325,8 @@ def read_row(record: dict[str, Any]) -> Row:
     return Row(inputs=inputs, **words, **sizes, clock_hz=record["clock_hz"],
                time_us=record["time_us"], energy_uj=record["energy_uj"],
                time=interval("time", "us"), energy=interval("energy", "uj"),
-               mean_mw=record.get("mean_mw"), mean=interval("mean", "mw"),
+               wake_up_us=record.get("wake_up_us") or 0.0, mean_mw=record.get("mean_mw"),
+               mean=interval("mean", "mw"),
                life_days=record.get("life_days"), life=interval("life", "days"),
                overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),
                price_usd=record["price_usd"], kit_usd=record.get("kit_usd"),

@@ -367,9 +367,14 @@ def _miss(row: Row, limits: Limits) -> Penalty:
 
 
 def _describe_limits(row: Row, limits: Limits, chance: float) -> str:
-    broken = [WORDS[name] + (" not known" if getattr(row, name) is None else
-                             f" {getattr(row, name) / limit:.4g} times its limit")
-              for name, limit in limits.list_limits() if name in row.violations]
+    def tell(name: str, limit: float) -> str:
+        value = getattr(row, name)
+        if value is not None and value <= limit:  # the period, of which waking up takes too much
+            return f"wake-up and time {(value + row.wake_up_us) / limit:.4g} times the period"
+        return WORDS[name] + (" not known" if value is None else
+                              f" {value / limit:.4g} times its limit")
+
+    broken = [tell(name, limit) for name, limit in limits.list_limits() if name in row.violations]
     return ", ".join(broken) or f"limits met with {chance:.1%}"
 
 

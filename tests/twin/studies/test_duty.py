@@ -219,6 +219,29 @@ def test_names_beside_figures_are_of_boards_or_chips_and_given_once() -> None:
         twin.select("ad", ["nucleo_u575zi_q"], currents={"stm32u575z": "1uA/MHz"})
 
 
+def test_a_wake_up_that_outlasts_the_period_meets_nothing() -> None:
+    words = ("-b", "nucleo_u575zi_q", "--every", "1s", "--cell", "1000mAh", "--sleep")
+    for wake_up, code in (("10us", 0), ("10s", 1), ("999.5ms", 1)):
+        sleep = f"nucleo_u575zi_q=1.2uA,{wake_up}"
+        checked = run("check", "ad", *words, sleep, "--no-advice")
+        assert checked.exit_code == code and "within its period" in checked.stdout
+        chosen = run("select", "ad", *words, sleep, "--no-advice", "--runtime", "default")
+        swept = twin.sweep("ad", "nucleo_u575zi_q", every="1s",
+                           sleep={"nucleo_u575zi_q": f"1.2uA,{wake_up}"}).rows[0]
+        assert chosen.exit_code == code and swept.met == (not code)
+        assert ("times the period" in chosen.stdout) == bool(code)
+        assert (swept.probability > 0.99) == (not code)
+        assert read_row({**list_columns(swept)}) == swept
+    assert "wake-up and time 10" in " ".join(run(
+        "select", "ad", *words, "nucleo_u575zi_q=1.2uA,10s", "--runtime", "default").stdout.split())
+
+
+def test_a_selection_of_a_model_that_is_refused_is_refused() -> None:
+    refused = run("select", "nosuch.tflite")
+    assert refused.exit_code == 3 and refused.stdout == ""
+    assert refused.stderr.count("nosuch.tflite: no such file") == 1
+
+
 def test_a_board_without_sleep_current_is_not_known_not_zero() -> None:
     board = dataclasses.replace(load_board("nucleo_l4r5zi"), sleep=())
     found = add_duty(row(), board, SECOND, {})

@@ -113,11 +113,13 @@ def check(asked: request.Check) -> Check:
 
 
 def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]:
-    """Return that an inference ends within its period, and the limit of mean power."""
+    """Return that wake-up and inference end within their period, and the limit of mean power."""
+    wake_up_us = row.wake_up_us
     time = row.time if row.time is None else replace(
-        row.time, low=row.time.low / 1e3, high=row.time.high / 1e3)
+        row.time, low=(row.time.low + wake_up_us) / 1e3, high=(row.time.high + wake_up_us) / 1e3)
     period = Requirement(name="within its period", unit="ms", limit=(limits.every_us or 0.0) / 1e3,
-                         predicted=(row.time_us or 0.0) / 1e3, decimals=3, interval=time)
+                         predicted=((row.time_us or 0.0) + wake_up_us) / 1e3, decimals=3,
+                         interval=time)
     return (period,) if limits.max_mean_mw is None else (period, Requirement(
         name="mean power", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw, decimals=3,
         interval=row.mean))

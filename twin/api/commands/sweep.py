@@ -119,6 +119,8 @@ def select(asked: Select) -> Selection:
                        clocks=split_words(asked.clocks), settings=asked.settings)
     deployer = make_deployer(asked, boards)
     check_named(space, boards, split_words(asked.clocks), deployer)
+    for model in list_values(asked.models):
+        deployer.read_graph(model)  # one that is refused is, before anything is predicted
     return select_hardware(space, limits, deployer, objectives=over, advise=asked.advise,
                            by=read_objectives(split_words(asked.by)),
                            on_progress=asked.on_progress)

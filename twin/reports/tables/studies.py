@@ -257,7 +257,7 @@ def say_duty(row: Row) -> str:
         return "duty: mean power not known: " + (
             "its energy or sleep current is not; --currents, --sleep BOARD=CURRENT state yours"
             if "not known" in (row.sleep, row.energy_uj or "not known") else
-            "an inference outlasts the period")
+            "wake-up and inference outlast the period")
     life = "" if row.life_days is None else f", {say_life(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
     return (f"duty: {format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep in "
