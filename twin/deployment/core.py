@@ -321,11 +321,11 @@ class Core:
 
     def needs(self, draft: Draft) -> dict[str, int]:
         """Arena and weights in one memory each, or in those they are split between."""
-        further = draft.placement.parts_bytes[1:]
+        further, spilled = draft.placement.parts_bytes[1:], draft.plan.spilled
         needs = {draft.arena: draft.working_ram_bytes - sum(further)}
         for name, size_bytes in (*zip(draft.arena_spill, further, strict=True),
-                                 (draft.weights, _kept_weights(draft)),
-                                 *draft.plan.spilled.items()):
+                                 (draft.weights, draft.linked_bytes - sum(spilled.values())),
+                                 *spilled.items()):
             needs[name] = needs.get(name, 0) + size_bytes
         return needs
 

@@ -15,7 +15,7 @@ from twin.deployment.memories import FLASH_ROLES, check_room
 from twin.deployment.placement import Fusion, Placement, Plan, plan_placement
 from twin.errors import DoesNotFitError, UsageError
 from twin.network.graph import Graph
-from twin.runtimes import Runtime
+from twin.runtimes import Runtime, tflm
 from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ class Draft:
                 "parameters": 0 if whole else self.placement.parameter_bytes,
                 "runtime": self.runtime.ram_bytes,
                 "buffers": self.buffers.size_bytes if self.buffers is not None else 0,
-                "weights": weights if kept else 0,
+                "weights": 0 if not kept else (
+                    self.linked_bytes if self.runtime.links_model else weights),
                 "code": self.runtime.code_bytes if runs else 0,
                 **self.target.own_ram(self)}
 
@@ -228,12 +229,18 @@ class Draft:
         return sum(self.ram_parts.values())
 
     @property
+    def linked_bytes(self) -> int:
+        """Bytes of weights as a program links them: TFLite Micro, the model file whole."""
+        return (tflm.measure_file(self.graph) if self.runtime.links_model
+                else self.placement.weights_bytes)
+
+    @property
     def flash_bytes(self) -> int:
         """Flash: weights and the runtime's code; of our own image only what is linked there."""
         weights, code = (self.board.memory(name).role in FLASH_ROLES
                          for name in (self.weights, self.code))
         loaded = self.runtime.is_compiled and not code  # a debugger brings it into RAM
-        return ((0 if loaded and not weights else self.placement.weights_bytes)
+        return ((0 if loaded and not weights else self.linked_bytes)
                 + (0 if loaded else self.runtime.code_bytes))
 
     def noted(self, notes: tuple[str, ...], *, first: bool = False) -> Self:

@@ -163,7 +163,7 @@ def _find_clocks(deployment: Deployment) -> Found:
 
 
 def _find_weights(deployment: Deployment) -> Found:
-    needed = deployment.placement.weights_bytes
+    needed = deployment.linked_bytes
     values = tuple(memory.name for memory in deployment.board.memories
                    if memory.name != deployment.weights and memory.size_bytes >= needed)
     return "", values, "placement.weights: no other memory has room for the weights"

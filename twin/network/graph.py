@@ -147,6 +147,8 @@ class Graph:
     left_out : (int, tuple of str) or None
         How many tensors, and which operators, of a .tflite file are not here; an interpreter keeps
         records of both. None: read from no such file.
+    overhead_bytes : int or None
+        Of a .tflite file beside constants and their scales: names, tensors, operators, metadata.
     """
 
     name: str
@@ -160,6 +162,14 @@ class Graph:
     channel_first: bool = False
     planned_bytes: tuple[int, ...] = ()
     left_out: tuple[int, tuple[str, ...]] | None = None
+    overhead_bytes: int | None = None
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes a flatbuffer has of constants, and of scales and zero points: 12 of each."""
+        return sum((tensor.size_bytes if tensor.is_constant else 0)
+                   + 12 * len(tensor.quantization.scales if tensor.quantization else ())
+                   for tensor in self.tensors)
 
     def input(self, layer: Layer, place: int = 0) -> Tensor:
         """Tensor a layer reads in a place."""

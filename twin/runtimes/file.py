@@ -142,7 +142,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
           "dispatches_aliases", "in_place", "parameters_in")
-_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights")
+_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights",
+             "links_model")
 """False where a file does not say."""
 _LONGEST = 60
 """Characters of a package's name."""
@@ -209,11 +210,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         counted=read_counted(path, merged.get("counted")), weight_passes=passes,
         counted_on=read_isas(path, merged, "counted_on"),
         learnt=read_learnt(path, merged.get("learnt")), arena=read_arena(path, merged.get("arena")),
-        fuses_padding=bool(merged.get("fuses_padding", False)),
-        overlaps=bool(merged.get("overlaps", False)),
-        copies_shapes=bool(merged.get("copies_shapes", False)),
-        splits_memories=bool(merged.get("splits_memories", False)),
-        unpacks_weights=bool(merged.get("unpacks_weights", False)),
+        **{key: bool(merged.get(key, False)) for key in _SWITCHES},  # type: ignore[arg-type]
         **{key: read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
 
 

@@ -107,6 +107,8 @@ class Runtime:
         Whether buffers, and weights, may lie in several memories.
     unpacks_weights : bool
         Whether it has kernels on weights of 4 bits.
+    links_model : bool
+        Whether a program links the .tflite file whole, not its constants alone.
     direct_convolutions : bool
         Whether convolutions are left to the portable kernels, which copy no windows.
     tile_windows : int
@@ -148,6 +150,7 @@ class Runtime:
     weight_passes: int | None = None
     splits_memories: bool = False
     unpacks_weights: bool = False
+    links_model: bool = False
     direct_convolutions: bool = False
     tile_windows: int = 2
     learnt: Learnt | None = None

@@ -7,8 +7,13 @@ import pytest
 import twin.runtimes
 from hwmodels.errors import TwinError
 from twin.deployment.arena import plan_arena
+from twin.deployment.deployment import deploy
+from twin.errors import DoesNotFitError
+from twin.network.readers import read_model
+from twin.network.rewrites.rewrite import rewrite_network
+from twin.network.writers.tflite import encode_tflite
 from twin.network.zoo import build
-from twin.runtimes import load_runtime
+from twin.runtimes import load_runtime, tflm
 from twin.runtimes.runtime import ArenaRule
 
 M4, M55 = "armv7e-m", "armv8.1-m-mve"
@@ -68,3 +73,31 @@ def test_a_release_nobody_counted_is_refused(tmp_path: Path) -> None:
     path.write_text(text.replace('release: "2023"', 'releases: "2023"'))
     with pytest.raises(TwinError, match="name, release, kernels and unknown"):
         load_runtime(str(path))
+
+
+def test_flash_of_tflite_micro_has_the_model_file_whole(tmp_path: Path) -> None:
+    file = tmp_path / "kws.tflite"
+    file.write_bytes(encode_tflite(build("kws")))
+    size = file.stat().st_size
+    for runtime in ("tflm-cmsis-nn@2026", "tflm-reference@2.3.1"):
+        placed = deploy(file, "nucleo_l4r5zi", runtime=runtime)
+        assert placed.flash_bytes == size + placed.runtime.code_bytes
+        moved = deploy(file, "nucleo_l4r5zi", runtime=runtime, weights="sram")
+        assert moved.ram_bytes - placed.ram_bytes == size
+        with pytest.raises(DoesNotFitError):
+            deploy(file, placed.replace({"memories.flash.size_bytes": "128KiB"}).board,
+                   runtime=runtime, weights="flash").replace(
+                {"memories.flash.size_bytes": size + placed.runtime.code_bytes - 1})
+    linked = deploy(file, "nucleo_l4r5zi", runtime="cmsis-nn@6.0")
+    assert linked.flash_bytes == linked.placement.weights_bytes + linked.runtime.code_bytes
+
+
+def test_changed_networks_keep_what_their_file_had_beside_constants(tmp_path: Path) -> None:
+    file = tmp_path / "kws.tflite"
+    file.write_bytes(encode_tflite(build("kws")))
+    graph = read_model(file)
+    changed = rewrite_network(graph, {"network.width": "0.5"})
+    assert tflm.measure_file(graph) == file.stat().st_size
+    assert tflm.measure_file(changed) - changed.constant_bytes == graph.overhead_bytes
+    zoo = build("kws")
+    assert tflm.measure_file(zoo) == zoo.constant_bytes + 250 * len(zoo.tensors)

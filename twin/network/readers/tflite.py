@@ -159,8 +159,10 @@ def _read_graph(file: _File, assume_unsupported: str | None) -> Graph:
     kept = {id(node) for node in needed}
     tensors = sum(file.model.Subgraphs(i).TensorsLength()
                   for i in range(file.model.SubgraphsLength()))
-    return replace(graph, left_out=(max(0, tensors - len(graph.tensors)), tuple(
-        node.builtin.lower() for node in nodes if id(node) not in kept)))
+    beside = len(file.content) + sum(file.variables.missing.values()) - graph.constant_bytes
+    return replace(graph, overhead_bytes=beside, left_out=(
+        max(0, tensors - len(graph.tensors)),
+        tuple(node.builtin.lower() for node in nodes if id(node) not in kept)))
 
 
 def _open_subgraph(file: _File, number: int) -> Subgraph:

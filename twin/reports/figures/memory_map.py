@@ -44,7 +44,7 @@ def draw_memories(prediction: Prediction, axes: Axes) -> None:
     """
     deployment = prediction.deployment
     ram = {name: size for name, size in deployment.ram_parts.items() if size}
-    weights = deployment.placement.weights_bytes
+    weights = deployment.linked_bytes
     in_flash = 0 if "weights" in ram else min(weights, prediction.flash_bytes)
     flash = {"weights": in_flash, "code and tables": prediction.flash_bytes - in_flash}
     if deployment.target.executes:  # a file does not tell them apart
