@@ -9,7 +9,8 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from hwmodels.board.facts import Board
-from hwmodels.program.elf import ARENA, read_elf_file
+from hwmodels.isa import load_isa
+from hwmodels.program.elf import ARENA, ARM, EXECUTABLE, RISCV, XTENSA, read_elf_file
 from twin.errors import ProgramError, UsageError
 
 MOST_BYTES = 64 << 20
@@ -27,6 +28,9 @@ _ARMLINK = re.compile(r"Execution Region (\S+) \((?:Exec base|Base): 0x([0-9a-f]
 _NOT_STORED = (".bss", ".noinit", ".heap", ".stack")
 """Sections GNU ld gives a load address, though nothing is loaded."""
 _NOT_LOADED = (".debug", ".comment", ".ARM.attributes", ".riscv.attributes", ".stab", ".note.GNU")
+
+MACHINES = {ARM: "arm", RISCV: "riscv", XTENSA: "xtensa"}
+"""Instruction sets by the number ELF has of them."""
 
 Span = tuple[int, int]
 """First address, and bytes."""
@@ -80,7 +84,10 @@ def read_regions(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
     if content.startswith(b"\x7fELF"):
         return _read_elf(path, board)
     text = content.decode(errors="replace").replace("\r\n", "\n")
-    regions = _read_armlink(text) or _read_gnu(text)
+    try:
+        regions = _read_armlink(text) or _read_gnu(text)
+    except UsageError as error:
+        raise UsageError(f"--map {path}: {error}") from error
     if not regions:
         raise UsageError(f"--map {path}: no memory regions in it; accepted: a map of GNU ld "
                          "(-Wl,-Map=) or armlink (--map), or a linked ELF file")
@@ -107,16 +114,29 @@ def _read_gnu(text: str) -> tuple[Region, ...]:
         elif not name.startswith(_NOT_LOADED):
             parts += [span, *([(int(loaded, 16), span[1])]
                                if loaded and not name.startswith(_NOT_STORED) else [])]
+    if spaces and "\nOUTPUT(" not in body:
+        raise UsageError("cut short: no OUTPUT(...) line, which GNU ld writes after the sections; "
+                         "accepted: the whole map")
     return _share(spaces, parts, named)
 
 
 def _read_elf(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
     file = read_elf_file(fspath(path), ProgramError, "linked program")
+    machine = load_isa(board.core.isa).machine
+    if file.kind != EXECUTABLE or MACHINES.get(file.machine) != machine:
+        raise UsageError(f"--map {path}: of type {file.kind} and machine {file.machine}; accepted: "
+                         f"a linked program (type {EXECUTABLE}, EXEC) for the {board.core.model} "
+                         f"of {board.name}")
     parts = [(one.address, one.size_bytes) for one in file.allocated]
     parts += [(one.loaded, one.file_bytes) for one in file.loads if one.loaded != one.runs]
-    return _share([(memory.name, (memory.address, memory.size_bytes)) for memory in board.memories],
-                  parts, [(one.name, (one.value, one.size_bytes)) for one in file.symbols
+    regions = _share([(memory.name, (memory.address, memory.size_bytes))
+                      for memory in board.memories], parts, [
+                          (one.name, (one.value, one.size_bytes)) for one in file.symbols
                           if not one.is_function])
+    if not any(one.used_bytes for one in regions):
+        raise UsageError(f"--map {path}: no section in a memory of {board.name}; accepted: a "
+                         "program linked for it")
+    return regions
 
 
 def _share(spaces: Iterable[tuple[str, Span]], parts: Sequence[Span],

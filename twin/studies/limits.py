@@ -24,7 +24,7 @@ from twin.studies.duty import TYPED, Duty, Value, mean_mw_of, stated
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
            "max_flash": ("bytes", "B"), "max_usd": ("", ""), "max_mw": ("mw", "mW"),
-           "min_days": ("days", "d")}
+           "min_days": ("days", "d"), "arena_bytes": ("bytes", "B")}
 """Dimension of each limit, and the unit of a bare number."""
 
 LEAST_PLAIN_BYTES = 1024

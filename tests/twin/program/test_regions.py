@@ -1,5 +1,6 @@
 """What a program leaves of its memory regions: maps of GNU ld and armlink, and other files."""
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,8 @@ Linker script and memory map
 .bss            0x20000100    0x20000 load address 0x08010100
  .bss.tensor_arena
                 0x20000100    0x10000 main.o
+OUTPUT(app.elf elf32-littlearm)
+LOAD linker stubs
 .debug_info     0x00000000    0xfcea
 .comment        0x00000000       0x26
 """
@@ -72,11 +75,13 @@ def test_check_of_an_arena_and_a_map(tmp_path: Path) -> None:
     deployment = deploy("kws", BOARD, runtime="tflm-cmsis-nn@2026")
     path = tmp_path / "a.map"
     path.write_text(GNU)
+    found = check(deployment, arena_bytes="22832B", map_file=path)
+    assert {one.name: one.predicted for one in found.requirements}["arena in RAM"] == 22832
     found = check(deployment, arena_bytes="64KiB", map_file=path)
     assert found.met and "22,832 bytes are needed; 42,704 could be saved" in found.remarks[0]
     assert {one.name: (one.predicted, one.limit) for one in found.requirements[-2:]} == {
         "fits kTensorArenaSize": (22832, 65536),
-        "arena in RAM": (22832, 0xa0000 - 0x20100 + 0x10000)}
+        "arena in RAM": (65536, 0xa0000 - 0x20100 + 0x10000)}
     path.write_text(ARM)
     found = check(deployment, arena_bytes=16384, map_file=path)
     assert [one.name for one in found.requirements if not one.met] == [
@@ -87,3 +92,49 @@ def test_check_of_an_arena_and_a_map(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no region in sram of"):
         path.write_text(GNU.replace("0x20000000", "0x30000000"))
         check(deployment, map_file=path)
+
+
+def test_ram_has_the_arena_that_is_stated() -> None:
+    deployment = deploy("kws", BOARD, runtime="tflm-cmsis-nn@2026")
+    for size in ("700KiB", "100GiB"):
+        found = check(deployment, arena_bytes=size)
+        assert [one.name for one in found.requirements if not one.met] == ["fits RAM"]
+    found = check(deployment, arena_bytes="64KiB", max_ram_bytes=65536)
+    assert [one.name for one in found.requirements if not one.met] == ["RAM"]
+    with pytest.raises(UsageError, match=r"--arena-bytes '64'.*64KiB or 64B"):
+        check(deployment, arena_bytes="64")
+
+
+def test_what_a_map_shows_no_arena_of_is_said(tmp_path: Path) -> None:
+    deployment = deploy("kws", BOARD, runtime="tflm-cmsis-nn@2026")
+    path = tmp_path / "a.map"
+    path.write_text(GNU.replace(".bss.tensor_arena", ".bss"))
+    assert "no variable named ...arena... in RAM" in check(deployment, map_file=path).remarks[0]
+    path.write_text(GNU)
+    found = check(deployment, map_file=path)
+    assert [one.name for one in found.requirements][-1] == "arena in RAM"
+    assert "variables of 32,768 bytes named as a model, taken to be them" in found.remarks[0]
+
+
+def test_a_map_that_was_cut_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.map"
+    path.write_text(GNU[:GNU.index(".bss ")])
+    with pytest.raises(UsageError, match=r"a\.map: cut short: no OUTPUT"):
+        read_regions(path, BOARD)
+
+
+@pytest.mark.parametrize(("kind", "machine", "address", "said"), [
+    (1, 40, 0x0800_0000, "of type 1 and machine 40; accepted: a linked program"),
+    (3, 62, 0x0800_0000, "of type 3 and machine 62"), (2, 243, 0x0800_0000, "and machine 243"),
+    (2, 40, 0x7000_0000, "no section in a memory of nucleo_l4r5zi"), (2, 40, 0x0800_0000, "")])
+def test_programs_of_other_boards_are_refused(
+        tmp_path: Path, kind: int, machine: int, address: int, said: str) -> None:
+    path = tmp_path / "a.elf"
+    header = struct.pack("<HHIIIIIHHHHHH", kind, machine, 1, address, 0, 52, 0, 52, 0, 0, 40, 1, 0)
+    section = struct.pack("<10I", 0, 1, 6, address, 52, 64, 0, 0, 4, 0)
+    path.write_bytes(b"\x7fELF\1\1\1".ljust(16, b"\0") + header + section + bytes(64))
+    if said:
+        with pytest.raises(UsageError, match=said):
+            read_regions(path, BOARD)
+    else:
+        assert {one.name: one.used_bytes for one in read_regions(path, BOARD)}["flash"] == 64

@@ -9,8 +9,8 @@ from os import fspath
 from typing import TYPE_CHECKING
 
 from twin.api.commands.sweep import make_deployer
-from twin.api.requests import parse_quantity, takes
 from twin.api.requests import prediction as request
+from twin.api.requests import takes
 from twin.errors import UsageError
 from twin.pricing import calibrated
 from twin.pricing.certainty import Requirement
@@ -76,13 +76,16 @@ def check(asked: request.Check) -> Check:
         For a limit that is none, or when to be sure of what has no interval.
     """
     held = read_held(asked)
+    arena_bytes = None if (given := asked.arena_bytes) is None else int(read_limit(
+        "arena_bytes", given if isinstance(given, str) else f"{given}B"))
     deployer = make_deployer(asked, [asked.deployment.board])
     limits = read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty)
     own = deployer.list_stated(asked.deployment.board)
     deployment = asked.deployment.replace(own) if own else asked.deployment
     prediction = calibrated.predict_calibrated(deployment, temperature=asked.temperature,
                                                calibration=fspath(asked.calibration))
-    requirements = _list_requirements(prediction, **held)
+    requirements = _list_requirements(
+        prediction, _spare_arena(asked.deployment, arena_bytes), **held)
     row = None
     if limits.every_us is not None:
         row, = deployer.predict_changed(deployment, [{}])
@@ -95,15 +98,16 @@ def check(asked: request.Check) -> Check:
     if asked.sure:
         _require_intervals(requirements)
     remarks: tuple[str, ...] = ()
-    if asked.arena_bytes is not None:
-        requirement, remarks = _check_arena(asked.deployment, asked.arena_bytes)
+    if arena_bytes is not None:
+        requirement, remarks = _check_arena(asked.deployment, arena_bytes)
         requirements += (requirement,)
     if asked.map_file is not None:
         from twin.program.regions import read_regions
 
         regions = read_regions(asked.map_file, asked.deployment.board)
-        requirements += _check_regions(asked.deployment, regions)
-        remarks += tuple(
+        found, notes = _check_regions(asked.deployment, regions, arena_bytes or 0)
+        requirements += found
+        remarks += notes + tuple(
             f"{one.name}: {one.left_bytes:,} of {one.size_bytes:,} bytes left beside the program's "
             f"{one.used_bytes:,}" + (
                 f", {one.arena_bytes:,} of which are an arena" if one.arena_bytes else "")
@@ -129,15 +133,19 @@ MUCH = 0.1
 """Share of an arena that may be more than is needed before it is worth a word."""
 
 
-def _check_arena(deployment: Deployment, size: int | str) -> tuple[Requirement, tuple[str, ...]]:
-    """Return an arena's size as a limit, and what it lacks or could save."""
+def _spare_arena(deployment: Deployment, stated: int | None) -> int:
+    """Return by how many bytes a stated arena is larger than needed: RAM it takes all the same."""
     buffer = deployment.buffer
-    stated = int(parse_quantity(size, "bytes", "--arena-bytes")) if isinstance(size, str) else size
-    if stated < 1:
-        raise UsageError(f"--arena-bytes {size}: accepted: a size above 0")
-    if buffer is None:
+    if stated is not None and buffer is None:
         raise UsageError(f"--arena-bytes: {deployment.runtime.identity} is given no arena; "
                          "accepted with TFLite Micro and X-CUBE-AI")
+    return 0 if stated is None or buffer is None else max(0, stated - buffer.needed_bytes)
+
+
+def _check_arena(deployment: Deployment, stated: int) -> tuple[Requirement, tuple[str, ...]]:
+    """Return an arena's size as a limit, and what it lacks or could save."""
+    buffer = deployment.buffer
+    assert buffer is not None
     more = "".join(f", and more for {what}" for what in buffer.unknown)
     lacks, spare = buffer.needed_bytes - stated, stated - buffer.needed_bytes
     needed = f"{buffer.name}: {buffer.needed_bytes:,} bytes are needed{more}"
@@ -150,16 +158,18 @@ def _check_arena(deployment: Deployment, size: int | str) -> tuple[Requirement, 
                        limit=stated), told
 
 
-def _check_regions(deployment: Deployment, regions: Sequence[Region]) -> tuple[Requirement, ...]:
-    """Return whether arena and weights have room in the region of their memory.
+def _check_regions(deployment: Deployment, regions: Sequence[Region], stated: int,
+                   ) -> tuple[tuple[Requirement, ...], tuple[str, ...]]:
+    """Return whether arena and weights have room in the region of their memory, and notes.
 
     An arena the program has already gives way to the new one; weights it has are not asked for.
     """
-    found = []
-    buffer, placement = deployment.buffer, deployment.placement
-    arena_bytes = deployment.working_ram_bytes if buffer is None else buffer.needed_bytes
+    found, notes = [], []
+    buffer = deployment.buffer
+    arena_bytes = max(stated, deployment.working_ram_bytes if buffer is None
+                      else buffer.needed_bytes)
     for what, memory, needed in (("arena", deployment.arena, arena_bytes),
-                                 ("weights", deployment.weights, placement.weights_bytes)):
+                                 ("weights", deployment.weights, deployment.linked_bytes)):
         spans = deployment.board.memory(memory).spans
         inside = [one for one in regions if any(
             low < one.start + one.size_bytes and one.start < high for low, high in spans)]
@@ -168,12 +178,19 @@ def _check_regions(deployment: Deployment, regions: Sequence[Region]) -> tuple[R
                              f"memory of the {what}; its regions: " + ", ".join(
                                  f"{one.name} at {one.start:#x}" for one in regions))
         region = max(inside, key=lambda one: one.left_bytes + one.arena_bytes)
-        if what == "weights" and max(one.weights_bytes for one in inside) >= needed:
+        held = max(one.weights_bytes for one in inside)
+        if what == "weights" and held >= deployment.placement.weights_bytes:
+            notes.append(f"weights: the program has variables of {held:,} bytes named as a model, "
+                         f"taken to be them; {needed:,} are needed")
             continue
+        if what == "arena" and not region.arena_bytes:
+            notes.append(f"arena: no variable named ...arena... in {region.name}, so the new one "
+                         "is beside what there is; where the program has one, give the linked "
+                         "ELF, or a map of GNU ld of code built with -fdata-sections")
         found.append(Requirement(
             name=f"{what} in {region.name}", unit="bytes", predicted=needed,
             limit=region.left_bytes + (region.arena_bytes if what == "arena" else 0)))
-    return tuple(found)
+    return tuple(found), tuple(notes)
 
 
 def read_held(asked: request.Held) -> dict[str, float | None]:
@@ -213,13 +230,13 @@ def _require_energy(prediction: Prediction, max_uj: float) -> Requirement:
                        limit=max_uj, decimals=1, predicted=energy_uj, interval=interval)
 
 
-def _list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
-                       max_ram_bytes: float | None, max_flash_bytes: float | None,
-                       ) -> tuple[Requirement, ...]:
-    """Return what a deployment must meet: its memories, and the limits that were asked."""
+def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,
+                       max_uj: float | None, max_ram_bytes: float | None,
+                       max_flash_bytes: float | None) -> tuple[Requirement, ...]:
+    """Return what a deployment must meet: its memories, and the limits; `spare` RAM is taken."""
     certainty = prediction.certainty
     ram = prediction.deployment.plan.filled or {
-        "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}
+        "RAM": (prediction.ram_bytes + spare, prediction.ram_available_bytes)}
     requirements = [
         *(Requirement(name=f"fits {name}", unit="bytes", predicted=used, limit=size)
           for name, (used, size) in ram.items()),
@@ -236,7 +253,7 @@ def _list_requirements(prediction: Prediction, max_ms: float | None, max_uj: flo
         requirements.append(_require_energy(prediction, max_uj))
     if max_ram_bytes is not None:
         requirements.append(Requirement(name="RAM", unit="bytes", limit=max_ram_bytes,
-                                        predicted=prediction.ram_bytes))
+                                        predicted=prediction.ram_bytes + spare))
     if max_flash_bytes is not None:
         requirements.append(Requirement(name="flash", unit="bytes", limit=max_flash_bytes,
                                         predicted=prediction.flash_bytes))
