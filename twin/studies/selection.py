@@ -327,7 +327,7 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str, str]
     if limits:
         chance = row.probability if row.probability is not None else float(row.met)
         found.append(Penalty(name="limits", points=LIMITS_POINTS * (1 - chance),
-                             reason=_describe_limits(row, limits, chance)))
+                             reason=describe_miss(row, limits, chance)))
     for name, need, room in (("RAM", row.ram_bytes, row.ram_room_bytes),
                              ("flash", row.flash_bytes, row.flash_room_bytes)):
         if need is not None and room:
@@ -363,14 +363,16 @@ def _miss(row: Row, limits: Limits) -> Penalty:
         points = 100 - BEST_MISS * (1 + (1.0 if chance is None else chance))
     else:
         points = 100 - BEST_MISS * math.exp(-max(0.0, excess(row, known)))
-    return Penalty(name="limits", points=points, reason=_describe_limits(row, limits, 0.0))
+    return Penalty(name="limits", points=points, reason=describe_miss(row, limits, 0.0))
 
 
-def _describe_limits(row: Row, limits: Limits, chance: float) -> str:
+def describe_miss(row: Row, limits: Limits, chance: float) -> str:
+    """Say by how much a row exceeds each limit it misses."""
     def tell(name: str, limit: float) -> str:
         value = getattr(row, name)
         if value is not None and value <= limit:  # the period, of which waking up takes too much
-            return f"wake-up and time {(value + row.wake_up_us) / limit:.4g} times the period"
+            periods = (value + row.wake_up_us) / (limits.every_us or limit)
+            return f"wake-up and time {periods:.4g} periods"
         return WORDS[name] + (" not known" if value is None else
                               f" {value / limit:.4g} times its limit")
 

@@ -26,6 +26,7 @@ from twin.reports.page.rivals import (
     say_lead,
 )
 from twin.reports.rivals import name_rivals
+from twin.reports.tables.studies import say_life
 from twin.studies.duty import (
     Battery,
     Duty,
@@ -229,7 +230,7 @@ def test_a_wake_up_that_outlasts_the_period_meets_nothing() -> None:
         swept = twin.sweep("ad", "nucleo_u575zi_q", every="1s",
                            sleep={"nucleo_u575zi_q": f"1.2uA,{wake_up}"}).rows[0]
         assert chosen.exit_code == code and swept.met == (not code)
-        assert ("times the period" in chosen.stdout) == bool(code)
+        assert ("periods" in chosen.stdout) == bool(code)
         assert (swept.probability > 0.99) == (not code)
         assert read_row({**list_columns(swept)}) == swept
     assert "wake-up and time 10" in " ".join(run(
@@ -240,6 +241,22 @@ def test_a_selection_of_a_model_that_is_refused_is_refused() -> None:
     refused = run("select", "nosuch.tflite")
     assert refused.exit_code == 3 and refused.stdout == ""
     assert refused.stderr.count("nosuch.tflite: no such file") == 1
+
+
+def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
+    words = ("-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--every", "1s", "--cell", "1000mAh",
+             "--sleep", "nucleo_u575zi_q=4uA,10us", "--runtime", "default", "--by", "days,price")
+    told = " ".join(run("select", "ad", *words).stdout.split())
+    assert "asleep: nucleo_u575zi_q as stated, nucleo_l4r5zi in stop2" in told
+    assert "ordered by mean power, then price, not by score" in told and "% likely)" in told
+    assert told.count("all usable, without regulator losses or self-discharge") == 1
+    missed = run("select", "ad", *words, "--max-ms", "0.5ms", "--max-usd", "1").stdout
+    assert " times its limit" in missed.partition("nearest: --set")[2].partition("not ")[0]
+    may = run("select", "ad", *words[2:], "--max-usd", "99", "--known-only").stdout
+    assert "would decide;" not in may
+    assert say_life(row(mean_mw=1.0, life_days=1.0)) == "1 day"
+    checked = run("check", "ad", "-b", "nucleo_l4r5zi", "--max-ms", "20")
+    assert "P(exceeds)" in checked.stdout
 
 
 def test_a_board_without_sleep_current_is_not_known_not_zero() -> None:

@@ -12,7 +12,7 @@ from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.studies import describe_limits, say_idle
 from twin.studies.advice import Advice
 from twin.studies.change import SURE, Change
-from twin.studies.selection import WORDS
+from twin.studies.selection import WORDS, describe_miss
 
 SHOWN = 12
 """Changes shown."""
@@ -65,7 +65,8 @@ def say_best(advice: Advice) -> str:
         return "no change that was tried comes nearer to them"
     near = advice.nearest
     return (f"nothing that was tried meets them; nearest: {near.words} ({near.effort}): "
-            f"{describe_figures(advice, near)}{_chance(near)}")
+            f"{describe_figures(advice, near)}, still "
+            f"{describe_miss(near.row, advice.limits, 0.0)}{_chance(near)}")
 
 
 def _say_surer(advice: Advice) -> str:

@@ -26,8 +26,8 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
                Column("verdict", "verdict")]
     if level is not None:
         columns.insert(2, number(f"{100 * level:.0f} % interval", "interval", format_interval))
-        columns.insert(-1, number("exceeds", "chance_above", format_chance))
-    return tabulate(columns, requirements, drops=("used", "exceeds"), style=lambda item:
+        columns.insert(-1, number("P(exceeds)", "chance_above", format_chance))
+    return tabulate(columns, requirements, drops=("used", "P(exceeds)"), style=lambda item:
                     "green" if item.surely_met else "yellow" if item.met or item.predicted is None
                     else "bold red")
 

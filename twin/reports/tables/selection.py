@@ -113,7 +113,7 @@ def explain_miss(choice: Choice) -> str:
         return f"{row.failure}: {row.reason}"
     found = f"{row.runtime}: {choice.reason}"
     if row.verdict == "may":
-        return f"{found}, which would decide; {describe_row(row).partition(': ')[2]}"
+        return f"{found}: meets the limits if that does; {describe_row(row).partition(': ')[2]}"
     return found if choice.advice is None else f"{found}; {say_best(choice.advice)}"
 
 
@@ -121,7 +121,7 @@ def _say_winners(selection: Selection, model: str) -> list[str]:
     """Return a line for each row that wins a metric, with the probability that it does."""
     told: dict[str, list[str]] = {}
     for one in selection.list_winners(model):
-        chance = "" if one.probability is None else f" ({format_chance(one.probability)})"
+        chance = "" if one.probability is None else f" ({format_chance(one.probability)} likely)"
         told.setdefault(describe_row(one.choice.row), []).append(one.metric + chance)
     return [f"{', '.join(metrics)}: {text}" for text, metrics in told.items()]
 
@@ -146,7 +146,8 @@ def list_remarks(selection: Selection) -> list[str]:
     """Say what a score is, how many configurations stand behind it, and which price is unknown."""
     unknown = dict.fromkeys(one.row.board for one in selection.choices
                             if one.row.price_usd is None and not one.row.failure)
-    return [SCORE_SAYS,
+    ranked = ", then ".join(WORDS[name] for name in selection.by)
+    return [*([f"what meets is ordered by {ranked}, not by score"] if ranked else []), SCORE_SAYS,
             f"{len(selection.table.rows)} configurations predicted, of each board its default "
             "library or what else meets; -o writes all",
             *say_idle([one.row for one in selection.choices]),

@@ -22,6 +22,7 @@ from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as Sheet
+from twin.studies.duty import TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import VERDICTS, Row, Table
 from twin.studies.selection import WORDS, list_metrics
@@ -248,7 +249,8 @@ def say_life(row: Row) -> str:
         return f"{format_power(row.mean_mw)} on average"
     ends = "" if row.life is None else (
         f" ({significant(row.life.low)}-{significant(row.life.high)})")
-    return f"{significant(row.life_days)} days{ends}"
+    days = significant(row.life_days)
+    return f"{days} day{'s' * (days != '1')}{ends}"
 
 
 def say_duty(row: Row) -> str:
@@ -260,8 +262,8 @@ def say_duty(row: Row) -> str:
             "wake-up and inference outlast the period")
     life = "" if row.life_days is None else f", {say_life(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
-    return (f"duty: {format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep in "
-            f"{row.sleep}; energy of the {row.boundary}")
+    return (f"duty: {format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep "
+            f"{say_sleep(row)}; energy of the {row.boundary}")
 
 
 def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[Sheet, list[str]]:
@@ -360,15 +362,21 @@ def _ends(interval: Interval | None, factor: float = 1e-3) -> str:
         significant(end * factor) for end in (interval.low, interval.high))
 
 
+def say_sleep(row: Row) -> str:
+    """Say in which state a board sleeps."""
+    return row.sleep if row.sleep in (TYPED, "not known") else f"in {row.sleep}"
+
+
 def say_idle(rows: Sequence[Row]) -> list[str]:
     """Say in which state boards sleep, and which energies are of a whole board with its idle."""
-    sleeps = dict.fromkeys(f"{row.board} {row.sleep}" for row in rows if row.sleep)
+    sleeps = dict.fromkeys(f"{row.board} {say_sleep(row)}" for row in rows if row.sleep)
     boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
     cell_wh = next((row.life_days * 24 * row.mean_mw / 1e3 for row in rows
                     if row.life_days is not None and row.mean_mw is not None), None)
     return [*([] if cell_wh is None else [
-        f"days: from {significant(cell_wh)} Wh; a cell in mAh without @VOLTS has 3 V (assumed)"]),
-        *([f"asleep in: {', '.join(sleeps)}"] if sleeps else ()), *(
+        f"days: from {significant(cell_wh)} Wh, all usable, without regulator losses or "
+        "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)"]),
+        *([f"asleep: {', '.join(sleeps)}"] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
                                  f"holds the {idle_mw:,.0f} mW the idle board draws meanwhile")
         + " at the board's input: that of a chip at its rail does not compare"
