@@ -84,6 +84,8 @@ def check_place(path: str | Path, *, folder: bool = False) -> None:
     near = target if folder else target.parent
     while not near.exists() and near != near.parent:
         near = near.parent
+    if near == near.parent and near != target.parent:
+        raise UsageError(f"{target}: no folder {target.parent}; accepted: one that exists")
     try:
         with tempfile.TemporaryFile(dir=near):
             pass

@@ -8,8 +8,10 @@ import zipfile
 
 import pytest
 
-from twin.errors import ModelError
+from twin.errors import ModelError, UsageError
 from twin.network.readers import read_model
+from twin.network.writers.tflite import encode_tflite
+from twin.reports.export import check_place
 
 
 def test_zoo_names_with_and_without_prefix():
@@ -32,6 +34,21 @@ def test_existing_files_of_other_kinds_and_folders(tmp_path):
         read_model(tmp_path / "model.h5")
     with pytest.raises(ModelError, match="a directory"):
         read_model(tmp_path)
+
+
+def test_content_says_what_a_flatbuffer_is(tmp_path):
+    content = encode_tflite(read_model("ad"))
+    for name in ("noext", "a.onnx", "a.h5"):
+        (tmp_path / name).write_bytes(content)
+        assert read_model(tmp_path / name).overhead_bytes
+    with pytest.raises(ModelError) as refused:
+        read_model("-")
+    assert str(refused.value).count("accepted:") == 1
+
+
+def test_no_folder_is_made_at_the_root():
+    with pytest.raises(UsageError, match="no folder"):
+        check_place("/no-such-folder/x.png")
 
 
 def zipped(*names):
@@ -61,6 +78,10 @@ OTHERS = {  # name: (content, what is said); names as they come, and as somebody
     "a.keras": (zipped("metadata.json", "config.json", "model.weights.h5"), "from_keras_model"),
     "a.tflite": (b"\x89HDF\r\n\x1a\n" + bytes(99), "from_keras_model"),
     "a.h5": (b"\x89HDF\r\n\x1a\n", "from_keras_model"),
+    "k.weights.h5": (b"\x89HDF\r\n\x1a\n", "they have no layers"),
+    "k.h5": (b"\x89HDF\r\n\x1a\n", "open('model.tflite', 'wb').write"),
+    "b.tflite": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d", "git lfs pull"),
+    "network_2.c": (b"/*\n * @author  AST Embedded Analytics Research Platform\n*/", "stedgeai"),
     "saved": (saved, "tflite_convert --saved_model_dir"),
     "frozen.pb": (b"\x0a\x1f", "tf2onnx.convert --graphdef"),
     "a.pt2": (zipped("a/archive_format", "a/models/model.json"), "torch.export.load"),

@@ -12,9 +12,10 @@ from importlib import import_module
 from pathlib import Path
 
 from hwmodels.errors import did_you_mean
+from hwmodels.files import names_file
 from twin.errors import ModelError, UsageError
 from twin.network.graph import Graph
-from twin.network.readers.model_file import MODELS, SUFFIXES
+from twin.network.readers.model_file import CONTAINERS, MODELS, SUFFIXES, read_bytes
 
 __all__ = ["SUFFIXES", "read_model"]
 
@@ -60,6 +61,9 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
 
         refuse_other_formats(text)
     suffix = Path(text).suffix.lower()
+    if (suffix not in (".tflite", *CONTAINERS) and names_file(text) and os.path.getsize(text)
+            and read_bytes(text)[4:8] == b"TFL3"):
+        suffix = ".tflite"
     if suffix in _READERS:
         return _find_reader(suffix)(text, assume_unsupported=assume_unsupported)
     from twin.network import zoo
@@ -101,4 +105,4 @@ def _build_zoo(text: str) -> Graph:
                          f"({', '.join(zoo.NAMES)})")
     raise ModelError(f"{text}: no zoo network has that name and no model file ends so; "
                      f"accepted: files ending {', '.join(MODELS)}, or a zoo name, "
-                     f"{did_you_mean(name, zoo.NAMES)}")
+                     + did_you_mean(name, zoo.NAMES).removeprefix("accepted: "))

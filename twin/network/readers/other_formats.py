@@ -52,7 +52,9 @@ def _find_kind(file: Path) -> str | None:
             found = "metadata.json" in names and any(one.startswith("codegen") for one in names)
             return "a Model Library Format archive" if found else None
     if head[:8] == b"\x89HDF\r\n\x1a\n":
-        return "a Keras model"
+        return "weights of a Keras model" if file.name.endswith(".weights.h5") else "a Keras model"
+    if head.startswith(b"version https://git-lfs"):
+        return "a pointer of Git LFS"
     if head[:4] in (b"EDL1", b"EDL2", b"PDL1"):
         return "an ESP-DL model"
     if head[:2] == b"\x80\2" and file.suffix.lower() in (".pt", ".pth", ".bin"):
@@ -60,7 +62,8 @@ def _find_kind(file: Path) -> str | None:
     if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < LARGEST_BYTES:
         return "weights without layers"
     return "C code of ST Edge AI" if any(
-        mark in head for mark in (b"AI_TENSOR_OBJ_DECLARE(", b"stai_network_run")) else None
+        mark in head for mark in (
+            b"AI_TENSOR_OBJ_DECLARE(", b"stai_network_run", b"AST Embedded Analytics")) else None
 
 
 def _find_zipped(names: set[str]) -> str | None:

@@ -251,7 +251,7 @@ def describe_arena(arena: Arena | None) -> str:
             f"({kept})" if kept else
             f"with {arena.input_bytes:,} of input, {arena.output_bytes:,} of output"]
     if (spare := arena.needed_bytes - arena.total_bytes) > 15:
-        told.append(f"{spare:,} more while it is planned")
+        told[0] += f" + {spare:,} while it is planned"
     if arena.recorded_bytes is not None:
         told.append(f"{arena.recorded_bytes:,} in TFLM's benchmark tool")
     told += [f"more for {what}, of unknown size" for what in arena.unknown]
