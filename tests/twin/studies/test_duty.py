@@ -255,6 +255,7 @@ def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
     may = run("select", "ad", *words[2:], "--max-usd", "99", "--known-only").stdout
     assert "would decide;" not in may
     assert say_life(row(mean_mw=1.0, life_days=1.0)) == "1 day"
+    assert ("asleep", "as stated") in row_details(row(sleep="as stated"))
     checked = run("check", "ad", "-b", "nucleo_l4r5zi", "--max-ms", "20")
     assert "P(exceeds)" in checked.stdout
 

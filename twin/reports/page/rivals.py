@@ -18,7 +18,7 @@ from twin.reports.columns import Cell, Column, number
 from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, find_lowest, write_figure
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.studies import say_life
+from twin.reports.tables.studies import say_life, say_sleep
 from twin.studies.results import QUANTITIES, Row
 from twin.studies.selection import Choice, draw_least, list_metrics
 
@@ -177,7 +177,7 @@ def row_details(row: Row) -> tuple[tuple[str, str], ...]:
          f"{row.idle_mw:,.0f} mW are in the energy"),
         ("intervals", row.basis or "none: stated prices"), ("calibration", row.calibration),
         ("meets the limits", format_chance(row.probability)),
-        ("asleep in", row.sleep),
+        ("asleep", say_sleep(row) if row.sleep else ""),
         ("battery life", "" if row.life_days is None else say_life(row)),
         ("price", f"{row.price_usd:g} USD ({row.price_of})" if row.price_of else ""),
         ("kit", "" if row.kit_usd is None else f"{row.kit_usd:g} USD"),
