@@ -39,7 +39,8 @@ def made(monkeypatch):
 
     class Made:
         def __init__(self, prediction):
-            self.prediction, self.board = prediction, prediction.deployment.board
+            made = prediction.deployment
+            self.prediction, self.board, self.buffer = prediction, made.board, made.buffer
 
         def replace(self, changes):
             asked.setdefault("changes", changes)
