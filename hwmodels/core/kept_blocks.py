@@ -85,7 +85,7 @@ def open_blocks(timing: CoreTiming) -> KeptBlocks | None:
         return None
     here = Path(__file__).parent
     core = hashlib.sha256(repr(timing).encode()).hexdigest()[:24]
-    table = (here.parent / "mnemonics.yaml").read_text(encoding="utf-8")
+    table = hashlib.sha256((here.parent / "mnemonics.yaml").read_bytes()).hexdigest()
     sources = hashlib.sha256("".join((table, *map(fingerprint_sources, (
         here, here.parent / "isa", here.parent)))).encode()).hexdigest()[:24]
     return KeptBlocks(store, f"blocks-{core}.{sources}.kept")

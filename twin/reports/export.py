@@ -84,7 +84,7 @@ def check_place(path: str | Path, *, folder: bool = False) -> None:
     near = target if folder else target.parent
     while not near.exists() and near != near.parent:
         near = near.parent
-    if near == near.parent and near != target.parent:
+    if near.anchor and near == near.parent != target.parent:  # the root alone exists
         raise UsageError(f"{target}: no folder {target.parent}; accepted: one that exists")
     try:
         with tempfile.TemporaryFile(dir=near):

@@ -133,3 +133,14 @@ def test_utilisation_of_the_flash_is_not_told_where_an_accelerator_moves_bytes_e
     prediction = predict(deploy("kws", "stm32n6570_dk", runtime="neural-art"))
     (row,) = hardware_summary(prediction)
     assert row["bandwidth_utilization"] is None and row["achieved_bandwidth_gbps"] > 0
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_folders_that_are_not_there_are_made_below_where_one_is(tmp_path, monkeypatch,
+                                                               folder) -> None:
+    from twin.reports.export import check_place
+
+    monkeypatch.chdir(tmp_path)
+    check_place("out/new/x", folder=folder)
+    check_place(str(tmp_path / "out/new/x"), folder=folder)
+    assert not (tmp_path / "out").exists()
