@@ -3,6 +3,7 @@
 All else stands in pyproject.toml.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ class Build(build_py):
 
     def run(self):
         super().run()
+        os.environ["TWIN_FILES"] = ""  # a build keeps nothing in the user's folders
         if not self.editable_mode:
             self.copy_tree("firmware", f"{self.build_lib}/twin/firmware")
             self.spawn([sys.executable, "-m", "twin.reports.documents",
