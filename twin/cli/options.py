@@ -22,8 +22,6 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from twin import Deployment
 
-ModelsOrNone = Annotated[list[str] | None, Option(
-    "", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`; none with --elf.")]
 AsJson = Annotated[bool, Option("--json", None, "Write JSON to stdout instead of tables.")]
 PlotFile = Annotated[str | None, Option("--plot", "FILE", "Write a picture: .png, .svg or .pdf.")]
 

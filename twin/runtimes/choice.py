@@ -287,8 +287,8 @@ def check_layers(graph: Graph) -> None:
 
 def float_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute float values; turning integers to float is no computing."""
-    return [layer for layer in graph.layers if not traits(layer).converts
-            and graph.tensors[layer.outputs[0]].dtype == "float32"]
+    return [layer for layer in computing_layers(graph)
+            if graph.tensors[layer.outputs[0]].dtype == "float32"]
 
 
 def computes_float(graph: Graph) -> bool:

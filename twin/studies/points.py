@@ -142,6 +142,11 @@ class Deployer:
         return {**(assumed_paths(board) if self.known_only else {}),
                 **({} if own is None else current_paths(board, own))}
 
+    def state(self, deployment: Deployment) -> Deployment:
+        """Return a deployment on its board as the user states it."""
+        own = self.list_stated(deployment.board)
+        return deployment.replace(own) if own else deployment
+
     def describe_prices(self, deployment: Deployment) -> tuple[str, str]:
         """Return which learnt prices a deployment gets, and what their intervals rest on."""
         key = deployment.board.name, deployment.runtime.identity

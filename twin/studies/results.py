@@ -178,6 +178,11 @@ class Row:
         """Return what a quantity compares as: energies of an inference where they are counted."""
         return f"{quantity} of a {self.boundary}" * (quantity == "energy_uj") or quantity
 
+    def competes(self, quantity: str, kind: str) -> bool:
+        """Whether it meets its limits with a known quantity that compares as `kind`."""
+        return (self.met and getattr(self, quantity) is not None
+                and self.compared_as(quantity) == kind)
+
     def bounds_of(self, quantity: str) -> tuple[float, float, float] | None:
         """Return low, predicted and high of a quantity; None where it is not known."""
         point = getattr(self, quantity)

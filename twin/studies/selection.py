@@ -148,9 +148,8 @@ class Selection:
         """Return the best choice of a network by each metric, of those that meet the limits."""
         rows = [one for one in self.choices if one.row.model == model]
         winners = []
-        for metric, name, boundary in list_metrics([one.row for one in rows]):
-            known = [one for one in rows if one.row.met and getattr(one.row, name) is not None
-                     and boundary in ("", one.row.boundary)]
+        for metric, name, kind in list_metrics([one.row for one in rows]):
+            known = [one for one in rows if one.row.competes(name, kind)]
             best = min(range(len(known)), key=lambda at: getattr(known[at].row, name))
             chances = draw_least([one.row for one in known], name)
             winners.append(Winner(metric=metric, choice=known[best], probability=None
@@ -159,7 +158,7 @@ class Selection:
 
 
 def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """Return metrics known of what meets limits, with their quantity and where that is counted.
+    """Return metrics known of what meets limits, with their quantity and what it compares as.
 
     Energies of an inference of chips at their rail and of boards at their input do not compare:
     each has a least of its own, which says so where any row is of the other. One price of all that
@@ -170,13 +169,10 @@ def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
         met = [getattr(row, name) for row in rows if row.met]
         if name == "price_usd" and len(met) > 1 and len({*met}) == 1:
             continue
-        places: dict[str, bool] = {}
-        for row in rows:
-            if getattr(row, name) is not None:
-                place = row.boundary if name == "energy_uj" else ""
-                places[place] = places.get(place, False) or row.met
-        found += [(metric + (f" (of a {place})" if len(places) > 1 else ""), name, place)
-                  for place in sorted(places, reverse=True) if places[place]]
+        kinds = {row.compared_as(name) for row in rows if getattr(row, name) is not None}
+        found += [(metric + (f" ({kind.removeprefix(name).strip()})" if len(kinds) > 1 else ""),
+                   name, kind) for kind in sorted(kinds, reverse=True)
+                  if any(row.competes(name, kind) for row in rows)]
     return found
 
 
@@ -248,17 +244,17 @@ def _rank(row: Row, by: Sequence[str]) -> tuple[tuple[bool, float], ...]:
                  for name in by for value in (getattr(row, name),))
 
 
-def find_least(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
+def find_least(rows: Sequence[Row]) -> dict[tuple[str, str], float]:
     """Return the least price and mean power or energy of what meets the limits.
 
-    By model, quantity and, for energies of an inference, where they are counted.
+    By model and what a quantity compares as.
     """
-    least: dict[tuple[str, str, str], float] = {}
+    least: dict[tuple[str, str], float] = {}
     for row in rows:
         for name in _compared(row) if row.met else ():
             value = getattr(row, name)
             if value is not None:
-                key = row.model, name, row.boundary if name == "energy_uj" else ""
+                key = row.model, row.compared_as(name)
                 least[key] = min(value, least.get(key, math.inf))
     return least
 
@@ -306,7 +302,7 @@ def _order(row: Row, default: str = "") -> tuple[bool, int, bool, float, float]:
             row.time_us if row.time_us is not None else math.inf)
 
 
-def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str, str], float] = {},
+def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str], float] = {},
                    ) -> tuple[Penalty, ...]:
     """Return what a row's score loses, largest first; each penalty is a predicted quantity.
 
@@ -344,7 +340,7 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str, str]
                              reason="time has no interval: nothing like it was measured"))
     for name in _compared(row):
         value = getattr(row, name)
-        best = least.get((row.model, name, row.boundary if name == "energy_uj" else ""))
+        best = least.get((row.model, row.compared_as(name)))
         if value and best:
             more = min(1.0, math.log(value / best) / math.log(WIDEST))
             found.append(Penalty(name=WORDS[name], points=MEMORY_POINTS * more, reason=(

@@ -65,7 +65,7 @@ def rivals_of(row: Row, objectives: Sequence[str]) -> tuple[str, ...]:
     An inference of a chip at its rail and one of a board at its input are no two of a kind; mean
     powers are, whose idle draw between inferences is counted on both sides.
     """
-    return *network_of(row), row.boundary if "energy_uj" in objectives else ""
+    return *network_of(row), *map(row.compared_as, objectives)
 
 
 def network_of(row: Row) -> tuple[str, ...]:

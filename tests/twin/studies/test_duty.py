@@ -134,8 +134,8 @@ def test_energies_compare_within_one_boundary_and_mean_powers_across() -> None:
     kit = row("kit", energy_uj=100.0, boundary="board", idle_mw=565.0, ram_bytes=1)
     chips = [row("a", energy_uj=500.0), row("b", energy_uj=300.0)]
     assert [one for one in list_metrics([kit, *chips]) if "energy" in one[0]] == [
-        ("least energy (of a chip)", "energy_uj", "chip"),
-        ("least energy (of a board)", "energy_uj", "board")]
+        ("least energy (of a chip)", "energy_uj", "energy_uj of a chip"),
+        ("least energy (of a board)", "energy_uj", "energy_uj of a board")]
     marked = mark_front([kit, *chips], ("energy_uj",))
     assert [bool(one.front) for one in marked] == [True, False, True]
     power = [dataclasses.replace(one, mean_mw=mean) for one, mean in zip(

@@ -80,12 +80,11 @@ def check(asked: request.Check) -> Check:
         "arena_bytes", given if isinstance(given, str) else f"{given}B"))
     deployer = make_deployer(asked, [asked.deployment.board])
     limits = read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty)
-    own = deployer.list_stated(asked.deployment.board)
-    deployment = asked.deployment.replace(own) if own else asked.deployment
+    deployment = deployer.state(asked.deployment)
     prediction = calibrated.predict_calibrated(deployment, temperature=asked.temperature,
                                                calibration=fspath(asked.calibration))
-    requirements = _list_requirements(
-        prediction, _spare_arena(asked.deployment, arena_bytes), **held)
+    spare, arena, remarks = _check_arena(asked.deployment, arena_bytes)
+    requirements = _list_requirements(prediction, spare, **held)
     row = None
     if limits.every_us is not None:
         row, = deployer.predict_changed(deployment, [{}])
@@ -97,10 +96,7 @@ def check(asked: request.Check) -> Check:
             limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
     if asked.sure:
         _require_intervals(requirements)
-    remarks: tuple[str, ...] = ()
-    if arena_bytes is not None:
-        requirement, remarks = _check_arena(asked.deployment, arena_bytes)
-        requirements += (requirement,)
+    requirements += arena
     if asked.map_file is not None:
         from twin.program.regions import read_regions
 
@@ -133,29 +129,25 @@ MUCH = 0.1
 """Share of an arena that may be more than is needed before it is worth a word."""
 
 
-def _spare_arena(deployment: Deployment, stated: int | None) -> int:
-    """Return by how many bytes a stated arena is larger than needed: RAM it takes all the same."""
+def _check_arena(deployment: Deployment, stated: int | None,
+                 ) -> tuple[int, tuple[Requirement, ...], tuple[str, ...]]:
+    """Return the RAM a stated arena takes beyond its need, its size as a limit, and a note."""
     buffer = deployment.buffer
-    if stated is not None and buffer is None:
+    if stated is None:
+        return 0, (), ()
+    if buffer is None:
         raise UsageError(f"--arena-bytes: {deployment.runtime.identity} is given no arena; "
                          "accepted with TFLite Micro and X-CUBE-AI")
-    return 0 if stated is None or buffer is None else max(0, stated - buffer.needed_bytes)
-
-
-def _check_arena(deployment: Deployment, stated: int) -> tuple[Requirement, tuple[str, ...]]:
-    """Return an arena's size as a limit, and what it lacks or could save."""
-    buffer = deployment.buffer
-    assert buffer is not None
     more = "".join(f", and more for {what}" for what in buffer.unknown)
-    lacks, spare = buffer.needed_bytes - stated, stated - buffer.needed_bytes
+    spare = stated - buffer.needed_bytes
     needed = f"{buffer.name}: {buffer.needed_bytes:,} bytes are needed{more}"
-    told: tuple[str, ...] = ()
-    if lacks > 0:
-        told = (f"{needed}; {lacks:,} are lacking",)
+    notes: tuple[str, ...] = ()
+    if spare < 0:
+        notes = (f"{needed}; {-spare:,} are lacking",)
     elif spare > MUCH * buffer.needed_bytes:
-        told = (f"{needed}; {spare:,} could be saved",)
-    return Requirement(name=f"fits {buffer.name}", unit="bytes", predicted=buffer.needed_bytes,
-                       limit=stated), told
+        notes = (f"{needed}; {spare:,} could be saved",)
+    return max(0, spare), (Requirement(name=f"fits {buffer.name}", unit="bytes", limit=stated,
+                                       predicted=buffer.needed_bytes),), notes
 
 
 def _check_regions(deployment: Deployment, regions: Sequence[Region], stated: int,

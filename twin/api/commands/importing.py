@@ -90,8 +90,7 @@ def _find_network(model: str) -> Graph | None:
     from twin.network import zoo
     from twin.network.readers import SUFFIXES, read_model
 
-    if Path(model).suffix.lower() not in SUFFIXES \
-            and not zoo.is_known(model.removeprefix("zoo:")):
+    if Path(model).suffix.lower() not in SUFFIXES and not zoo.is_known(model.removeprefix("zoo:")):
         return None
     return read_model(model)
 

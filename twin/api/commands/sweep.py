@@ -138,6 +138,6 @@ def advise(asked: Advise) -> Advice:
         Without a limit, or for an effort that is none.
     """
     limits, deployer = limits_of(asked), make_deployer(asked, [asked.deployment.board])
-    deployment = asked.deployment.replace(deployer.list_stated(asked.deployment.board))
-    return give_advice(deployment, limits, deployer, efforts=check_efforts(asked.efforts),
-                       pairs=asked.pairs, thorough=asked.thorough, on_progress=asked.on_progress)
+    return give_advice(deployer.state(asked.deployment), limits, deployer,
+                       efforts=check_efforts(asked.efforts), pairs=asked.pairs,
+                       thorough=asked.thorough, on_progress=asked.on_progress)

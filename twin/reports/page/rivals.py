@@ -32,14 +32,11 @@ MOST_DRAWN = 50
 def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float | None], ...]:
     """Return metric, quantity, the best by it of those that meet limits, how probable that is."""
     found = []
-    for metric, quantity, boundary in list_metrics([one.row for one in rivals]):
-        known = [one for one in rivals if one.row.met and getattr(one.row, quantity) is not None
-                 and boundary in ("", one.row.boundary)]
-        if known:
-            nearest = sorted(known, key=lambda one: float(getattr(one.row, quantity)))[:MOST_DRAWN]
-            chances = draw_least([one.row for one in nearest], quantity)
-            found.append((metric, quantity, nearest[0],
-                          None if chances is None else float(chances[0])))
+    for metric, quantity, kind in list_metrics([one.row for one in rivals]):
+        nearest = sorted((one for one in rivals if one.row.competes(quantity, kind)),
+                         key=lambda one: float(getattr(one.row, quantity)))[:MOST_DRAWN]
+        chances = draw_least([one.row for one in nearest], quantity)
+        found.append((metric, quantity, nearest[0], None if chances is None else float(chances[0])))
     return tuple(found)
 
 
@@ -48,9 +45,8 @@ def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
     found = []
     for metric, quantity, best, chance in list_winners(rivals):
         interval = best.row.interval_of(quantity)
-        known = [figure for one in rivals if one.row.met
-                 and one.row.compared_as(quantity) == best.row.compared_as(quantity)
-                 and (figure := getattr(one.row, quantity)) is not None]
+        known = [getattr(one.row, quantity) for one in rivals
+                 if one.row.competes(quantity, best.row.compared_as(quantity))]
         told = [best.label]
         if len(rivals) > 1 and len(set(known)) == 1:
             told = ["the same for all that meet" if len(known) > 1 else f"{best.label}, the only "
@@ -80,9 +76,8 @@ def say_lead(rivals: Sequence[Rival]) -> str:
             continue
         value = getattr(best.row, quantity)
         rest = sorted(getattr(one.row, quantity) / value for one in rivals
-                      if one is not best and one.row.met and value
-                      and one.row.compared_as(quantity) == best.row.compared_as(quantity)
-                      and getattr(one.row, quantity) is not None)
+                      if one is not best and value
+                      and one.row.competes(quantity, best.row.compared_as(quantity)))
         fastest = fastest or best
         place = f" ({PLACES[best.row.boundary]})" if many and quantity == "energy_uj" else ""
         words, too, verb = {

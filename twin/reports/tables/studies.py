@@ -189,9 +189,8 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
         return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
     winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
-    for word, name, boundary in list_metrics(table.predicted):
-        known = [row for row in table.rows if row.met and getattr(row, name) is not None
-                 and boundary in ("", row.boundary)]
+    for word, name, kind in list_metrics(table.predicted):
+        known = [row for row in table.rows if row.competes(name, kind)]
         if name != "ram_bytes":
             winners.append((word, min(known, key=lambda row: float(getattr(row, name)))))
     return winners
