@@ -17,7 +17,7 @@ from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
 from hwmodels.cache.counters import Owners
 from hwmodels.cache.counts import AccessCounts, OwnerCounts
-from hwmodels.cache.running import MAX_OWNERS, Chain, make_chain
+from hwmodels.cache.running import MAX_OWNERS, Chain, make_chain, number_owners
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
@@ -212,19 +212,20 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     """
     if not kernels:
         return (), state
-    flags = None if cached is None else tuple(cached)
-    key = state.owners, id(cache), method, flags, *map(id, kernels)
+    calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, method)
+             for kernel, looked_up in zip(kernels, cached or (None,) * len(kernels), strict=True)]
+    # Owners of all are numbered before the first runs, so that a second pass is the same chain.
+    owners = number_owners(
+        state.owners, [operand for kernel in kernels for operand in kernel.operands],
+        [chosen for call in calls for chosen in call.looked_up])[0]
+    key = owners, *map(id, calls)
     known = _CHAINS.get(key)
     if known is None:
         while len(_CHAINS) >= MOST_CHAINS:
             _CHAINS.pop(next(iter(_CHAINS)))
-        calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, method)
-                 for kernel, looked_up in zip(kernels, flags or (None,) * len(kernels),
-                                              strict=True)]
-        chain = make_chain(cache, [(call.plan, kernel.operands, call.looked_up)
-                                   for call, kernel in zip(calls, kernels, strict=True)],
-                           state.owners)
-        known = _CHAINS[key] = chain, (cache, *kernels)
+        known = _CHAINS[key] = make_chain(
+            cache, [(call.plan, kernel.operands, call.looked_up)
+                    for call, kernel in zip(calls, kernels, strict=True)], owners), calls
     return _run_chain(known[0], cache, state)
 
 
@@ -263,9 +264,8 @@ class _Call:
 
 
 _CALLS: dict[tuple[object, ...], _Call] = {}
-_CHAINS: dict[tuple[object, ...], tuple[Chain, tuple[object, ...]]] = {}
-"""By owners before, cache and kernels, which stay alive, so that nothing else takes their
-identity."""
+_CHAINS: dict[tuple[object, ...], tuple[Chain, list[_Call]]] = {}
+"""By owners and calls, which stay alive, so that nothing else takes their identity."""
 
 
 def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],

@@ -28,7 +28,7 @@ from twin.studies.change import excess
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import VERDICTS, Row, Table, judge
-from twin.studies.sweep import Told, make_table, predict_points
+from twin.studies.sweep import Told, make_table, map_boards, predict_chunks
 
 LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
 """Most points each penalty takes; of memories, each of RAM and flash."""
@@ -202,20 +202,24 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     Notes
     -----
     Of a board's libraries its default is chosen unless another meets limits it does not: figures
-    are those of `predict`. A board is advised on as soon as it is predicted, while what its kernels
-    do is in memory.
+    are those of `predict`. A board is advised on by the process that predicted it, which has what
+    its kernels do in memory.
     """
     deployer, points = deployer or Deployer(), space.list_points()
     rows: list[Row] = []
     advices: dict[int, Advice | None] = {}
-    begin = 0
-    for made in predict_points(points, deployer, on_progress):
-        rows += [judge(row, limits) for row in made]
-        if advise and _ends_board(points, len(rows)):
-            default = _name_default(points[begin], deployer)
-            best = min(range(begin, len(rows)), key=lambda number: _order(rows[number], default))
-            advices[best] = _advise(points[best], rows[best], limits, deployer)
-            begin = len(rows)
+
+    def predict_board(part: Sequence[Point]) -> tuple[list[Row], int, Advice | None]:
+        made = [judge(row, limits) for row in predict_chunks(part, deployer)]
+        default = _name_default(part[0], deployer)
+        best = min(range(len(made)), key=lambda number: _order(made[number], default))
+        return made, best, _advise(part[best], made[best], limits, deployer) if advise else None
+
+    for made, best, advice in map_boards(predict_board, points):
+        advices[len(rows) + best] = advice
+        rows += made
+        if on_progress is not None:
+            on_progress(len(rows), len(points), sum(bool(row.failure) for row in rows))
     table = make_table(rows, limits=limits, objectives=objectives,
                        axes=tuple(axis.name for axis in space.axes))
     groups: dict[tuple[str, str], list[int]] = {}
@@ -261,12 +265,6 @@ def find_least(rows: Sequence[Row]) -> dict[tuple[str, str], float]:
 
 def _compared(row: Row) -> tuple[str, str]:
     return ("mean_mw" if row.sleep else "energy_uj"), "price_usd"
-
-
-def _ends_board(points: Sequence[Point], done: int) -> bool:
-    """Whether the points that are done end with the last of a model on a board."""
-    return done == len(points) or any(
-        label(points[done][name]) != label(points[done - 1][name]) for name in ("model", "board"))
 
 
 def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advice | None:

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -127,6 +128,8 @@ CHUNK = 32
 Told = Callable[[int, int, int], None]
 """(points done, points, failures so far) after every chunk."""
 
+Made = TypeVar("Made")
+
 
 def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limits | None = None,
                 objectives: Sequence[str] = ("time_us", "energy_uj"),
@@ -182,15 +185,26 @@ FEWEST_PARTS = 8
 """Networks on boards that are predicted by several processes; fewer are soon done by one."""
 
 
+def predict_chunks(points: Sequence[Point], deployer: Deployer) -> tuple[Row, ...]:
+    """Return the rows of points, predicted by a call for each chunk."""
+    return tuple([row for chunk in cut_chunks(points) for row in deployer.predict(chunk)])
+
+
+def map_boards(function: Callable[[Sequence[Point]], Made],
+               points: Sequence[Point]) -> Iterator[Made]:
+    """Yield what a function returns of each network's points on each board, in order.
+
+    Many boards share a process for each core.
+    """
+    parts = [[*part] for _, part in itertools.groupby(points, lambda one: _group(one)[:2])]
+    yield from (map if len(parts) < FEWEST_PARTS else map_forked)(function, parts)
+
+
 def _predict_parts(points: Sequence[Point], deployer: Deployer) -> Iterator[tuple[Row, ...]]:
-    """Yield the rows of points in order; many boards are predicted by a process for each core."""
-    chunks = [*cut_chunks(points)]
-    parts = [[*part] for _, part in itertools.groupby(chunks, lambda one: _group(one[0])[:2])]
-    if len(parts) < FEWEST_PARTS:
-        yield from map(deployer.predict, chunks)
-        return
-    yield from map_forked(lambda part: tuple(
-        row for chunk in part for row in deployer.predict(chunk)), parts)
+    """Yield the rows of points in order: by board where there are many, else by chunk."""
+    if len({_group(one)[:2] for one in points}) < FEWEST_PARTS:
+        return map(deployer.predict, cut_chunks(points))
+    return map_boards(lambda part: predict_chunks(part, deployer), points)
 
 
 def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str],
