@@ -23,7 +23,7 @@ import numpy as np
 from hwmodels.errors import TwinError
 from twin.runtimes.choice import default_runtime
 from twin.studies.advice import Advice, give_advice
-from twin.studies.axes import Point, Space, label
+from twin.studies.axes import Point, Space
 from twin.studies.change import excess
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
