@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from twin.api.commands.sweep import advise, select, sweep
     from twin.api.commands.tune import tune
     from twin.api.commands.whatif import what_if
+    from twin.api.commands.why import why
     from twin.api.live.serve import serve
     from twin.api.requests.measurement import MeasureOptions, PowerRuns
     from twin.deployment.deployment import Deployment, deploy
@@ -99,7 +100,7 @@ __all__ = [
     "predict_many", "read_model", "report", "reproduce", "run_firmware", "run_scenario",
     "run_study", "select", "serve", "show_board", "show_runtime", "study_front",
     "study_sensitivity", "sweep", "to_document", "to_pandas", "transform", "tune",
-    "what_if", "write_report"]
+    "what_if", "why", "write_report"]
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from twin.attribution.difference import Account, Difference
 from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.idealisation import Split
 from twin.attribution.views import PublishedView, View, WhatIf
-from twin.documents import ABSENT, Count, Of, Positive, Says, Share, fill, make_schema
+from twin.documents import ABSENT, Count, Interval, Of, Positive, Says, Share, fill, make_schema
 from twin.learning.published import describe_sealed
 from twin.pricing.document import to_document
 
@@ -148,6 +148,43 @@ class Diagnosis(TypedDict):
     indistinct: list[Any]
     faults: Annotated[list[Fault], MinLen(2), Of("findings")]
     layer_effects: NotRequired[list[dict[str, Any]]]
+
+
+class CauseOfTime(TypedDict):
+    """A cause of a longer time, weighed."""
+
+    cause: str
+    says: str
+    detail: Annotated[str, Says("the likeliest size")]
+    probability: Annotated[Share, Says("that it is present, alone or with another")]
+    alone: Share
+    explains_us: Annotated[float, Says("what it would add to the expected time by itself")]
+    change: Annotated[str, Says("the line of the build to change")]
+    question: str
+
+
+class Why(TypedDict):
+    """Of `twin why`: causes of one measured time by probability."""
+
+    schema: Literal[1]
+    kind: Literal["why"]
+    model: str
+    board: str
+    runtime: str
+    measured_us: float
+    expected_us: float
+    expected_interval: Annotated[Interval, Of(lambda why: {
+        "low": why.low_us, "high": why.high_us, "level": 0.9})]
+    verdict: Annotated[str, Says("a cause, or as expected")]
+    as_expected: Share
+    causes: Annotated[list[CauseOfTime], Of("rows")]
+    two_at_once: Share
+    pairs: Annotated[list[dict[str, Any]], Of(lambda why: [
+        {"causes": list(causes), "probability": chance} for causes, chance in why.pairs[:10]])]
+    ask: Annotated[str, Of("asked"), Says("the cause whose question tells most; empty for none")]
+    gain_bits: float
+    indistinct: Annotated[list[str], Says("causes that would change less than 2 % here")]
+    remarks: list[str]
 
 
 class PossibleCause(TypedDict):

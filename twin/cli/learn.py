@@ -22,7 +22,7 @@ from twin.api.requests import (
     Option,
     Runtime,
 )
-from twin.api.requests.attribution import Attribute, Calibrate, Diagnose, Diff, Learnt
+from twin.api.requests.attribution import Attribute, Calibrate, Diagnose, Diff, Learnt, Why
 from twin.cli.options import (
     AsJson,
     Json,
@@ -169,6 +169,14 @@ def diagnose(asked: Diagnose, page: Paged, json: Json, keep: Kept) -> object:
     """Rank misconfigurations by how well they explain the whole pattern over layers."""
     with Steps("faults predicted") as steps:
         return keep.run("diagnose", asked, on_progress=steps.tell)
+
+
+@command(view="why:why_report")
+def why(asked: Why, json: Json, keep: Kept) -> object:
+    """Say why one measured time is longer than expected: causes, their cost, what to change."""
+    with Steps("predicted") as steps:
+        steps.tell(0, 1, f"what each cause would do to {asked.model} on {asked.board}")
+        return keep.run("why", asked)
 
 
 Later = Annotated[list[str] | None, Option(

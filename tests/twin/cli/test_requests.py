@@ -58,6 +58,7 @@ FUNCTIONS = {
     "import_log": Import, "learn_runtime": LearnRuntime, "plan": prediction.Plan,
     "port": prediction.Port, "report": Report, "run_firmware": firmware.Run,
     "run_study": RunStudy, "select": Select, "serve": Serve, "study_sensitivity": Sensitivity,
+    "why": attribution.Why,
     "sweep": Sweep, "tune": Tune, "what_if": prediction.WhatIf}
 
 
@@ -116,7 +117,7 @@ def test_a_clock_is_hertz_and_keeps_how_it_was_written() -> None:
     ("diagnose", {"folder": "m", "on_progress": "print"}, "diagnose.on_progress: unknown"),
 ])
 def test_a_kept_run_takes_the_fields_of_its_request(verb, arguments, told) -> None:
-    assert set(FORMS) == {"predict", "attribute", "diagnose", "study"}
+    assert set(FORMS) == {"predict", "attribute", "diagnose", "why", "study"}
     with pytest.raises(SessionError, match=told):
         make_request(verb, arguments)
 

@@ -53,7 +53,7 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
     Parameters
     ----------
     verb : str
-        "predict", "attribute" or "diagnose".
+        "predict", "attribute", "diagnose" or "why".
     arguments : mapping of str to value
         As the verb takes them; of `predict` those of `deploy`, too, and "changes": path to value.
     root : str or path
@@ -84,6 +84,7 @@ def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     from twin.api.commands.compare import attribute
     from twin.api.commands.diagnose import diagnose
     from twin.api.commands.study import run_study
+    from twin.api.commands.why import why
 
     told = session.request.resolve(session.folder)
     if session.request.verb == "predict":
@@ -91,8 +92,9 @@ def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     if session.request.verb == "study":
         with tempfile.TemporaryDirectory() as folder:
             return run_study(Path(told["study"]) / STUDY_FILE, folder).load_results()
-    ask: Callable[..., Any] = attribute if session.request.verb == "attribute" else diagnose
-    return ask(**told, **(aside or {}))
+    ask: Mapping[str, Callable[..., Any]] = {
+        "attribute": attribute, "diagnose": diagnose, "why": why}
+    return ask[session.request.verb](**told, **(aside or {}))
 
 
 def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:

@@ -11,9 +11,12 @@ from twin.api.requests import (
     BOARD_FILES,
     MODEL_FILES,
     Anyway,
+    BoardName,
     Calibration,
     Clock,
     CountCache,
+    Deployed,
+    Model,
     Option,
     Placed,
     Request,
@@ -73,6 +76,39 @@ class Diagnose(Placed):
     healthy: Healthy = None
     calibration: Calibration = AUTO
     on_progress: Progress | None = None
+
+
+def join_words(texts: list[str]) -> str:
+    """Join what was given several times, as kept runs have it."""
+    return ",".join(texts)
+
+
+@dataclass(frozen=True)
+class Why(Deployed):
+    """One measured time of a network, or one at each of several clocks, and what is known."""
+
+    model: Model
+    board: BoardName
+    measured: Annotated[str, Option(
+        "--measured", "TIME", "What an inference took, such as 1.9s; at another clock as "
+        "1.9s@80MHz; may be given several times.", text=list[str], parse=join_words)]
+    _: KW_ONLY
+    published: Annotated[str | None, Option(
+        "--published", "TIME", "What was published of the same network on the same board.")] = None
+    arena_bytes: Annotated[str | None, Option(
+        "--arena-bytes", "SIZE", "The buffer the program gives the runtime, such as 65536 or "
+        "64KiB: what needs more did not run.")] = None
+    present: Annotated[str | None, Option(
+        "--is", "CAUSE", "This is so: simd, clock, cache ...; may be given several times.",
+        text=list[str], parse=join_words)] = None
+    absent: Annotated[str | None, Option(
+        "--not", "CAUSE", "This was looked at and is not so; may be given several times.",
+        text=list[str], parse=join_words)] = None
+    priors: Annotated[str | None, Option(
+        "--prior", "CAUSE=WEIGHT", "How likely a cause is before any number, beside the others' "
+        "1 to 3; `expected=0.5` is a probability; may be given several times.", text=list[str],
+        parse=join_words)] = None
+    calibration: Calibration = AUTO
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin
 from hwmodels.errors import did_you_mean
 from twin.api import requests
 from twin.api.requests import Predict
-from twin.api.requests.attribution import Attribute, Diagnose
+from twin.api.requests.attribution import Attribute, Diagnose, Why
 from twin.api.requests.studies import Study
 from twin.errors import SessionError
 from twin.pricing.calibration import AUTO, NONE
@@ -24,7 +24,8 @@ INPUTS = "inputs"
 
 
 FORMS: Mapping[str, type[requests.Request]] = {
-    "predict": Predict, "attribute": Attribute, "diagnose": Diagnose, "study": Study}
+    "predict": Predict, "attribute": Attribute, "diagnose": Diagnose, "why": Why,
+    "study": Study}
 """Verbs whose runs can be kept, and asked again."""
 
 

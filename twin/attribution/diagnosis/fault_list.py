@@ -102,7 +102,7 @@ def _try(deployment: Deployment, changes: Mapping[str, object]) -> Deployment | 
         return None
 
 
-def _change(deployment: Deployment, changes: Mapping[str, object],
+def change(deployment: Deployment, changes: Mapping[str, object],
             versus: Deployment | None = None, **facts: Any) -> Iterator[Fault]:
     """Yield the fault of these facts, where it is possible; of another base, its change alone."""
     changed = _try(versus or deployment, changes)
@@ -115,7 +115,7 @@ def _misplaced(deployment: Deployment) -> Iterator[Fault]:
     for role, present in (("weights", deployment.weights), ("arena", deployment.arena)):
         for memory in deployment.board.memories:
             if memory.name != present:
-                yield from _change(
+                yield from change(
                     deployment, {f"placement.{role}": memory.name}, kind="placement",
                     name=f"{role} in {memory.name}", unhides=role == "weights", errors=RELINKED,
                     remedy=f"look up the section of the {role} in the link map; {present} was "
@@ -128,7 +128,7 @@ def _uncached(deployment: Deployment) -> Iterator[Fault]:
     names = [cache.name for cache in caches if cache is not None and cache.enabled]
     chosen = [(name,) for name in names] + ([tuple(names)] if len(names) > 1 else [])
     for those in chosen:
-        yield from _change(
+        yield from change(
             deployment, {f"caches.{name}.enabled": False for name in those}, kind="cache off",
             name="all caches off" if len(those) > 1 else f"{those[0]} off",
             remedy=enable_caches(board, [cache for cache in caches
@@ -142,18 +142,18 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
             continue
         for more in MORE_WAIT_STATES:
             states = memory.wait_states + more
-            yield from _change(
+            yield from change(
                 deployment, {f"memories.{memory.name}.wait_states": states}, kind="wait states",
                 name=f"{memory.name} at {states} wait states",
                 remedy=look_at_waits(deployment.board, memory))
         if memory.prefetch:
-            yield from _change(
+            yield from change(
                 deployment, {f"memories.{memory.name}.prefetch": False}, kind="prefetch",
                 unhides=True, name=f"prefetch of {memory.name} off",
                 remedy=f"enable prefetch in {flash_register(deployment.board)}")
         for width in (memory.read_bytes // 2, memory.read_bytes * 2):
             if 4 <= width <= 32:
-                yield from _change(
+                yield from change(
                     deployment, {f"memories.{memory.name}.read_bytes": width},
                     kind="flash width", name=f"{memory.name} read {width} bytes at a time",
                     remedy="look at the option bytes: one bank or two")
@@ -202,7 +202,7 @@ def _weaker(deployment: Deployment) -> Iterator[Fault]:
     # what a compiler falls back to when the flag of the core's own is missing
     for isa in load_isa(deployment.board.core.isa).without.values():
         # an image of portable kernels is built where there is a weaker set to build for
-        yield from _change(
+        yield from change(
             deployment, {"cores.main.isa": isa}, kind="SIMD", name=f"kernels built for {isa}",
             versus=None if own or lowered is deployment else lowered, rebuilds=True,
             errors=COMPILED if own else REBUILT, remedy=build_for(deployment))
@@ -221,7 +221,7 @@ def _other_levels(deployment: Deployment) -> Iterator[Fault]:
         other, _, level = version.rpartition("-")
         if name != runtime.name or other != compiler or level == present:
             continue
-        yield from _change(
+        yield from change(
             deployment, {"runtime": load_runtime(identity).identity}, kind="optimisation",
             name=f"built with -{level}", rebuilds=True, errors=COMPILED,
             remedy=f"build with -{present}, or say what it was built with: --runtime {identity}")

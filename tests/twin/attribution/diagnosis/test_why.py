@@ -1,0 +1,156 @@
+"""One number in, causes out: what each would cost, how sure, what to change, what to ask."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from typer.testing import CliRunner
+
+import twin
+from twin.attribution.diagnosis import why as weighing
+from twin.attribution.diagnosis.outlook import at_clocks, foresee
+from twin.cli import app
+from twin.deployment.deployment import deploy
+from twin.errors import UsageError
+
+LIBRARY = "tflm-cmsis-nn@2026"
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture(scope="module")
+def outlook():
+    return foresee([deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)])
+
+
+def time_us(**changes):
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)
+    return twin.predict(deployment.replace(changes) if changes else deployment).time_us
+
+
+def chance(found, cause):
+    return next((row.probability for row in found.rows if row.cause == cause), 0.0)
+
+
+def test_what_was_expected_is_as_expected(outlook):
+    for factor in (0.9, 1.0, 1.1):
+        found = weighing.explain(outlook, [factor * time_us()])
+        assert found.verdict == weighing.EXPECTED and found.as_expected > 0.6
+
+
+def test_probabilities_are_those_of_one_distribution(outlook):
+    for factor in (0.1, 1.0, 3.0, 9.0, 80.0):
+        found = weighing.explain(outlook, [factor * time_us()])
+        alone = math.fsum(row.alone for row in found.rows)
+        assert found.as_expected + alone + found.two_at_once == pytest.approx(1)
+        present = math.fsum(row.probability for row in found.rows)
+        assert present == pytest.approx(alone + 2 * found.two_at_once)
+        assert all(one.probability >= two.probability for one, two in pairwise(found.rows))
+
+
+@pytest.mark.parametrize(("cause", "changes"), [
+    ("reference", {"runtime": "tflm-reference@2026"}),
+    ("reference", {"runtime": "tflm-reference@2026-dcheck"}),
+    ("float", {"network.precision": "float32"}),
+    ("clock", {"clocks.cpu.frequency_hz": 4e6, "supply.voltage_scale": "range1_boost"})])
+def test_a_changed_deployment_is_among_the_first_three(outlook, cause, changes):
+    found = weighing.explain(outlook, [time_us(**changes)])
+    assert cause in [row.cause for row in found.rows[:3]]
+    assert next(row for row in found.rows if row.cause == cause).change
+
+
+def test_assertions_cost_reference_kernels_most_and_are_predicted_together(outlook):
+    slow = time_us(runtime="tflm-reference@2026-dcheck")
+    assert slow > 5 * time_us(runtime="tflm-reference@2026")
+    found = weighing.explain(outlook, [slow], absent=["optimisation"])
+    assert found.pairs[0][0] == ("assertions", "reference")
+
+
+def test_answers_rule_causes_in_and_out(outlook):
+    measured = [9 * time_us()]
+    before = weighing.explain(outlook, measured)
+    asked = before.asked
+    assert asked in [row.cause for row in before.rows[:2]] and 0 < before.gain_bits <= 1
+    without = weighing.explain(outlook, measured, absent=[asked])
+    assert chance(without, asked) == 0 and without.asked != asked
+    surely = weighing.explain(outlook, measured, present=[asked])
+    assert chance(surely, asked) == pytest.approx(1) and surely.as_expected == 0
+    with pytest.raises(UsageError, match="--is fallback"):
+        weighing.explain(outlook, measured, present=["fallback"])
+    assert "fallback" in before.indistinct
+
+
+def test_what_was_published_shifts_what_is_expected(outlook):
+    alone = weighing.explain(outlook, [time_us()])
+    beside = weighing.explain(outlook, [time_us()], published_us=2 * time_us())
+    assert alone.expected_us < beside.expected_us < 2 * time_us()
+    assert beside.high_us / beside.low_us < alone.high_us / alone.low_us
+    assert any("published" in remark for remark in beside.remarks)
+
+
+def test_priors_and_an_arena_are_the_users(outlook):
+    measured = [9 * time_us()]
+    plain = weighing.explain(outlook, measured)
+    likelier = weighing.explain(outlook, measured, priors={"debug": 50.0})
+    assert chance(likelier, "debug") > chance(plain, "debug")
+    small = weighing.explain(outlook, measured, arena_bytes=24_000)
+    assert chance(small, "float") == 0 < chance(plain, "float")  # its arena is four times as large
+    assert any("1,000 bytes" in remark for remark in
+               weighing.explain(outlook, measured, arena_bytes=1000).remarks)
+
+
+def test_a_second_clock_tells_a_fixed_time_from_a_factor():
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)
+    both = foresee(at_clocks(deployment, [None, 40e6]))
+    fast, slow = (one.time_us for one in both.bases)
+    printed = weighing.explain(both, [fast + 80e3, slow + 80e3])
+    factor = weighing.explain(both, [fast * 1.87, slow * 1.87])
+    assert chance(printed, "debug") > 0.5 > chance(factor, "debug")
+
+
+def test_no_option_of_a_compiler_reaches_a_library_that_comes_compiled():
+    outlook = foresee([deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0.0")])
+    found = weighing.explain(outlook, [4 * outlook.bases[0].time_us])
+    assert {"optimisation", "simd", "assertions", "memcpy", "float"} <= set(found.indistinct)
+
+
+def test_an_accelerator_falls_back():
+    outlook = foresee([deploy("kws", "stm32n6570_dk")], library="none")
+    host = twin.predict(twin.deploy("kws", "stm32n6570_dk", runtime=LIBRARY)).time_us
+    found = weighing.explain(outlook, [host])
+    assert found.verdict == "fallback"
+
+
+def test_the_report_fits_and_says_what_to_change_and_ask():
+    result = run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured", "900ms")
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 0 and len(lines) <= 20 and max(map(len, lines)) <= 110
+    assert "OPTIMIZED_KERNEL_DIR=cmsis_nn" in result.stdout and "--not " in result.stdout
+    assert "twin diagnose" in result.stdout
+
+
+@pytest.mark.parametrize(("words", "told"), [
+    (("--measured", "1.9"), "accepted: a number above zero with one of"),
+    (("--measured", "1.9s@80"), "--measured '80'"),
+    (("--measured", "1s", "--not", "clok"), "did you mean clock"),
+    (("--measured", "1s", "--not", "clock", "--is", "clock"), "exclude each other"),
+    (("--measured", "1s", "--prior", "clock=much"), "CAUSE=WEIGHT"),
+    (("--measured", "1s", "--arena-bytes", "many"), "--arena-bytes"),
+    (("--measured", "tests"), "is a folder")])
+def test_what_is_not_understood_is_one_line(words, told):
+    result = run("why", "kws", "-b", "nucleo_l4r5zi", *words)
+    assert result.exit_code == 2 and told in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_it_is_a_function_a_document_and_a_kept_run(tmp_path):
+    asked = {"model": "kws", "board": "nucleo_l4r5zi", "runtime": LIBRARY,
+             "measured": "0.9s,2.5s@40MHz", "absent": "float,debug"}
+    found, session = twin.keep("why", asked, tmp_path)
+    document = twin.to_document(twin.why(**asked))
+    assert document == session.read_result() and document["kind"] == "why"
+    assert document["causes"][0]["cause"] == found.verdict

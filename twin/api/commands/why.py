@@ -1,0 +1,71 @@
+"""`twin why`: which causes explain one measured time that is longer than expected."""
+
+from __future__ import annotations
+
+from os import fspath
+from pathlib import Path
+
+from twin.api.commands.predict import deploy_as_told
+from twin.api.requests import parse_clock, parse_quantity, read_pairs, split_words, takes
+from twin.api.requests.attribution import Why
+from twin.attribution.diagnosis import outlook as foreseeing
+from twin.attribution.diagnosis import why as weighing
+from twin.errors import UsageError
+
+
+@takes(Why)
+def why(asked: Why) -> weighing.Why:
+    """Weigh which causes explain one measured time, or one at each of several clocks.
+
+    Raises
+    ------
+    UsageError
+        For a time or a cause that is not understood, or a folder of a measurement.
+    """
+    times, clocks = zip(*(_read_time(text) for text in split_words(asked.measured)), strict=True)
+    priors = _read_priors(asked.priors)
+    published = None if asked.published is None else _read_us(asked.published, "--published")
+    arena = None if asked.arena_bytes is None else int(
+        parse_quantity(asked.arena_bytes, "bytes", "--arena-bytes"))
+    present, absent = (split_words(words or "") for words in (asked.present, asked.absent))
+    weighing.check_causes((*present, *absent, *priors))
+    if both := set(present) & set(absent):
+        raise UsageError(f"{both.pop()}: --is and --not exclude each other")
+    calibration = fspath(asked.calibration)
+    deployment = deploy_as_told(
+        asked.model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
+        weights=asked.weights, arena=asked.arena, changes=asked.changes,
+        assume_unsupported=asked.assume_unsupported, calibration=calibration)
+    deployment = deployment.replace(asked.changes) if asked.changes else deployment
+    outlook = foreseeing.foresee(
+        foreseeing.at_clocks(deployment, clocks), calibration=calibration,
+        library=foreseeing.describe_library(asked.runtime))
+    return weighing.explain(outlook, times, published_us=published, present=present, absent=absent,
+                            priors=priors, arena_bytes=arena)
+
+
+def _read_time(text: str) -> tuple[float, float | None]:
+    """Read a time, and the clock it was measured at if that is given."""
+    time, at, clock = text.partition("@")
+    if Path(text).is_dir():
+        raise UsageError(f"--measured {text} is a folder: times of layers say more; accepted: "
+                         f"a time, or: twin diagnose {text}")
+    return _read_us(time, "--measured"), parse_clock(clock, "--measured") if at else None
+
+
+def _read_us(text: str, option: str) -> float:
+    return parse_quantity(text.strip(), "ns", option) / 1e3
+
+
+def _read_priors(text: str | None) -> dict[str, float]:
+    """Read CAUSE=WEIGHT words."""
+    given = read_pairs(split_words(text or ""), "CAUSE=WEIGHT", "clock=3")
+    try:
+        weights = {name: float(weight) for name, weight in given.items()}
+    except ValueError:
+        weights = {"": -1.0}
+    if any(not 0 <= weight < 1e6 for weight in weights.values()) or weights.get(
+            "expected", 0.0) > 0.75:
+        raise UsageError(f"--prior {text}: accepted: CAUSE=WEIGHT with a weight from 0 on, and "
+                         "expected=P up to 0.75")
+    return weights

@@ -1,0 +1,182 @@
+"""Faults of a build or of a stopwatch that one number can show: beside those of `fault_list`.
+
+What a library's counted levels, other numbers, other caches or the host core of an accelerator
+would do is predicted; what nobody models is a range, a grid of sizes with half a step as its
+spread: text on a serial line, what else a stopwatch encloses, loads by calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from hwmodels.errors import TwinError
+from twin.attribution.diagnosis.fault_list import change, link_kernels, list_faults
+from twin.attribution.diagnosis.faults import COMPILED, REBUILT, Fault
+from twin.deployment.deployment import Deployment, deploy
+from twin.pricing.prediction import Prediction
+from twin.runtimes.choice import list_defaults, portable_runtime
+from twin.runtimes.file import list_runtimes
+
+LEVELS_COUNTED_ON = "nucleo_l4r5zi"
+"""A board of the Cortex-M4, for which levels of optimisation and assertions were counted."""
+
+COUNTED_LEVELS = (("optimisation", "-Os", "os"), ("assertions", "assertions", "dcheck"))
+"""Kind, name, and how such a release of a library ends."""
+
+DEBUG_LEVEL, DEBUG_LEVEL_SD = math.log(1.6), 0.25
+"""Logarithm of what -Og or -O1 costs: espressif/esp-tflite-micro#25 has 1.83 on an ESP32, and what
+is assembly stays."""
+
+UNCOUNTED_ASSERTIONS = (0.1, 1.5)
+"""Share assertions add where nobody counted them: as bounds of a range; assumed."""
+
+BYTE_LOADS = (4.0, 24.0)
+"""How many times as long a load takes that is a call of memcpy: four turns of a loop, call and
+return, at 8 to 48 cycles instead of 2 (assumed)."""
+
+ENCLOSED = (0.1, 8.0)
+"""What loading or pre-processing takes, as a share of the inference: MAX78000_SDK#74 has 3.9 and
+6.4; the lower bound is what is worth asking for."""
+
+CHARACTER_US = 10 / 0.1152
+"""Ten bits at 115,200 baud."""
+
+CHARACTERS = 30, 60
+"""At least a line; at most so many for each layer, and for eight lines besides."""
+
+STEPS = 5
+
+REFERENCE = "tflm-reference@2026"
+"""Kernels of every operator and number."""
+
+ANSI = "esp-nn-ansi@1.2.3"
+"""What ESP-NN is without the vectors of the ESP32-S3."""
+
+
+def list_builds(base: Prediction, setup_us: float, cold_us: float) -> Iterator[Fault]:
+    """Yield the faults of a build or a stopwatch that are possible for a deployment.
+
+    Parameters
+    ----------
+    base : Prediction
+        Of the deployment, warm.
+    setup_us, cold_us : float
+        What set-up takes before a first inference, and that inference.
+    """
+    deployment, time_us = base.deployment, base.time_us
+    yield Fault(kind="first inference", name="caches empty", remedy="",
+                stretch=math.log(max(cold_us / time_us, 1.0)))
+    yield Fault(kind="first inference", name="AllocateTensors and caches empty", remedy="",
+                stretch=math.log1p(max(cold_us - time_us, 0.0) / time_us + setup_us / time_us))
+    yield from _spread("loading", "{:.1f} x the inference", *ENCLOSED)
+    lines, most = CHARACTERS
+    yield from _spread("debug output", "{:.2g} x the inference", lines * CHARACTER_US / time_us,
+                       most * (len(base.layers) + 8) * CHARACTER_US / time_us)
+    yield from _shrink_caches(deployment)
+    if deployment.target.offloads:
+        yield from _fall_back(deployment)
+        return
+    yield from _compile_otherwise(deployment)
+    for runtime in dict.fromkeys((deployment.runtime.identity, REFERENCE)):
+        yield from change(deployment, {"network.precision": "float32", "runtime": runtime},
+                          kind="float", name=f"float32 kernels of {runtime}", errors=REBUILT,
+                          remedy="", rebuilds=True)
+    if deployment.runtime.library == "esp_nn":
+        yield from change(deployment, {"runtime": ANSI}, kind="SIMD", name="kernels in ANSI C",
+                          errors=COMPILED, remedy="", rebuilds=True)
+    loads = base.bill.cycles(base.clock, "load_store") / base.cycles
+    if deployment.runtime.library == "cmsis_nn":  # It alone loads words by memcpy.
+        yield from _spread("memcpy", "{:.1f} x longer", *(loads * (times - 1)
+                                                          for times in BYTE_LOADS))
+
+
+def list_libraries(deployment: Deployment) -> Iterator[Fault]:
+    """Yield other optimised libraries of a board, where none was asked for."""
+    for runtime in {one.name: one for one in list_defaults(deployment.board)}.values():
+        if runtime.name != deployment.runtime.name and runtime.library != "reference":
+            yield from change(deployment, {"runtime": runtime.identity}, kind="library",
+                              name=f"{runtime.identity} instead of {deployment.runtime.name}",
+                              errors=COMPILED, rebuilds=True,
+                              remedy=f"if it is meant: --runtime {runtime.identity}")
+
+
+def _spread(kind: str, name: str, low: float, high: float) -> Iterator[Fault]:
+    """Yield sizes of a share of time added, evenly spaced as logarithms between two bounds."""
+    step = math.log(high / low) / STEPS if low > 0 else 0.0
+    for place in range(STEPS if step else 0):
+        share = low * math.exp(step * (place + 0.5))
+        yield Fault(kind=kind, name=name.format(share), remedy="", stretch=math.log1p(share),
+                    slowdown_sd=step / math.sqrt(12) * share / (1 + share))
+
+
+def _compile_otherwise(deployment: Deployment) -> Iterator[Fault]:
+    """Yield other levels, and assertions, alone and with the reference kernels they cost most."""
+    runtime, own = deployment.runtime.name, set()
+    for library in dict.fromkeys((runtime, "tflm-reference")):
+        for kind, name, ending in COUNTED_LEVELS:
+            for fault in _count_level(deployment, library, ending):
+                alone = library == runtime
+                own |= {kind} if alone else set()
+                yield Fault(
+                    kind=kind if alone else f"reference kernels and {kind}",
+                    remedy="" if alone else link_kernels(deployment),
+                    name=name if alone else f"reference kernels and {name}", rebuilds=True,
+                    errors=COMPILED if alone else REBUILT, deployment=fault[0], versus=fault[1])
+    yield Fault(kind="optimisation", name="-Og or -O1", remedy="", rebuilds=True,
+                slowdown=DEBUG_LEVEL, slowdown_sd=DEBUG_LEVEL_SD)
+    if "assertions" not in own:
+        yield from _spread("assertions", "{:.1f} x longer", *UNCOUNTED_ASSERTIONS)
+
+
+def _count_level(deployment: Deployment, library: str,
+                 ending: str) -> Iterator[tuple[Deployment, Deployment | None]]:
+    """Yield the deployment of a counted level, and that of the release it is compared with."""
+    level = next((one for one in reversed(list_runtimes())
+                  if one.startswith(f"{library}@") and one.endswith(f"-{ending}")), None)
+    if level is None:
+        return
+    present = deployment.runtime.identity
+    board = deployment.board
+    own = board.core.model == "cortex-m4" or not board.core.isa.startswith("arm")
+    fair = level.removesuffix(f"-{ending}") if library == deployment.runtime.name else present
+    try:
+        if own and fair == present:
+            yield deployment.replace({"runtime": level}), None
+        else:
+            where = board if own else LEVELS_COUNTED_ON
+            yield tuple(deploy(deployment.graph, where, runtime=one)  # type: ignore[misc]
+                        for one in (level, fair))
+    except TwinError:  # it does not fit there, or an operator was not counted
+        return
+
+
+def _shrink_caches(deployment: Deployment) -> Iterator[Fault]:
+    """Yield data and instruction caches of a quarter of their size."""
+    core = deployment.board.core
+    for name in filter(None, dict.fromkeys((core.dcache, core.icache))):
+        cache = deployment.board.cache(name)
+        if cache is not None and cache.enabled:
+            yield from change(
+                deployment, {f"caches.{name}.size_bytes": cache.size_bytes // 4}, kind="cache off",
+                name=f"{name} of a quarter of its size",
+                remedy=f"look up the size {name} is set to: {cache.size_bytes // 1024} KiB taken")
+
+
+def _fall_back(deployment: Deployment) -> Iterator[Fault]:
+    """Yield layers on the host core of an accelerator: all of them, or of the commonest kinds."""
+    host = portable_runtime(deployment.board).identity
+    for runtime in (host, REFERENCE):
+        yield from change(deployment, {"runtime": runtime}, kind="fallback", errors=REBUILT,
+                          name=f"all layers on the CPU, {runtime}", remedy="", rebuilds=True)
+    for op in dict.fromkeys(layer.op for layer in deployment.graph.layers):
+        yield from change(deployment, {"offload.host": op}, kind="fallback", errors=REBUILT,
+                          name=f"{op} on the CPU", remedy="", rebuilds=True)
+
+
+def list_all(base: Prediction, setup_us: float, cold_us: float, *,
+             libraries: bool) -> Sequence[Fault]:
+    """Return every fault one number is weighed by, "as declared" first."""
+    deployment = base.deployment
+    return (*list_faults(deployment), *list_builds(base, setup_us, cold_us),
+            *(list_libraries(deployment) if libraries else ()))

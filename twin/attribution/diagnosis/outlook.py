@@ -1,0 +1,242 @@
+"""What each cause of a longer time, or two at once, would do to one number: predicted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hwmodels.file_cache import read_yaml_once
+from twin.attribution.diagnosis.builds import list_all
+from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
+from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNKNOWN, Fault
+from twin.deployment.deployment import Deployment
+from twin.pricing.calibrated import predict_at, predict_calibrated
+from twin.pricing.calibration import AUTO, Calibration, choose_calibration
+from twin.pricing.prediction import Prediction
+
+NORMAL_90 = 1.6449
+"""Standard deviations from the middle to the ends of a 90 % interval."""
+
+NO_INTERVAL_SD = 0.35
+"""Of log time where a prediction has no interval: stated prices; assumed."""
+
+ANYTHING_SD = 1.2
+"""Of the effect of what nobody listed: assumed."""
+
+NO_EFFECT = 0.02
+"""Logarithm of an effect below which a cause is not weighed."""
+
+ADDED = ("loading", "debug output", "first inference")
+"""Kinds that add time, whatever else is the matter."""
+
+UNREACHED = ("optimisation", "-O0", "SIMD", "assertions", "memcpy", "float")
+"""Kinds a library that comes compiled does not have: its files state its numbers, too."""
+
+KERNELS = ("SIMD", "memcpy", "float", "reference kernels", "library", "fallback")
+"""Kinds of which one image has one: other kernels lack what the first ones had."""
+
+HOSTED = ("placement", "cache off", "clock", "first inference", "loading", "debug output",
+          "fallback", UNKNOWN)
+"""Kinds that matter where an accelerator runs the network."""
+
+DATA = read_yaml_once(Path(__file__).with_name("causes.yaml"))
+CAUSES: Mapping[str, Mapping[str, Any]] = DATA["causes"]
+_BY_KIND = {kind: name for name, cause in CAUSES.items() for kind in cause["kinds"]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hypothesis:
+    """One cause or two of certain sizes; none is "as expected".
+
+    Parameters
+    ----------
+    causes : tuple of str
+        Names of `causes.yaml`.
+    faults : tuple of Fault
+        One for each cause; one alone where two are predicted together.
+    sizes : tuple of float
+        Logarithm of each one's factor on the time by itself, at the first clock.
+    logs : ndarray of float, (clocks,)
+        Logarithm of the factor on the time.
+    sd : float
+        How far that may be off.
+    share : float
+        Of its causes' prior.
+    """
+
+    causes: tuple[str, ...]
+    faults: tuple[Fault, ...]
+    sizes: tuple[float, ...]
+    logs: np.ndarray
+    sd: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outlook:
+    """Every hypothesis of a deployment, predicted; good for any number measured of it.
+
+    Parameters
+    ----------
+    bases : tuple of Prediction
+        As asked for, at each clock.
+    sd : float
+        Of the logarithm of their times, by their interval and what is known of the library.
+    hypotheses : tuple of Hypothesis
+        "as expected" first.
+    """
+
+    bases: tuple[Prediction, ...]
+    sd: float
+    hypotheses: tuple[Hypothesis, ...]
+
+
+def foresee(deployments: Sequence[Deployment], *, library: str = "release",
+            calibration: str | Calibration | None = AUTO) -> Outlook:
+    """Predict what each cause would do.
+
+    Parameters
+    ----------
+    deployments : sequence of Deployment
+        As asked for, at each clock something was measured at.
+    library : str
+        What was stated of the library: "release", "name" or "none".
+    calibration : str, Calibration or None
+        As for `predict_calibrated`.
+    """
+    bases = [predict_calibrated(one, calibration=calibration) for one in deployments]
+    faults, effects = _foresee_all(bases, library, calibration)
+    certainty = bases[0].certainty
+    own = NO_INTERVAL_SD if certainty is None else math.log(
+        certainty.time_us.high / certainty.time_us.low) / (2 * NORMAL_90)
+    sizes = _count_kinds(faults, effects)
+    declared = effects[0]
+    singles = [(fault, effect) for fault, effect in zip(faults, effects, strict=True)
+               if _matters(fault, effect, declared)]
+    explicit = {fault.kind for fault, _ in singles if JOINED in fault.kind}
+    found = [Hypothesis(causes=(), faults=(), sizes=(), logs=np.zeros(len(bases)), sd=0.0,
+                        share=1.0)]
+    found += [_suppose(fault, effect, declared, sizes) for fault, effect in singles]
+    for (one, effect), (two, other) in combinations(singles, 2):
+        kinds = one.kind, two.kind
+        if (UNKNOWN in kinds or any(JOINED in kind for kind in kinds)
+                or _BY_KIND[one.kind] == _BY_KIND[two.kind] or set(kinds) <= set(KERNELS)
+                or {JOINED.join(kinds), JOINED.join(kinds[::-1])} & explicit):
+            continue
+        logs = [_join(one, two, *three) for three in zip(effect, other, declared, strict=True)]
+        parts = [_suppose(fault, each, declared, sizes)
+                 for fault, each in ((one, effect), (two, other))]
+        found.append(Hypothesis(
+            causes=parts[0].causes + parts[1].causes, faults=(one, two), logs=np.array(logs),
+            sizes=parts[0].sizes + parts[1].sizes, sd=math.hypot(parts[0].sd, parts[1].sd),
+            share=parts[0].share * parts[1].share))
+    return Outlook(bases=tuple(bases), hypotheses=tuple(found), sd=math.hypot(
+        own, DATA["libraries"][library]["sd"]))
+
+
+def _foresee_all(bases: Sequence[Prediction], library: str, calibration: Any,
+                 ) -> tuple[list[Fault], list[tuple[Effect, ...]]]:
+    """Return faults, and what each does at every clock; a clock that is the measured one nothing.
+
+    Faults of a further clock are those of the same kind and place in their list.
+    """
+    listed: list[dict[tuple[str, object], tuple[Fault, Effect]]] = []
+    for base in bases:
+        deployment = base.deployment
+        prices = calibration if not isinstance(calibration, str) else choose_calibration(
+            deployment, calibration)
+        cold = predict_at(deployment, prices, temperature="cold")
+        setup_us = cold.setup.cycles(cold.clock) / deployment.board.clock(
+            cold.clock).frequency_hz * 1e6
+        pattern = Pattern(quantity="time", layers=(None,), families=("",), instructions=None,
+                          measured=np.array([base.time_us * 1e3]), misses=None)
+        forecasts, ordinals = Forecasts(), dict[str, int]()
+        found: dict[tuple[str, object], tuple[Fault, Effect]] = {}
+        kept = HOSTED if deployment.target.offloads else None
+        prebuilt = library != "none" and deployment.runtime.name in DATA["prebuilt"]
+        for fault in list_all(base, setup_us, cold.time_us, libraries=library == "none"):
+            parts = fault.kind.split(JOINED)
+            if fault.kind != DECLARED and (any(part not in _BY_KIND for part in parts) or (
+                    kept is not None and fault.kind not in kept) or (
+                    prebuilt and set(parts) & set(UNREACHED))):
+                continue
+            ordinals[fault.kind] = ordinals.get(fault.kind, 0) + 1
+            key = fault.kind, fault.name if fault.kind == "clock" else ordinals[fault.kind]
+            found[key] = fault, forecasts.foresee(fault, base, prices, pattern)
+        listed.append(found)
+    declared = [found[DECLARED, 1][1] for found in listed]
+    return ([fault for fault, _ in listed[0].values()],
+            [tuple(found[key][1] if key in found else none
+                   for found, none in zip(listed, declared, strict=True)) for key in listed[0]])
+
+
+def _moved(effect: Sequence[Effect], declared: Sequence[Effect]) -> np.ndarray:
+    return np.array([one.logs[0] - none.logs[0]
+                     for one, none in zip(effect, declared, strict=True)])
+
+
+def _matters(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect]) -> bool:
+    if fault.kind == UNKNOWN:
+        return fault.errors is not None and fault.errors.common >= 1.0  # One size of it is enough.
+    return bool(_moved(effect, declared).max() >= NO_EFFECT)
+
+
+def _count_kinds(faults: Sequence[Fault],
+                 effects: Sequence[tuple[Effect, ...]]) -> dict[tuple[str, ...], int]:
+    """Return of how many sizes each cause, and each pair that is predicted as one, is."""
+    sizes: dict[tuple[str, ...], int] = {}
+    for fault, effect in zip(faults, effects, strict=True):
+        if fault.kind != DECLARED and _matters(fault, effect, effects[0]):
+            causes = _name_causes(fault)
+            sizes[causes] = sizes.get(causes, 0) + 1
+    return sizes
+
+
+def _name_causes(fault: Fault) -> tuple[str, ...]:
+    return tuple(_BY_KIND[kind] for kind in fault.kind.split(JOINED))
+
+
+def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
+             sizes: Mapping[tuple[str, ...], int]) -> Hypothesis:
+    """Return the hypothesis of a fault, and how far its effect may be off."""
+    moved, errors = _moved(effect, declared), fault.errors or MOVED
+    if fault.kind == UNKNOWN:
+        return Hypothesis(causes=_name_causes(fault), faults=(fault,), sizes=(0.0,),
+                          logs=moved * 0, sd=ANYTHING_SD, share=1.0)
+    known = fault.kind in ADDED or fault.kind == "clock"
+    sd = 0.0 if known else math.hypot(errors.common, errors.effect * float(moved.max()))
+    causes = _name_causes(fault)
+    return Hypothesis(causes=causes, faults=(fault,), sizes=(float(moved[0]),), logs=moved,
+                      sd=math.hypot(sd, fault.slowdown_sd), share=1 / sizes[causes])
+
+
+def _join(one: Fault, two: Fault, effect: Effect, other: Effect, declared: Effect) -> float:
+    """Return the logarithm of what two faults at once do to the time."""
+    alone = [float(each.logs[0] - declared.logs[0]) for each in (effect, other)]
+    if one.kind in ADDED or two.kind in ADDED:
+        return math.log(math.exp(alone[0]) + math.exp(alone[1]) - 1)
+    if "clock" in (one.kind, two.kind) or (one.rebuilds and two.rebuilds):
+        return sum(alone)
+    if two.rebuilds:
+        one, effect, other = two, other, effect
+    joined = join_effects(effect, other, declared, rebuilt=one.rebuilds)
+    return float(joined.logs[0] - declared.logs[0])
+
+
+def describe_library(runtime: str | None) -> str:
+    """Return what a user states of the library: "release", "name" or "none"."""
+    return "none" if runtime is None else "release" if "@" in runtime else "name"
+
+
+def at_clocks(deployment: Deployment, clocks_hz: Sequence[float | None]) -> list[Deployment]:
+    """Return a deployment at each clock; None is its own."""
+    clock = deployment.board.core.clock
+    return [deployment if hertz is None else deployment.replace(
+        {f"clocks.{clock}.frequency_hz": hertz,
+         "supply.voltage_scale": deployment.board.power.voltage_scale}) for hertz in clocks_hz]

@@ -1,0 +1,282 @@
+"""Why one measured time is longer than expected: causes of `causes.yaml` by probability.
+
+With x = log(measured / predicted) at each clock, a cause i of the logarithmic effect d_i,
+
+    P(i | x) ~ prior_i N(x; d_i, (s^2 + u^2 + s_i^2) 1 1' + n^2 I)
+
+where s is the deviation of the prediction's own interval, u what is not known of the library, s_i
+how far the effect may be off and n the noise; the first three are shared by all clocks. One in
+twenty has three times that deviation. What was published of the same build shifts the expectation.
+A row's probability is that its cause is present, alone or as one of two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwmodels.errors import did_you_mean
+from twin.attribution.diagnosis.faults import Fault
+from twin.attribution.diagnosis.outlook import CAUSES, DATA, NORMAL_90, Hypothesis, Outlook
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+
+EXPECTED = "as expected"
+
+PUBLISHED_SD = 0.15
+"""Of what was published of the same build on another board of the type: assumed."""
+
+RARE, WIDER = 0.05, 3.0
+"""Share of cases that lie further off, and by how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A cause, weighed.
+
+    Parameters
+    ----------
+    cause, says, detail : str
+        Its name, in words, and the likeliest size.
+    probability, alone : float
+        That it is present; that it is the only one.
+    explains_us : float
+        What it would add to the expected time by itself.
+    change : str
+        The line of the build to change.
+    question : str
+        What tells whether it is present.
+    """
+
+    cause: str
+    says: str
+    detail: str
+    probability: float
+    alone: float
+    explains_us: float
+    change: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Why:
+    """Causes by probability.
+
+    Parameters
+    ----------
+    model, board, runtime : str
+        As predicted.
+    measured_us, expected_us : float
+        At the first clock; expected as predicted, or as published shifts it.
+    low_us, high_us : float
+        90 % interval of what is expected, the library's uncertainty included.
+    as_expected : float
+        Probability that nothing is the matter.
+    rows : tuple of Row
+        Most probable first.
+    pairs : tuple of ((str, str), float)
+        Two causes at once, most probable first.
+    asked : str
+        The cause whose question tells most of the first two; "" where nothing is open.
+    gain_bits : float
+        What its answer is expected to tell.
+    indistinct : tuple of str
+        Causes that would change less than two per cent here.
+    remarks : tuple of str
+        What to know beside.
+    """
+
+    model: str
+    board: str
+    runtime: str
+    measured_us: float
+    expected_us: float
+    low_us: float
+    high_us: float
+    as_expected: float
+    rows: tuple[Row, ...]
+    pairs: tuple[tuple[tuple[str, str], float], ...]
+    asked: str
+    gain_bits: float
+    indistinct: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def two_at_once(self) -> float:
+        """Probability that two causes are present."""
+        return math.fsum(chance for _, chance in self.pairs)
+
+    @property
+    def verdict(self) -> str:
+        """The likeliest cause's name, or `EXPECTED`."""
+        first = max(self.rows, key=lambda row: row.probability, default=None)
+        return EXPECTED if first is None or self.as_expected >= first.probability else first.cause
+
+
+def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: float | None = None,
+            present: Collection[str] = (), absent: Collection[str] = (),
+            priors: Mapping[str, float] | None = None,
+            arena_bytes: int | None = None) -> Why:
+    """Weigh causes by what was measured.
+
+    Parameters
+    ----------
+    outlook : Outlook
+        Of the deployment.
+    measured_us : sequence of float
+        At each of its clocks.
+    published_us : float, optional
+        Of the same build on the same board at the first clock.
+    present, absent : collection of str
+        Causes that are known to be there, and known not to be.
+    priors : mapping of str to float, optional
+        Weights of causes instead of those of `causes.yaml`.
+    arena_bytes : int, optional
+        What the program gives the runtime: what needs more did not run.
+
+    Raises
+    ------
+    UsageError
+        For an unknown cause, or where what is known leaves none.
+    """
+    check_causes((*present, *absent, *(priors or {})))
+    base, found = outlook.bases[0], [
+        one for one in outlook.hypotheses if set(present) <= set(one.causes)
+        and not set(absent) & set(one.causes)
+        and not any(_is_larger(fault, arena_bytes) for fault in one.faults)]
+    if not found:
+        raise UsageError(f"--is {' --is '.join(present)}: nothing of it, without what --not rules "
+                         f"out, would change the time of {base.deployment.graph.name} on "
+                         f"{base.deployment.board.name} by 2 %")
+    shift, sd = _expect(outlook, published_us)
+    offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases]) - shift
+    weights = _weigh(found, offs, sd, _find_priors(found, priors or {}))
+    chances: dict[tuple[str, ...], float] = {}
+    for one, weight in zip(found, weights.tolist(), strict=True):
+        key = tuple(sorted(one.causes))
+        chances[key] = chances.get(key, 0.0) + weight
+    expected_us = base.time_us * math.exp(shift)
+    rows = sorted((_write_row(cause, found, weights, chances, expected_us, base.deployment)
+                   for cause in {name for key in chances for name in key}),
+                  key=lambda row: -row.probability)
+    pairs = sorted((((one, two), chance) for (one, two), chance in (
+        (key, chance) for key, chance in chances.items() if len(key) == 2)),
+        key=lambda pair: -pair[1])
+    asked, gain = _ask(rows, present)
+    wide = math.exp(NORMAL_90 * sd)
+    return Why(
+        model=base.deployment.graph.name, board=base.deployment.board.name,
+        runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
+        expected_us=expected_us, low_us=expected_us / wide, high_us=expected_us * wide,
+        as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs), asked=asked,
+        gain_bits=gain, remarks=_remark(outlook, published_us, arena_bytes),
+        indistinct=tuple(name for name in CAUSES if not any(
+            name in one.causes for one in outlook.hypotheses)))
+
+
+def check_causes(names: Collection[str]) -> None:
+    """Refuse what is no cause's name."""
+    for name in names:
+        if name not in (*CAUSES, "expected"):
+            raise UsageError(f"{name}: no such cause; {did_you_mean(name, tuple(CAUSES))}")
+
+
+def _is_larger(fault: Fault, arena_bytes: int | None) -> bool:
+    """Whether a deployment needs a larger arena than a program has."""
+    if arena_bytes is None or fault.deployment is None or fault.deployment.buffer is None:
+        return False
+    return fault.deployment.buffer.needed_bytes > arena_bytes
+
+
+def _expect(outlook: Outlook, published_us: float | None) -> tuple[float, float]:
+    """Return by how much, as a logarithm, the expectation is shifted, and its deviation."""
+    if published_us is None:
+        return 0.0, outlook.sd
+    share = outlook.sd**2 / (outlook.sd**2 + PUBLISHED_SD**2)
+    return (share * math.log(published_us / outlook.bases[0].time_us),
+            outlook.sd * math.sqrt(1 - share))
+
+
+def _find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.ndarray:
+    """Return the prior of each hypothesis; pairs share theirs by the product of their causes'."""
+    known = {name: float(given.get(name, cause["prior"])) for name, cause in CAUSES.items()}
+    possible = {one.causes for one in found if len(one.causes) == 1}
+    singles = math.fsum(known[name] for name, in possible) or 1.0
+    both = math.fsum(math.prod(known[name] for name in causes) for causes in {
+        tuple(sorted(one.causes)) for one in found if len(one.causes) == 2}) or 1.0
+    expected, pairs = given.get("expected", DATA["expected"]["prior"]), DATA["pairs"]["prior"]
+    parts = (expected, 1 - expected - pairs, pairs)
+    totals = (1.0, singles, both)
+    return np.array([parts[len(one.causes)] / totals[len(one.causes)] * one.share * math.prod(
+        known[name] for name in one.causes) for one in found])
+
+
+def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, sd: float,
+           priors: np.ndarray) -> np.ndarray:
+    """Return the probability of each hypothesis, summing to 1."""
+    noise, rest = DATA["noise"]["sd"], offs - np.array([one.logs for one in found])
+    shared = np.array([sd**2 + one.sd**2 for one in found])
+    count, likelihood = len(offs), 0.0
+    for share, wider in ((1 - RARE, 1.0), (RARE, WIDER)):
+        tau = shared * wider**2
+        whole = noise**2 + count * tau
+        square = (rest**2).sum(axis=1) - tau * rest.sum(axis=1)**2 / whole
+        likelihood = likelihood + share * np.exp(-square / (2 * noise**2)) / np.sqrt(whole)
+    weights = priors * np.maximum(likelihood, 1e-300)
+    return np.asarray(weights / weights.sum())
+
+
+def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
+               chances: Mapping[tuple[str, ...], float], expected_us: float,
+               deployment: Deployment) -> Row:
+    """Return what is said of a cause, in its likeliest size."""
+    best = found[max((place for place, one in enumerate(found) if cause in one.causes),
+                     key=lambda place: float(weights[place]))]
+    place = min(best.causes.index(cause), len(best.faults) - 1)
+    fault, size = best.faults[place], best.sizes[place]
+    data, soc = CAUSES[cause], deployment.board.soc.lower()
+    changes = data.get("change", {})
+    stated = next((text for start, text in changes.items() if start and soc.startswith(start)),
+                  changes.get("", ""))
+    return Row(
+        cause=cause, says=data["says"], detail=fault.name if size else "",
+        probability=math.fsum(chance for key, chance in chances.items() if cause in key),
+        alone=chances.get((cause,), 0.0), question=data["question"],
+        explains_us=expected_us * (math.exp(size) - 1), change=stated or fault.remedy)
+
+
+def _ask(rows: Sequence[Row], present: Collection[str]) -> tuple[str, float]:
+    """Return which of the first two causes' questions tells most, in bits: an answer is sure."""
+    def tell(row: Row) -> float:
+        chance = min(max(row.probability, 1e-12), 1 - 1e-12)
+        return -chance * math.log2(chance) - (1 - chance) * math.log2(1 - chance)
+
+    open_ones = [row for row in rows if row.cause not in present][:2]
+    best = max(open_ones, key=tell, default=None)
+    return ("", 0.0) if best is None or tell(best) < 0.01 else (best.cause, tell(best))
+
+
+def _remark(outlook: Outlook, published_us: float | None,
+            arena_bytes: int | None) -> tuple[str, ...]:
+    """Say what does not fit what was stated."""
+    base, remarks = outlook.bases[0], []
+    deployment = base.deployment
+    if published_us is not None and abs(math.log(published_us / base.time_us)) > 2 * outlook.sd:
+        remarks.append(f"published is {published_us / base.time_us:.2g} x what is predicted: of "
+                       "another board, clock, library or network?")
+    if arena_bytes is not None and deployment.buffer is not None:
+        needed = deployment.buffer.needed_bytes
+        if arena_bytes < needed:
+            remarks.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
+                           "network needs: another network, or another release")
+        room = deployment.board.memory(deployment.arena).size_bytes
+        if arena_bytes > room:
+            remarks.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "
+                           "say where it is, such as --arena psram")
+    if deployment.runtime.name in DATA["prebuilt"]:
+        remarks.append(f"{deployment.runtime.name} comes compiled, no option of your compiler "
+                       "changes its kernels: say which library runs (--runtime)")
+    return tuple(remarks)

@@ -1,0 +1,61 @@
+"""The answer of `twin why`: causes by probability, what each costs and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hwmodels.quantities import format_time
+from twin.attribution.diagnosis.why import EXPECTED, Row, Why
+from twin.reports.tables.parts import Content, new_pairs, spaced
+
+MOST_ROWS, MOST_NAMED = 4, 5
+"""Causes with a line each to change; further ones that are named."""
+
+LEAST = 0.02
+"""Of a cause, the least probability that is worth a word."""
+
+
+def why_report(why: Why) -> Content:
+    """Return what is expected, the likeliest causes, and what would tell them apart."""
+    return spaced([new_pairs(_head(why)), new_pairs(_causes(why)), new_pairs(_next(why))])
+
+
+def _head(why: Why) -> list[tuple[str, str]]:
+    gap = why.measured_us - why.expected_us
+    explain = f", {format_time(gap)} to explain" if gap > 0 else ""
+    ratio = f"{why.measured_us / why.expected_us:.3g} x expected"
+    return [("measured", f"{format_time(why.measured_us)}, {ratio}{explain}: {why.model} on "
+                         f"{why.board}"),
+            ("expected", f"{format_time(why.expected_us)}, 90 % within {format_time(why.low_us)} "
+                         f"to {format_time(why.high_us)}, {why.runtime}")]
+
+
+def _causes(why: Why) -> Iterator[tuple[str, str]]:
+    rows: list[Row | None] = [row for row in why.rows[:MOST_ROWS] if row.probability >= LEAST]
+    place = sum(row is not None and row.probability > why.as_expected for row in rows)
+    if why.as_expected >= LEAST:
+        rows.insert(place, None)
+    for row in rows:
+        if row is None:
+            yield f"{100 * why.as_expected:3.0f} %", EXPECTED
+            continue
+        amount = f": +{format_time(row.explains_us)}" if row.detail else ""
+        yield f"{100 * row.probability:3.0f} %", f"{row.says}{amount}"
+        yield "", row.change
+
+
+def _next(why: Why) -> Iterator[tuple[str, str]]:
+    others = [f"{row.cause} {100 * row.probability:.0f} %" for row in why.rows[MOST_ROWS:]
+              if row.probability >= LEAST]
+    if others:
+        yield "or", ", ".join(others[:MOST_NAMED])
+    if why.two_at_once >= LEAST:
+        (one, two), chance = why.pairs[0]
+        yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two} "
+                              f"({100 * chance:.0f} %)")
+    if why.asked:
+        question = next(row.question for row in why.rows if row.cause == why.asked)
+        yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"
+    if why.indistinct:
+        yield "no effect", f"{', '.join(why.indistinct)} (below 2 % here)"
+    yield "times of layers", "say more: twin import, then twin diagnose"
