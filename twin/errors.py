@@ -34,6 +34,10 @@ class RuntimeRefusedError(TwinError):
     """A runtime cannot execute this model on this core."""
 
 
+class BuildRefusedError(RuntimeRefusedError):
+    """An image would have to be built where no compiler may run."""
+
+
 class FirmwareError(TwinError):
     """An image cannot be built, or a board does not compute what it should."""
 

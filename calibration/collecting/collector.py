@@ -83,6 +83,8 @@ class Campaign:
         sample `block_<name>` of the block's first run. With runs that warm up: `WAITED` alone.
     resume : bool
         Go on with what the folder has.
+    clocked : bool
+        Whether the core's clock is that of a board; an emulator's own is left out of the header.
     on_progress : callable, optional
         Told after each block, with everything collected of the temperature.
     """
@@ -102,6 +104,7 @@ class Campaign:
     environment: Mapping[str, str] = field(default_factory=dict)
     gauges: Callable[[], Mapping[str, tuple[float, str]]] | None = None
     resume: bool = False
+    clocked: bool = True
     on_progress: Callable[[Progress], None] = lambda progress: None
     identity: wire.Identity = field(init=False)
     counters: tuple[wire.Counter, ...] = field(init=False)
@@ -159,7 +162,7 @@ class Campaign:
     def header(self, plan: Plan) -> Header:
         """Return the header of a measurement of this plan."""
         identity = self.identity
-        clocks = {"cpu": float(identity.cpu_hz), "timer": float(identity.timer_hz)}
+        clocks = {"cpu": float(identity.cpu_hz) * self.clocked, "timer": float(identity.timer_hz)}
         environment = {
             **describe_board(self.session, identity), "warmup": str(plan.warmup),
             RUNS_ASKED: str(plan.runs),

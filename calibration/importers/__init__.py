@@ -19,7 +19,6 @@ from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN, Log
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
-from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.extensions import blamed, find_entries, load_entry, take
@@ -44,6 +43,9 @@ _SAME_CLOCK = 1e-3
 
 _TICK_SLACK = 0.02
 """Beyond the bounds of rounded milliseconds, relative."""
+
+_TIME_SLACK = 1e-3
+"""Of the longest time in a log: as much as a shorter one may be rounded by."""
 
 _CLOCKED = (("cpu_cycles", "cpu"), ("timer_ticks", "timer"))
 """What a clock turns into time, and which clock."""
@@ -128,6 +130,7 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     found = replace(found, header=_remark(found.header, log.remarks[before:]))
     said = [] if board is None else _check_part(found.header, board, anyway)
     measurement = _complete(found, board, model, clock_hz, anyway)
+    said += _check_times(measurement, anyway)
     header = measurement.header
     if runtime is not None:
         header = replace(header, runtime=runtime)
@@ -279,6 +282,48 @@ def _complete(found: Measurement, board: str | None, model: str | None,
     return Measurement(header=header, samples=(*found.samples, *times))
 
 
+def _check_times(found: Measurement, anyway: bool) -> list[str]:
+    """Hold cycles or ticks against times and the clock; returns what was taken anyway.
+
+    Without a stated clock, layers are held against the one the whole implies, and that against
+    what the board's core can run at.
+    """
+    where, said = found.header.source, ""
+    for counter, clock in _CLOCKED:
+        rows = [("the whole" if layer is None else f"layer {layer}",
+                 found.percentile(counter, 50, layer), found.percentile("latency", 50, layer))
+                for layer in (None, *found.layers)
+                if found.count(counter, layer) and found.count("latency", layer)]
+        _, most, longest_us = max(rows, key=lambda row: row[2], default=("", 0.0, 0.0))
+        if not most or not longest_us:
+            continue
+        stated = dict(found.header.clocks_hz).get(clock)
+        hertz = stated or most / longest_us * 1e6
+        highest = _find_highest(found.header.board) if clock == "cpu" and not stated else None
+        for what, cycles, took_us in rows:
+            due_us = cycles / hertz * 1e6  # a short layer's time is rounded
+            if abs(due_us - took_us) > _TICK_SLACK * took_us + _TIME_SLACK * longest_us:
+                said = (f"{what} has {cycles:,.0f} {counter} in {took_us:,.1f} us, which at "
+                        f"{'' if stated else 'about '}{hertz / 1e6:.4g} MHz are {due_us:,.1f} us")
+                break
+        if not said and highest is not None and hertz > highest * (1 + _TICK_SLACK):
+            said = (f"its times make its cycles those of a clock of {hertz / 1e6:,.6g} MHz, "
+                    f"{found.header.board} has at most {highest / 1e6:g}")
+    if said and not anyway:
+        raise MeasurementError(f"{where}: {said}: times, cycles and clock contradict each other; "
+                               "accepted: a log in which they agree within 2 %, or --anyway")
+    return [f"{said}: taken as it is"] if said else []
+
+
+def _find_highest(board: str) -> float | None:
+    """Return the highest clock a board's core may have; None where it is not known."""
+    try:
+        found = load_board(board)
+    except TwinError:
+        return None
+    return found.highest_hz.get(found.core.clock)
+
+
 def _check_fastest(header: Header, anyway: bool) -> list[str]:
     """Hold clocks against the highest the board's part allows; returns what was taken anyway.
 
@@ -289,7 +334,7 @@ def _check_fastest(header: Header, anyway: bool) -> list[str]:
         board = load_board(header.board)
     except TwinError:
         return []  # one we have no file for: nothing to contradict
-    found, most = [], _highest_clocks(board)
+    found, most = [], board.highest_hz
     clocks = "; ".join(f"{clock.name} {clock.frequency_hz / 1e6:g} MHz"
                        + (f", at most {most[clock.name] / 1e6:g}" if clock.name in most else "")
                        for clock in board.clocks)
@@ -303,16 +348,6 @@ def _check_fastest(header: Header, anyway: bool) -> list[str]:
             raise MeasurementError(f"{header.source}: {said}; accepted: a clock it can have, or "
                                    "--anyway")
         found.append(f"{said}: taken as it was asked for")
-    return found
-
-
-def _highest_clocks(board: Board) -> dict[str, float]:
-    """Return the highest each clock of a board may be, at any voltage; those not known left out."""
-    found: dict[str, float] = {}
-    for fact in board.facts:
-        name = re.fullmatch(r"clocks\.(\w+)\.max_hz_by_scale\.\w+", fact.path)
-        if name is not None and isinstance(fact.value, int | float):
-            found[name[1]] = max(found.get(name[1], 0.0), fact.value)
     return found
 
 

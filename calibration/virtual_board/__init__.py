@@ -74,6 +74,8 @@ class Launched:
         What else a header should say.
     image : Path or None
         What runs on it.
+    clocked : bool
+        Whether its clock is the board's: QEMU's is of no board.
     """
 
     port: str
@@ -82,6 +84,7 @@ class Launched:
     gauges: Callable[[], Mapping[str, tuple[float, str]]] | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     image: Path | None = None
+    clocked: bool = True
 
 
 def list_virtual_boards() -> tuple[VirtualBoard, ...]:
@@ -173,7 +176,8 @@ def _start(name: str, image: Path, board: Board | None, stack: contextlib.ExitSt
                         environment={**describe_host(), **told})
     if name in MACHINES:
         machine = stack.enter_context(run_qemu(name, image))
-        return Launched(port=machine.port, failure=machine.failure, scales=lambda timer_hz: {
+        return Launched(port=machine.port, failure=machine.failure, clocked=False,
+                        scales=lambda timer_hz: {
             "timer_ticks": ("instructions", MACHINES[name].instructions_per_tick(timer_hz))})
     from calibration.virtual_board.costs import costs_of
     from calibration.virtual_board.unicorn_board import run_unicorn

@@ -332,6 +332,17 @@ class Board:
         return {clock.name: clock.frequency_hz for clock in self.clocks}
 
     @property
+    def highest_hz(self) -> dict[str, float]:
+        """Highest each clock may be, at any voltage; those not known left out."""
+        found: dict[str, float] = {}
+        for fact in self.facts:
+            parts = fact.path.split(".")
+            if parts[0] == "clocks" and "max_hz_by_scale" in parts and isinstance(
+                    fact.value, int | float):
+                found[parts[1]] = max(found.get(parts[1], 0.0), fact.value)
+        return found
+
+    @property
     def assumed_current_sd(self) -> float:
         """Relative deviation of the run current where its class's was assumed; 0 of a source's."""
         path = f"power.activity_ma_per_mhz.{self.power.voltage_scale}"

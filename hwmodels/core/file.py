@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parents[1] / "cores"
 """Folder of the core tables that come with the project."""
 
+CPUID_PART = 0xFF00FFF0
+"""Bits of CPUID that are alike in every revision of a core (Armv7-M ARM, B3.2.3)."""
+
 
 def list_cores() -> tuple[str, ...]:
     """Return the names of all cores, shipped and of `TWIN_CORES`, sorted."""
@@ -34,6 +37,12 @@ def list_built_cores() -> Mapping[str, str]:
     """Return the instruction set of each core images are compiled for, by name."""
     return {model: traits.isa for model in list_cores()
             if (traits := load_core(model).traits).build}
+
+
+def name_core(cpuid: int) -> str | None:
+    """Return the core whose CPUID register has that implementer and part; None: none of ours."""
+    return next((model for model in list_cores() if (known := load_core(model).traits.cpuid)
+                 and (known ^ cpuid) & CPUID_PART == 0), None)
 
 
 def _find_files() -> dict[str, Path]:

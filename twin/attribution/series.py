@@ -12,12 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.fitting.staleness import Change, find_change
+from calibration.fitting.staleness import FALSE_ALARM, LEAST_SHIFT, Change, find_change
+from calibration.fitting.student import student_quantile
 from calibration.measurement.measurement import Measurement
 from twin.errors import UsageError
 
 COUNTERS = ("cpu_cycles", "latency")
 """What a series is of: the first of these every measurement has."""
+
+FEWEST_RUNS = 6
+"""Of each measurement, from which on runs are judged one by one."""
+
+TELLS = 0.02
+"""A larger move of a median must show, or too few runs were taken."""
 
 SAME = ("model", "board", "runtime", "temperature")
 """What all measurements of a series share, by name in their headers."""
@@ -59,6 +66,9 @@ class Series:
         Where the level moved, as a position in all runs put together.
     since : str
         Folder and run the new level begins with; "" without a change.
+    unseen : float or None
+        Of measurements of few runs, the largest move of a median that would not show, as a
+        share: `math.inf` where no runs tell. None where each run was judged.
     """
 
     counter: str
@@ -66,15 +76,28 @@ class Series:
     stretches: tuple[Stretch, ...]
     change: Change | None
     since: str
+    unseen: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the level is known not to have moved by more than `TELLS`."""
+        return self.change is None and (self.unseen or 0.0) <= TELLS
 
     @property
     def sentence(self) -> str:
         """Return the verdict in words."""
         runs = sum(one.runs for one in self.stretches)
+        if self.change is None and self.unseen is not None:
+            hidden = ("runs do not say how well they repeat" if math.isinf(self.unseen) else
+                      f"a move of less than {100 * self.unseen:.2g} % would not show")
+            return (f"too few runs to tell whether the level of {self.counter} moved: {hidden}; "
+                    f"take {FEWEST_RUNS} or more each" if not self.holds else
+                    f"the level of {self.counter} holds over {runs} runs, by medians: {hidden}")
         if self.change is None:
             return f"the level of {self.counter} holds over {runs} runs"
         return (f"the level of {self.counter} moved by {100 * math.expm1(self.change.shift):+.2f} "
-                f"% since {self.since} (p = {self.change.probability:.1g}, {runs} runs): what was "
+                f"% since {self.since} (p {'=' if self.unseen is None else '<'} "
+                f"{self.change.probability:.1g}, {runs} runs): what was "
                 "learnt before no longer holds")
 
 
@@ -89,7 +112,9 @@ def follow_series(measurements: Sequence[tuple[str, Measurement]]) -> Series:
     Returns
     -------
     Series
-        By `calibration.fitting.staleness.find_change` on log(value / first median).
+        By `calibration.fitting.staleness.find_change` on log(value / first median); where one has
+        fewer than `FEWEST_RUNS` runs, by the first median that is apart from the first
+        measurement's by more than runs repeat (Student's t, all measurements' scatter pooled).
 
     Raises
     ------
@@ -116,13 +141,38 @@ def follow_series(measurements: Sequence[tuple[str, Measurement]]) -> Series:
     if not all((part > 0).all() for part in values):
         raise UsageError(f"{counter} has values of 0 or below: no level can be followed")
     level = float(np.median(values[0]))
-    change = find_change(np.log(np.concatenate(values) / level))
+    logs, unseen = [np.log(part / level) for part in values], None
+    if min(map(len, values)) >= FEWEST_RUNS:
+        change = find_change(np.concatenate(logs))
+    else:
+        change, unseen = _compare_medians(logs)
     return Series(
-        counter=counter, unit=first.summarise(counter).unit, change=change,
+        counter=counter, unit=first.summarise(counter).unit, change=change, unseen=unseen,
         since="" if change is None else _locate(change.position, measurements, values),
         stretches=tuple(Stretch(label=label, runs=len(part), median=float(np.median(part)),
                                 ratio=float(np.median(part)) / level)
                         for (label, _), part in zip(measurements, values, strict=True)))
+
+
+def _compare_medians(logs: Sequence[np.ndarray]) -> tuple[Change | None, float]:
+    """Return the first measurement whose level moved, and the largest move that would not show.
+
+    A measurement of one run says nothing of how well runs repeat.
+    """
+    freedom = sum(len(part) - 1 for part in logs)
+    if not freedom:
+        return None, math.inf
+    spread = math.sqrt(sum(float(part.var()) * len(part) for part in logs) / freedom)
+    each = 1 - FALSE_ALARM / 2 / max(len(logs) - 1, 1)
+    quantile, unseen = student_quantile(each, freedom), 0.0
+    for place, part in enumerate(logs[1:], start=1):
+        least = max(LEAST_SHIFT, quantile * spread * math.sqrt(1 / len(logs[0]) + 1 / len(part)))
+        shift = float(np.median(part) - np.median(logs[0]))
+        if abs(shift) > least:
+            return Change(position=sum(map(len, logs[:place])), shift=shift,
+                          probability=FALSE_ALARM), math.expm1(least)
+        unseen = max(unseen, math.expm1(least))
+    return None, unseen
 
 
 def _locate(position: int, measurements: Sequence[tuple[str, Measurement]],

@@ -208,7 +208,7 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
             raise UsageError("a series has no limit and no report file: --max-increase, --layers, "
                              "--junit, --bencher, --markdown and --report are of two sides")
         present(twin.diff_series([before, after, *(later or ())]), [Json(as_json=as_json)],
-                view="series:series_report", ends=lambda found: found.change is not None)
+                view="series:series_report", ends=lambda found: not found.holds)
         return
     limit = None if max_increase is None else parse_percent(max_increase)
     if layers and limit is None:

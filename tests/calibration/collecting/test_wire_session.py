@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +21,7 @@ import calibration.collecting.deadline
 import calibration.collecting.link
 import calibration.collecting.wire.conversation
 import calibration.collecting.wire.session
-from calibration.collecting.clock_check import check_clock
+from calibration.collecting.clock_check import check_clock, describe_latency
 from calibration.collecting.deadline import Deadline
 from calibration.collecting.link import Link, find_port, lock_port, open_link
 from calibration.collecting.wire import payloads as wire
@@ -331,6 +332,26 @@ def test_a_boards_clock_is_told_by_the_hosts(monkeypatch, rate):
     found = check_clock(MadeSession())
     assert found.ratio == pytest.approx(rate)
     assert found.uncertainty == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_line_that_answers_by_a_timer_is_timed_for_longer(monkeypatch):
+    """Answers leave an adapter every 16 ms: 200 ms are too short to know a clock by."""
+    clock, asked = MadeClock(), []
+
+    class MadeSession:
+        def request(self, name, payload, **waits):
+            spin_us = int.from_bytes(payload, "little")
+            asked.append(spin_us)
+            clock.sleep(1e-3 + 0.7e-3 * (len(asked) % 5) + 1e-6 * spin_us)
+            clock.sleep(16e-3 - clock.perf_counter() % 16e-3)
+            return wire.BoardTime(ticks=spin_us, hz=10**6, clock=0).pack()
+
+    monkeypatch.setattr(calibration.collecting.clock_check, "time", clock)
+    found = check_clock(MadeSession())
+    assert max(asked) > 200_000 and abs(found.ratio - 1) < 3 * max(found.uncertainty, 0.002)
+    said = describe_latency(replace(found, ratio=0.9, uncertainty=0.05), "/dev/ttyUSB9")
+    assert "known to 5.6 % only" in said and "latency timer to 1 ms" in said
+    assert describe_latency(replace(found, uncertainty=0.001), "/dev/ttyUSB9") == ""
 
 
 @pytest.mark.parametrize("said", ["often", "0.5", "inf", "nan"])

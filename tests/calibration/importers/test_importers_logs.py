@@ -266,6 +266,8 @@ def test_a_board_of_another_part_is_refused(tmp_path):
         imported(tmp_path, "st-edge-ai", ST_NEW, board="nucleo_l4r5zi")
     line = "  device              : 0x435 - STM32L4R5xx @120/120MHz fpu,art_lat5"
     text = ST_NEW.replace("  0x435 - STM32L4R5 @480/240MHz fpu,art_lat5", line)
+    for before, after in (("13.359", "53.432"), ("3.339", "13.356"), ("10.019", "40.076")):
+        text = text.replace(before, after)
     assert line in text
     for name in ("nucleo_l4r5zi", "NUCLEO-L4R5ZI"):
         assert imported(tmp_path, "st-edge-ai", text, board=name).header.board == "nucleo_l4r5zi"
@@ -276,3 +278,27 @@ def test_a_board_of_another_part_is_refused(tmp_path):
     with pytest.raises(MeasurementError, match="its cpu clock is 120 MHz, not 80 MHz"):
         imported(tmp_path, "st-edge-ai", text, board="nucleo_l4r5zi", cpu_hz=80e6)
     assert imported(tmp_path, "npu-profiler", NPU).header.board == "stm32n6570_dk"
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    (("@480/240MHz", "@240/240MHz"), "at 240 MHz are 26,716.0 us"),
+    ((" 13.359 ms by", " 13359.0 ms by"), "contradict each other")])
+def test_times_that_contradict_cycles_and_clock_are_refused(tmp_path, change, says):
+    text = ST_NEW.replace(*change, 1)
+    assert text != ST_NEW
+    with pytest.raises(MeasurementError, match=says):
+        imported(tmp_path, "st-edge-ai", text)
+    taken = imported(tmp_path, "st-edge-ai", text, anyway=True)
+    assert "taken as it is" in dict(taken.header.environment)["remarks"]
+
+
+def test_times_in_another_unit_are_refused_by_what_the_core_can_run_at(tmp_path):
+    """No clock is stated: milliseconds under uSeconds make one of 192 GHz."""
+    lines = NEURALSPOT.splitlines()
+    place = lines[0].replace(" ", "").split(",").index("uSeconds")
+    rows = [line.split(",") for line in lines[1:]]
+    short = "\n".join([lines[0], *(",".join([
+        *row[:place], f"{float(row[place]) / 1e3:g}", *row[place + 1:]]) for row in rows)]) + "\n"
+    assert imported(tmp_path, "neuralspot", NEURALSPOT, board="apollo510_evb")
+    with pytest.raises(MeasurementError, match="make its cycles those of a clock of 191,999 MHz"):
+        imported(tmp_path, "neuralspot", short, board="apollo510_evb")

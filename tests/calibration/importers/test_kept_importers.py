@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
-from made_logs import LOGS
+from made_logs import LOGS, NEURALSPOT, NEURALSPOT_PMU
 from made_outlines import compare_kept, outline
 
 from calibration.importers import import_log
 
 KEPT = Path(__file__).parent / "kept"
+CLOCKS_HZ = {NEURALSPOT: 192e6, NEURALSPOT_PMU: 247.17e6}
 
 
 @pytest.mark.parametrize("form", LOGS)
@@ -18,7 +19,7 @@ def test_every_sample_of_a_log(form, tmp_path) -> None:
         path = tmp_path / "log.txt"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         taken = import_log(form, path, board="esp32", model="kws",
-                           clock_hz=25e6 if form == "neuralspot" else None)
+                           clock_hz=CLOCKS_HZ.get(text))
         header = {name: getattr(taken.measurement.header, name) for name in (
             "board", "model", "runtime", "temperature", "clocks_hz", "environment", "kind")}
         samples = taken.measurement.samples

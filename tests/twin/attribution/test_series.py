@@ -42,6 +42,18 @@ def test_a_moved_level_is_dated():
     assert series.stretches[2].ratio == pytest.approx(1.03, abs=1e-3)
 
 
+@pytest.mark.parametrize(("levels", "runs", "change", "holds", "says"), [
+    ((1e6, 1e6, 1.5338e6), 2, 4, False, "moved by +53"),
+    ((1e6, 1.0756e6), 5, 5, False, "run 0 of 1 (p < 0.001"),
+    ((1e6, 1e6), 5, None, True, "holds over 10 runs, by medians: a move of less than 0."),
+    ((1e6, 1.5e6), 1, None, False, "runs do not say how well they repeat; take 6 or more each")])
+def test_few_runs_are_judged_by_medians_or_not_at_all(levels, runs, change, holds, says):
+    """Six runs of two boards hold by no test of single runs, whatever the third one shows."""
+    series = follow_series([(str(day), take(day, level, runs)) for day, level in enumerate(levels)])
+    assert (series.change and series.change.position) == change
+    assert series.holds == holds and says in series.sentence
+
+
 @pytest.mark.parametrize(("name", "value"), [("board", "nucleo_u575zi_q"), ("model", "ad"),
                                              ("temperature", "cold"), ("runtime", "cmsis-nn")])
 def test_other_things_are_no_series(name, value):

@@ -20,6 +20,7 @@ pytest.importorskip("serial", reason="needs the boards extra")
 pytest.importorskip("cobs", reason="needs the boards extra")
 
 from made_patience import HANG_S
+from made_session import IDENTITY
 from typer.testing import CliRunner
 
 from calibration.errors import IncompleteWarning
@@ -148,6 +149,24 @@ def test_placement_is_that_of_the_image(tmp_path, monkeypatch):
         named.place(b"other" * 6, None)
     fixed = replace(one, board=load_board("stm32n6570_dk"))  # its port brings a map
     assert dict(fixed.place(bytes(32), None))["weights"] == "sram" and not told
+
+
+def test_another_core_on_the_line_is_refused(tmp_path, monkeypatch):
+    """A Cortex-M4 of any revision is no Cortex-M7; what has no CPUID is not held against one."""
+    told = []
+    monkeypatch.setattr(Watcher, "remark", lambda self, text: told.append(text))
+    one = Run(graph=read_model("ad"), board=load_board("nucleo_h7a3zi_q"), folder=tmp_path,
+              options=MeasureOptions(), data=None, watcher=Watcher())
+    with pytest.raises(UsageError, match="nucleo_h7a3zi_q has a cortex-m7; accepted: -b"):
+        one.check_part(replace(IDENTITY, core_id=0x410FC240), "/dev/ttyACM0")
+    replace(one, options=MeasureOptions(anyway=True)).check_part(
+        replace(IDENTITY, core_id=0x410FC240), "tty")
+    assert "measured as it was asked for" in told.pop()
+    for known in (0x411FC271, 0, 5):
+        one.check_part(replace(IDENTITY, core_id=known), "tty")
+    assert not told
+    one.check_part(replace(IDENTITY, core_id=0x411FC271, port="nucleo_h723zg"), "tty")
+    assert "the image is of port nucleo_h723zg" in told.pop()
 
 
 @needs_compiler

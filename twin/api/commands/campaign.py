@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibration.measurement.measurement import BOARD_HASH
-from hwmodels.board.file import hash_board
+from hwmodels.board.file import hash_board, list_boards
+from hwmodels.core.file import name_core
 from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
 from twin.api.commands.claims import claim_folder
@@ -142,6 +143,7 @@ class Run:
             try:
                 session.open(timeout_s=10.0)
                 identity = session.identify()
+                self.check_part(identity, line)
                 runtime = runtime_of(identity.compiler)
                 campaign = self.begin(session, runtime, identity, made)
                 campaign.prepare(self.data)
@@ -160,6 +162,28 @@ class Run:
             self.watcher.remark(str(made.failure()))
         return campaign, networks
 
+    def check_part(self, identity: Identity, line: str) -> None:
+        """Hold the core that answers against the board's; another port is remarked.
+
+        Raises
+        ------
+        UsageError
+            For another core, unless it is to be measured anyway.
+        """
+        board = self.board
+        if board is None or self.options.virtual is not None:
+            return
+        core = name_core(identity.core_id)
+        if core not in (None, board.core.model):
+            said = (f"{line}: a {core} answers (CPUID {identity.core_id:#010x}), {board.name} has "
+                    f"a {board.core.model}")
+            if not self.options.anyway:
+                raise UsageError(f"{said}; accepted: -b of the board on the line, or --anyway")
+            self.watcher.remark(f"{said}: measured as it was asked for")
+        elif identity.port != board.name and identity.port in list_boards():
+            self.watcher.remark(f"{line}: the image is of port {identity.port}, the board asked "
+                                f"for is {board.name}: is it the one on the line?")
+
     def begin(self, session: Any, runtime: str, identity: Identity, made: Launched | None,
               ) -> Campaign:
         """Return the campaign of a session."""
@@ -173,7 +197,8 @@ class Run:
             supply_v=self.options.supply_v, resume=self.options.resume,
             placement=self.place(identity.build_sha256, made),
             scales=made.scales(identity.timer_hz) if made and identity.timer_hz else {},
-            gauges=made.gauges if made else None, environment={
+            gauges=made.gauges if made else None, clocked=made is None or made.clocked,
+            environment={
                 **(made.environment if made else {}),
                 **({} if self.board is None else {BOARD_HASH: hash_board(self.board)})})
 
@@ -288,11 +313,14 @@ class Run:
     def judge(self, campaign: Campaign, networks: tuple[MeasuredNetwork, ...]) -> None:
         """Tell the watcher what the quality of each network's samples is."""
         from calibration.collecting.board_samples import counter_name
+        from calibration.collecting.clock_check import describe_latency
         from twin.attribution.measured_layers import judge_network
 
         widths = {counter_name(one): one.bits for one in campaign.counters}
         check = campaign.clock if self.board is not None else None  # the host's clock is its own
         clock = (check.ratio, check.uncertainty) if check else None
+        if check is not None and (said := describe_latency(check, campaign.session.link.port)):
+            self.watcher.remark(said)
         for network in networks:
             findings = judge_network(network, widths=widths, mismatches=campaign.mismatches,
                                      clock=clock)

@@ -147,6 +147,8 @@ class Runs(Request):
         text=str)] = None
     supply_v: Annotated[float | None, Option(
         "--supply", "VOLT", "Supply voltage, for the record.")] = None
+    anyway: Annotated[bool, Option(
+        "--anyway", None, "Measure even where the core on the line is not that of -b.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)

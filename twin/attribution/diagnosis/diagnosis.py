@@ -47,7 +47,6 @@ from twin.attribution.diagnosis.faults import (
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.likelihood import kernel_errors, price_errors
 from twin.attribution.diagnosis.marks import (
-    CLOCK_SD,
     Marks,
     clock_hz_of,
     may_be_other,
@@ -170,9 +169,10 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     """Return the faults a measurement leaves possible; last those its header speaks against."""
     stated = may_be_other(measurement, deployment) and bool(measurement.count("cpu_cycles"))
     observed = None if stated else _observe_clock(marks, deployment)
-    key = (observed, stated)
+    key = (observed, marks.clock_sd, stated)
     if key not in forecasts.faults:
-        forecasts.faults[key] = list_faults(deployment, observed, timed=not stated)
+        forecasts.faults[key] = list_faults(deployment, observed, timed=not stated,
+                                            clock_sd=marks.clock_sd)
     out, built = ruled_out(measurement, deployment), read_build(deployment, measurement)
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
     against = [fault for fault in possible if fault.kind in built or fault.name in built]
@@ -257,8 +257,7 @@ def _observe_clock(marks: Marks, deployment: Deployment) -> float | None:
     """Return the clock the host saw, in Hz; the one asked for where it is right."""
     if marks.clock_log is None:
         return None
-    right = abs(marks.clock_log) < 3 * CLOCK_SD
-    return clock_hz_of(deployment) * (1.0 if right else math.exp(marks.clock_log))
+    return clock_hz_of(deployment) * (1.0 if marks.is_clock_right else math.exp(marks.clock_log))
 
 
 def _choose_prices(deployment: Deployment, measurement: Measurement, stands_in: bool,

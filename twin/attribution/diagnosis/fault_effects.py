@@ -71,12 +71,13 @@ class Forecasts:
     effects : dict
         By kind and name of the fault, and the pattern's quantity and layers.
     faults : dict
-        Those that are possible, by the clock that was observed, and whether it is only stated.
+        Those that are possible, by the clock that was observed, its error, and whether it is only
+        stated.
     """
 
     predictions: dict[tuple[str, str], Prediction] = field(default_factory=dict)
     effects: dict[tuple[object, ...], Effect] = field(default_factory=dict)
-    faults: dict[tuple[float | None, bool], tuple[Fault, ...]] = field(default_factory=dict)
+    faults: dict[tuple[float | None, float, bool], tuple[Fault, ...]] = field(default_factory=dict)
 
     def predict(self, name: tuple[str, str], deployment: Deployment, prices: Calibration | None,
                 temperature: str) -> Prediction:

@@ -22,10 +22,14 @@ from twin.attribution.diagnosis.faults import (
     UNKNOWN,
     Fault,
 )
+from twin.attribution.diagnosis.marks import CLOCK_SD
 from twin.deployment.deployment import Deployment
 from twin.runtimes import load_runtime
 from twin.runtimes.file import list_runtimes
 from twin.runtimes.firmware import OUR_UNOPTIMISED
+
+CLOCK_SLACK = 0.03
+"""An internal oscillator may run above a part's highest clock by as much, as a share."""
 
 COMMON_CLOCKS_HZ = (4e6, 8e6, 16e6, 24e6, 32e6, 48e6, 64e6, 80e6, 96e6)
 """Frequencies of internal oscillators and first PLL settings: where a forgotten set-up stays."""
@@ -55,7 +59,7 @@ another master; prescalers of counters, and runs added up."""
 
 
 def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
-                timed: bool = True) -> tuple[Fault, ...]:
+                timed: bool = True, clock_sd: float = CLOCK_SD) -> tuple[Fault, ...]:
     """Return every single hypothesis that is possible for a deployment.
 
     Parameters
@@ -66,6 +70,8 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
         The core's clock as observed; without it common frequencies are tried.
     timed : bool
         Whether time tells the clock; else only clocks of other wait states are listed.
+    clock_sd : float
+        Error of the clock observed, as a logarithm: common ones within it are listed besides.
 
     Returns
     -------
@@ -75,7 +81,7 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
     return (
         Fault(kind=DECLARED, name=DECLARED, remedy=""),
         *_misplaced(deployment), *_uncached(deployment), *_slow_flash(deployment),
-        *_other_clocks(deployment, clock_hz, timed), *_weaker(deployment),
+        *_other_clocks(deployment, clock_hz, timed, clock_sd), *_weaker(deployment),
         *_other_levels(deployment), *_reference(deployment),
         _unoptimised(deployment),
         Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
@@ -160,17 +166,21 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
 
 
 def _other_clocks(deployment: Deployment, observed_hz: float | None,
-                  timed: bool) -> Iterator[Fault]:
-    """Yield other clocks; of those that only cycles could tell, one for each of its wait states.
+                  timed: bool, clock_sd: float) -> Iterator[Fault]:
+    """Yield clocks the part allows; of those only cycles could tell, one for each wait state.
 
     Set-up code gives a flash the wait states of the clock it sets, so a lower clock waits for less.
     """
     clock, known = deployment.board.core.clock, {_list_waits(deployment)}
     asked = deployment.board.clock(clock).frequency_hz
-    tried = (observed_hz,) if observed_hz is not None else (
-        *COMMON_CLOCKS_HZ, *(asked / part for part in (2, 3, 4)))
+    most = deployment.board.highest_hz.get(clock, math.inf) * (1 + CLOCK_SLACK)
+    common = (*COMMON_CLOCKS_HZ, *(asked / part for part in (2, 3, 4)))
+    tried = common if observed_hz is None else (observed_hz,)
+    if observed_hz is not None and clock_sd > CLOCK_SD:
+        tried += tuple(hertz for hertz in common
+                       if abs(math.log(hertz / observed_hz)) < 3 * clock_sd)
     for hertz in sorted({float(one) for one in tried}):
-        if abs(hertz / asked - 1) < 0.01:
+        if abs(hertz / asked - 1) < 0.01 or hertz > most:
             continue
         changes: dict[str, object] = {
             f"clocks.{clock}.frequency_hz": hertz,
@@ -184,6 +194,7 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None,
             said = f" or near, flash at {' and '.join(map(str, waits))} wait states"
         yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz{said}",
                     deployment=changed, shifts_clock=True,
+                    clock_log=None if observed_hz in (None, hertz) else math.log(hertz / asked),
                     remedy=f"check PLL and oscillator: {asked / 1e6:g} MHz was asked for"
                            + "; time a run by a host's clock" * (not timed))
 

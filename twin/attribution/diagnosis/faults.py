@@ -154,6 +154,8 @@ class Fault:
         What makes its deployment of the one asked for, by dotted path; none where it has none.
     doubted : float
         Logarithm of how likely a header says what it says where this is so.
+    clock_log : float or None
+        Of a clock that is not the one observed: its logarithm over the one asked for.
     """
 
     kind: str
@@ -176,6 +178,7 @@ class Fault:
     errors: ErrorModel | None = None
     changes: tuple[tuple[str, object], ...] = ()
     doubted: float = 0.0
+    clock_log: float | None = None
 
 
 ADDED = ("slowdown", "stretch", "counted", "wait_cycles", "doubted")

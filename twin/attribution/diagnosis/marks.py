@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
-from calibration.measurement.quality import find_drift, find_modes
+from calibration.measurement.quality import DRIFT_SHARE, find_drift, find_modes
 from twin.attribution.diagnosis.faults import Fault
 from twin.deployment.deployment import Deployment
 
@@ -31,19 +32,24 @@ RUN_COUNTERS = ("latency", "timer_ticks", "cpu_cycles")
 """Counters that tell of drift and scatter, best first."""
 
 CLOCK_SD = 0.004
+"""Error of an observed clock at least, as a logarithm; a check may state more."""
 
 LOG_STATED = math.log(0.5)
 """How likely a clock that is only stated is stated as asked for where the core runs at another: a
 header says what was set, not what runs. Assumed."""
 
 CLOCK_RANGE = math.log(100.0)
-"""Error of an observed clock, and the range a wrong one may lie in, as logarithms."""
+"""The range a wrong clock may lie in, as a logarithm."""
 
 SET_CLOCK = "unicorn"
 """Port of the emulator whose cycles are those of a clock it is set to."""
 
 FEWEST_RUNS = 8
 """Fewer runs tell nothing of drift."""
+
+STEP_CHANCE, STEP_APART, LEAST_SIDE = 0.02, 4.0, 3
+"""Of runs of two levels that come in order by chance at most; standard deviations of either level
+they are apart by at least, else it is scatter or a trend; and runs of either level at least."""
 
 FEWEST_DEGREES = 6
 """Scatter is told by so many differences of runs at least, over all layers."""
@@ -73,6 +79,13 @@ class Marks:
     ----------
     clock_log, drift, scatter : float or None
         Logarithm of the clock over the one asked for; change over the runs; scatter of a layer.
+    clock_sd : float
+        Of the first, as its check states it.
+    step : (int, float) or None
+        Run at which the level moved at once, and how likely runs of two levels are to come in such
+        an order by chance; `drift` is then its size, and `scatter` what is left beside it.
+    loose : float or None
+        Scatter of a layer with that step in it.
     interrupts : float or None
         Counted, a run.
     least_share : float
@@ -87,6 +100,14 @@ class Marks:
     interrupts: float | None = None
     least_share: float = 0.0
     unchecked: bool = False
+    clock_sd: float = CLOCK_SD
+    step: tuple[int, float] | None = None
+    loose: float | None = None
+
+    @property
+    def is_clock_right(self) -> bool:
+        """Whether the clock seen is the one asked for, within its error."""
+        return self.clock_log is not None and abs(self.clock_log) < 3 * self.clock_sd
 
 
 def clock_hz_of(deployment: Deployment) -> float:
@@ -134,30 +155,50 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     header = measurement.header
     clocks, told = dict(header.clocks_hz), dict(header.environment)
     hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
-    match = re.match(r"([0-9.]+)", told.get("clock_by_host", ""))
-    clock_log = None
+    match = re.match(r"([0-9.]+)(?: \+- ([0-9.]+))?", told.get("clock_by_host", ""))
+    clock_log, clock_sd = None, CLOCK_SD
     checked = match is not None or bool(measurement.count("cpu_cycles"))
     own = is_clock_own(measurement) and not is_clock_set(measurement, deployment)
     if hertz is not None and not own and checked:
         # a time by a clock that is only claimed is what a wrong clock shows in
-        real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
-        clock_log = math.log(real / clock_hz_of(deployment))
+        ratio = float(match[1]) if match and float(match[1]) > 0 else 1.0
+        clock_log = math.log(hertz * ratio / clock_hz_of(deployment))
+        if match and match[2]:
+            clock_sd = max(CLOCK_SD, float(match[2]) / ratio)
     unchecked = hertz is not None and match is None and not own
     values = _whole_runs(measurement)
     counted = _count_interrupts(measurement)
     cycles = measurement.count("cpu_cycles") and measurement.percentile("cpu_cycles", 50)
     share = counted * SERVICE_CYCLES / cycles if counted and cycles else 0.0
+    seen = Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
+                 least_share=share, unchecked=unchecked, clock_sd=clock_sd)
     if values is None:
-        return Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
-                     least_share=share, unchecked=unchecked)
-    runs = np.arange(len(values))
-    slope = float(np.polyfit(runs, values, 1)[0]) if np.ptp(values) else 0.0
-    middle = float(np.median(values))
-    drifting = len(values) >= FEWEST_RUNS and find_drift(values) is not None
-    drift = slope * (len(values) - 1) / middle if drifting else 0.0
-    return Marks(clock_log=clock_log, drift=drift if len(values) >= FEWEST_RUNS else None,
-                 scatter=_scatter(measurement, values, slope / middle if drifting else 0.0),
-                 interrupts=counted, least_share=share, unchecked=unchecked)
+        return seen
+    trend: np.ndarray = np.zeros(len(values))
+    drift, step = 0.0, None
+    if len(values) >= FEWEST_RUNS and find_drift(values) is not None:
+        slope = float(np.polyfit(np.arange(len(values)), values, 1)[0]) / float(np.median(values))
+        trend, drift = slope * np.arange(len(values)), slope * (len(values) - 1)
+    elif len(values) >= FEWEST_RUNS and (step := _find_step(values)) is not None:
+        trend = (np.arange(len(values)) >= step[0]) / np.median(values) * (
+            np.median(values[step[0]:]) - np.median(values[:step[0]]))
+        drift = float(trend[-1])
+    return dataclasses.replace(
+        seen, drift=drift if len(values) >= FEWEST_RUNS else None, step=step,
+        scatter=_scatter(measurement, values, trend),
+        loose=_scatter(measurement, values, 0.0 * trend) if step else None)
+
+
+def _find_step(values: np.ndarray) -> tuple[int, float] | None:
+    """Find where the level moved at once, by far more than runs on either side scatter."""
+    count = len(values)
+    spreads = [math.sqrt((values[:place].var() * place + values[place:].var() * (count - place))
+                         / count) for place in range(LEAST_SIDE, count - LEAST_SIDE + 1)]
+    place = LEAST_SIDE + int(np.argmin(spreads))
+    shift = abs(float(np.median(values[place:]) - np.median(values[:place])))
+    chance = 2 / math.comb(count, place)
+    return (place, chance) if chance < STEP_CHANCE and shift > max(
+        STEP_APART * min(spreads), DRIFT_SHARE * float(np.median(values))) else None
 
 
 def _count_interrupts(measurement: Measurement) -> float | None:
@@ -175,8 +216,10 @@ def _whole_runs(measurement: Measurement) -> np.ndarray | None:
     return None if values is None or float(np.median(values)) <= 0 else values
 
 
-def _scatter(measurement: Measurement, whole: np.ndarray, slope: float) -> float | None:
+def _scatter(measurement: Measurement, whole: np.ndarray, trend: np.ndarray) -> float | None:
     """How far runs of a layer lie apart, pooled over the larger layers; of the whole without any.
+
+    What a trend over the runs, as a share of the level, accounts for is taken off.
 
     Interrupts take whole services, so a layer scatters more than the network does.
     """
@@ -186,7 +229,7 @@ def _scatter(measurement: Measurement, whole: np.ndarray, slope: float) -> float
     rows = [whole] if counter is None else [measurement.values(counter, layer)
                                             for layer in measurement.layers]
     middles = [float(np.median(row)) for row in rows]
-    kept = [(row - slope * middle * np.arange(len(row))) / middle
+    kept = [row / middle - trend[:len(row)]
             for row, middle in zip(rows, middles, strict=True) if middle > 0.02 * sum(middles)]
     degrees = sum(len(row) - 1 for row in kept)
     if degrees < FEWEST_DEGREES:
@@ -211,12 +254,15 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
         Of a measurement known to be right: what runs scatter without interrupts.
     """
     total = 0.0
-    if marks.clock_log is not None and marks.unchecked and abs(marks.clock_log) < 3 * CLOCK_SD:
+    if marks.clock_log is not None and marks.unchecked and marks.is_clock_right:
         total += LOG_STATED if fault.shifts_clock else 0.0
     elif marks.clock_log is not None:
-        # Where a wrong clock lies is not known before: every logarithm in the range alike.
-        total += (-math.log(CLOCK_RANGE) if fault.shifts_clock
-                  else _log_normal(marks.clock_log, CLOCK_SD))
+        total += _weigh_clock(fault, marks.clock_log, marks.clock_sd)
+    if marks.step is not None and marks.loose is not None and fault.scatters and not fault.drifts:
+        # runs that interrupts hit may have come in this order by chance
+        total += math.log(marks.step[1])
+        total += _weigh_scatter(True, marks.loose, right.scatter if right else None)
+        return total + _weigh_interrupts(fault, marks, right)
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None:
@@ -225,6 +271,20 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
             told.append(_weigh_scatter(False, marks.scatter, right.scatter if right else None))
         total += max(told)
     return total + _weigh_interrupts(fault, marks, right)
+
+
+def _weigh_clock(fault: Fault, seen: float, sd: float) -> float:
+    """Log likelihood of a clock as the host saw it.
+
+    A counter that counts double may be the one the host's clock was held against.
+    """
+    if fault.counted:
+        return float(np.logaddexp(_log_normal(seen, sd), _log_normal(seen - fault.counted, sd))
+                     + math.log(0.5))
+    if fault.shifts_clock and fault.clock_log is None:
+        # Where a wrong clock lies is not known before: every logarithm in the range alike.
+        return -math.log(CLOCK_RANGE)
+    return _log_normal(seen - (fault.clock_log or 0.0), sd)
 
 
 def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
@@ -260,12 +320,18 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
     """Return what the marks tell, a phrase each."""
     found = []
     if marks.clock_log is not None:
-        found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for"
-                     + UNCHECKED * marks.unchecked)
+        error = (f" +- {100 * marks.clock_sd * math.exp(marks.clock_log):.1f} %"
+                 if marks.clock_sd > CLOCK_SD else "")
+        found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} %{error} of the one asked "
+                     "for" + UNCHECKED * marks.unchecked)
     elif marks.unchecked:
         found.append("clock not checked" + UNCHECKED)
-    if marks.drift is not None:
-        found.append(f"drift over the runs {100 * marks.drift:+.1f} %")
+    if marks.step is not None:
+        found.append(f"a step of {100 * (marks.drift or 0.0):+.1f} % of the median at run "
+                     f"{marks.step[0]} (by chance: {marks.step[1]:.1g})")
+    elif marks.drift is not None:
+        found.append(f"drift over the runs {100 * marks.drift:+.1f} %" if marks.drift else
+                     "no drift over the runs that is more than chance")
     if marks.scatter is not None:
         found.append(f"runs of a layer scatter by {100 * marks.scatter:.2g} %")
     if marks.interrupts:

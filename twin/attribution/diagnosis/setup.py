@@ -15,7 +15,12 @@ from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.measured import read_folder
 from twin.deployment.deployment import Deployment, deploy
-from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
+from twin.errors import (
+    BuildRefusedError,
+    NotTheSameError,
+    RuntimeRefusedError,
+    UsageError,
+)
 from twin.learning.observations import name_runtime
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
@@ -73,6 +78,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
         if deployment.runtime.name == "firmware":
             _build(deployment)
         return deployment, ""
+    except BuildRefusedError:
+        raise  # another library would give another verdict, silently
     except TwinError as error:
         stand_in = deploy(named, where, runtime=STAND_IN, **told)
         reason = str(error).splitlines()[0]

@@ -279,6 +279,7 @@ class Series(TypedDict):
     stretches: list[Stretch]
     change: Moved | None
     since: str
+    holds: bool
 
 
 class Answers(TypedDict):

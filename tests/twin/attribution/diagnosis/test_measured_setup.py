@@ -2,10 +2,12 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
-from made_faults import measure_fault
+from made_faults import diagnose, measure_fault, only_cycles
 
 from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.faults import COUNTER, DECLARED
 from twin.attribution.diagnosis.setup import (
     deploy_measured,
     find_model,
@@ -15,7 +17,8 @@ from twin.attribution.diagnosis.setup import (
     unread_build,
 )
 from twin.deployment.deployment import deploy
-from twin.errors import UsageError
+from twin.errors import BuildRefusedError, UsageError
+from twin.program.image.compile.permission import building_refused
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +68,61 @@ def test_the_setup_is_taken_from_the_header(deployment):
         find_model("mine", None)
     with pytest.raises(UsageError, match="SHA-256"):
         find_model("kws", "0" * 64)
+
+
+def _with_clock(measurement, said):
+    return dataclasses.replace(measurement, header=dataclasses.replace(
+        measurement.header, environment=(("clock_by_host", said),)))
+
+
+@pytest.mark.parametrize(("said", "kind", "least"), [
+    ("0.87767 +- 0.11871", DECLARED, 0.6), ("0.97000 +- 0.05000", DECLARED, 0.6),
+    ("0.66667 +- 0.00100", "clock", 0.8), ("0.40000 +- 0.02000", "clock", 0.8)])
+def test_a_clock_counts_as_surely_as_its_check_states(said, kind, least):
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1,
+                                      clocks_hz=(("cpu", 120e6),)))
+    found = diagnose(deployment, _with_clock(right, said))
+    assert next(iter(found.kinds)) == kind and found.stated > least, found.kinds
+    assert all(one.fault.clock_log is None or one.fault.clock_log < 0 for one in found.findings)
+
+
+def test_a_counter_that_counts_double_is_no_clock_the_part_cannot_have():
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1,
+                                      clocks_hz=(("cpu", 120e6),)))
+    double = dataclasses.replace(right, samples=tuple(
+        dataclasses.replace(one, value=2 * one.value) for one in right.samples))
+    found = diagnose(deployment, _with_clock(double, "2.00000 +- 0.00100"))
+    assert next(iter(found.kinds)) == COUNTER and found.stated > 0.8, found.kinds
+    assert not any("240" in one.fault.name for one in found.findings)
+
+
+def _repeat(measurement, factors):
+    return dataclasses.replace(measurement, samples=tuple(
+        dataclasses.replace(one, run=run, value=round(one.value * factor))
+        for run, factor in enumerate(factors) for one in measurement.samples))
+
+
+def test_a_step_of_the_level_is_no_interrupts():
+    """Throttled from run 5 of 10 on; what is not significant is not printed as zero."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    random = np.random.default_rng(3)
+    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1,
+                                      clocks_hz=(("cpu", 120e6),)))
+    noise = 1 + random.normal(0, 1e-4, 10)
+    found = diagnose(deployment, _repeat(right, noise * np.repeat([1.0, 1.3], 5)))
+    assert next(iter(found.kinds)) == "throttling", found.kinds
+    assert any("% of the median at run 5" in text for text in found.observations)
+    mixed = diagnose(deployment, _repeat(right, noise * np.array([1, 1.3] * 5)))
+    assert mixed.kinds["throttling"] < 0.1
+    assert any("no drift over the runs that is more than chance" in text
+               for text in mixed.observations)
+
+
+def test_no_other_library_stands_in_where_building_is_refused(deployment):
+    """A kept diagnosis asked again without a compiler would have another verdict."""
+    told = measure_fault(deployment, list_faults(deployment)[0], runtime="firmware",
+                         environment=(("compiler", "gcc 12.2.1 -O2"),))
+    with building_refused("accepted: --build"), pytest.raises(BuildRefusedError, match="--build"):
+        deploy_measured(told)

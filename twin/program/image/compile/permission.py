@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from twin.errors import RuntimeRefusedError
+from twin.errors import BuildRefusedError
 
 _refusal: ContextVar[str] = ContextVar("_refusal", default="")
 
@@ -22,6 +22,6 @@ def building_refused(why: str) -> Iterator[None]:
 
 
 def check_permission() -> None:
-    """Raise `RuntimeRefusedError` where compilers may not run."""
+    """Raise `BuildRefusedError` where compilers may not run."""
     if why := _refusal.get():
-        raise RuntimeRefusedError(why)
+        raise BuildRefusedError(why)
