@@ -20,7 +20,7 @@ from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor
 from twin.network.labelled import Data
-from twin.network.readers.model_file import MODELS
+from twin.network.model_names import MODELS
 from twin.network.rewrites.precision import change_precision
 from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.writers.tflite import encode_tflite

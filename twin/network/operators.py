@@ -96,6 +96,8 @@ class Operator:
         The output is the input's bytes under another shape: nothing is computed or moved.
     assumed : bool
         No published measurement stands behind the cost of this operator.
+    tflm_only : bool
+        Only TFLite Micro has a kernel for it.
     short : str
         Its name where a terminal is narrow; "": the name.
     words : str
@@ -118,6 +120,7 @@ class Operator:
     converts: bool = False
     alias: bool = False
     assumed: bool = False
+    tflm_only: bool = False
     short: str = ""
     plural: str = ""
     words: str = ""

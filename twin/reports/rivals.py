@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from hwmodels.quantities import (
     NOT_KNOWN,
@@ -16,7 +15,7 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.network.readers import SUFFIXES
+from twin.network.model_names import name_model
 from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN
@@ -64,8 +63,7 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     """Name rows by what they differ in: board, library, clock, then each axis with its name."""
     told: list[tuple[str, list[str]]] = [
         ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
-        ("model", [PurePath(row.model).stem if row.model.endswith(SUFFIXES)
-                   else row.model for row in rows])]
+        ("model", [name_model(row.model) for row in rows])]
     names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
     clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
     if "clock" in names or any(name.startswith("clocks.") for name in names):

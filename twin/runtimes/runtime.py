@@ -195,6 +195,9 @@ class Runtime:
         own = find_own(op, isa)
         if own is not None:
             return own
+        if OPERATORS[op].tflm_only and not self.links_model:
+            raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}, a custom "
+                                      "operator of TFLite Micro; accepted: --runtime tflm-...")
         if self.learnt is not None:
             return self._lower_learnt(self.learnt, op, dtype, isa)
         if self.is_compiled:

@@ -14,6 +14,7 @@ import pytest
 from twin.api.commands.models import export_model
 from twin.errors import ModelError
 from twin.network import zoo
+from twin.network.model_names import name_model
 from twin.network.readers import container, read_model
 from twin.network.readers.container import find_models
 from twin.network.writers.tflite import encode_tflite
@@ -174,3 +175,10 @@ def test_a_model_is_taken_out_as_it_is(tmp_path):
 def test_a_container_that_is_not_there_is_no_such_file(tmp_path):
     with pytest.raises(ModelError, match="no such file"):
         read_model(tmp_path / "none.zip")
+
+
+@pytest.mark.parametrize(("model", "name"), [
+    ("kws", "kws"), ("zoo:kws", "zoo:kws"), ("a/k.mltk.zip", "k"), ("a/k.TFLITE", "k"),
+    ("fw.elf:g_kws", "g_kws"), ("zoo.zip:nets/k.onnx", "k")])
+def test_a_model_has_one_name_in_every_table(model, name):
+    assert name_model(model) == name

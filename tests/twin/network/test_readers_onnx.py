@@ -245,3 +245,11 @@ def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch):
     with pytest.raises(ToolMissingError, match=r"the extra 'onnx'") as caught:
         read_model(tmp_path / "x.onnx")
     assert caught.value.exit_code == 5
+
+
+def test_a_constant_output_is_said_and_left_out(tmp_path):
+    path = save(tmp_path, [node("Relu", "x", "y")], {"x": [1, 4]},
+                {"y": [1, 4], "anchors": [8, 4]}, {"anchors": weights(8, 4)})
+    graph = read_model(path)
+    assert [graph.tensors[i].name for i in graph.outputs] == ["y"]
+    assert any("'anchors' is a constant" in note for note in graph.notes)

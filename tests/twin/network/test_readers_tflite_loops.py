@@ -153,3 +153,32 @@ def test_a_detector_ends_in_as_many_boxes_as_it_keeps(tmp_path):
         (1, 12, 4), (1, 12), (1, 12), (1,)]
     prediction = predict(deploy(graph, "nucleo_l4r5zi", runtime="x-cube-ai"))
     assert prediction.time_us > 0 and prediction.layers[0].assumed
+
+
+def test_micro_speech_front_end_runs_on_tflite_micro_alone(tmp_path):
+    main = Subgraph()
+    audio, window = main.input((480,)), main.constant(np.ones(480))
+    windowed, spectrum, energy = main.tensor((480,)), main.tensor((514,)), main.tensor((257,))
+    main.operators += [("SignalWindow", [audio, window], [windowed], None, {}),
+                       ("SignalRfft", [windowed], [spectrum], None, {}),
+                       ("SignalEnergy", [spectrum], [energy], None, {})]
+    main.outputs = [energy]
+    graph = read_model(write_subgraphs(tmp_path / "a.tflite", [main]))
+    assert [layer.op for layer in graph.layers] == ["signal_window", "signal_rfft",
+                                                    "signal_energy"]
+    prediction = predict(deploy(graph, "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026"))
+    assert all(layer.assumed and layer.time_us > 0 for layer in prediction.layers)
+    with pytest.raises(RuntimeRefusedError, match=r"signal_window.*TFLite Micro"):
+        predict(deploy(graph, "nucleo_l4r5zi", runtime="x-cube-ai"))
+
+
+@pytest.mark.parametrize("assume", [None, "copy"])
+def test_code_for_another_chip_is_refused_with_the_file_to_bring(tmp_path, assume):
+    main = Subgraph()
+    image, made = main.input((1, 8)), main.tensor((1, 8))
+    main.operators.append(("ethos-u", [image], [made], None, {}))
+    main.outputs = [made]
+    path = write_subgraphs(tmp_path / "vela.tflite", [main])
+    with pytest.raises(ModelError, match=r"compiled by Vela for an Ethos-U: 1 of 1 operators .*"
+                                         r"bring the file that was given to Vela"):
+        read_model(path, assume_unsupported=assume)

@@ -14,6 +14,7 @@ from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args
 
 from twin.errors import UsageError
+from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
@@ -275,15 +276,14 @@ def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-MODEL_FILES = (".tflite", ".onnx", ".json", ".pte")
 BOARD_FILES = OVERLAY_FILES = (".yaml", ".yml")
 
 Words = str | Iterable[str]
 Model = Annotated[str, Option(
-    "", "MODEL", "A .tflite, .onnx or .pte file, or a network of `twin models`.",
-    files=MODEL_FILES)]
-MODELS = Option("", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`.",
-                text=list[str])
+    "", "MODEL", "A .tflite, .onnx or .pte file, one that holds such (archive, C array, ELF), "
+    "or a network of `twin models`.", files=MODEL_FILES)]
+MODELS = Option("", "MODEL...", "Files .tflite, .onnx or .pte, ones that hold such (archives, C "
+                "arrays, ELF), or networks of `twin models`.", text=list[str])
 BOARDS = Option("--board -b", "BOARD", "A board of `twin boards`, or a board file; may be given "
                 "several times.", text=list[str])
 Models = Annotated["str | PathLike[str] | Graph | Iterable[str | PathLike[str] | Graph]", MODELS]

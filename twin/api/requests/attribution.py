@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 from twin.api.requests import (
     AUTO,
     BOARD_FILES,
-    MODEL_FILES,
     Anyway,
     BoardName,
     Calibration,
@@ -22,6 +21,7 @@ from twin.api.requests import (
     Request,
     Runtime,
 )
+from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Overlay

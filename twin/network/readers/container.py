@@ -25,7 +25,8 @@ from hwmodels.files import LARGEST_BYTES, names_file
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 from hwmodels.program.elf import ElfError, Tables, read_tables
 from twin.errors import ModelError
-from twin.network.readers.model_file import CONTAINERS, read_bytes
+from twin.network.model_names import CONTAINERS, name_model
+from twin.network.readers.model_file import read_bytes
 
 MODELS = (".tflite", ".lite", ".onnx")
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".ino")
@@ -108,8 +109,7 @@ def open_container(path: str) -> Found | None:
     if len(found) > 1:
         raise ModelError(f"{file}: holds {len(found)} models: {names}; accepted: one, chosen by "
                          f"{file}:{found[0].place}")
-    name = PurePosixPath(wanted).stem or Path(file).stem.removesuffix(".mltk")
-    return replace(found[0], file=file, name=name)
+    return replace(found[0], file=file, name=name_model(path))
 
 
 def find_models(name: str, content: bytes) -> list[Found]:

@@ -1,19 +1,9 @@
-"""Endings of model files, and the bytes of one, or why they cannot be had."""
+"""The bytes of a model file, or why they cannot be had."""
 
 from __future__ import annotations
 
 from hwmodels.files import LARGEST_BYTES, read_regular
 from twin.errors import ModelError
-
-MODELS = (".tflite", ".onnx", ".json", ".pte")
-"""Endings of the files this reads; .json is a layer list (`twin.network.readers.layer_list`)."""
-
-CONTAINERS = (".zip", ".eim", ".elf", ".axf", ".out", ".bin", ".c", ".cc", ".cpp", ".h", ".hpp",
-              ".ino", ".lite", ".gz", ".tgz", ".tar")
-"""Endings of files a model may be inside (`twin.network.readers.container`)."""
-
-SUFFIXES = MODELS + CONTAINERS
-"""Endings of all files a network is read from."""
 
 
 def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:

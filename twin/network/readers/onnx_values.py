@@ -283,6 +283,10 @@ class OnnxReader:
         for name in self.model.outputs:
             if name in self._real and not self._is_stored(name):
                 self._dequantise(name)
+            elif self.is_constant(name) and len(self.model.outputs) > 1:
+                self.model.notes.append(f"output {name!r} is a constant: nothing computes it, and "
+                                        "its bytes are in no figure here")
+                continue
             key = (name, self.layout(name))
             if key not in self._stored:
                 raise ModelError(f"{self.model.path}: output {name!r} is a constant or nobody "

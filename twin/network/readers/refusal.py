@@ -27,6 +27,27 @@ def copy_layer(inputs: tuple[int, ...], outputs: tuple[int, ...], name: str) -> 
                  options=(("of", name),), assumed=True)
 
 
+COMPILED = {"ethos-u": ("Vela", "an Ethos-U"),
+            "edgetpu-custom-op": ("edgetpu_compiler", "an Edge TPU"),
+            "NeutronGraph": ("neutron-converter", "an eIQ Neutron NPU")}
+"""Compilers that put layers into an operator of their own, and what they compile for."""
+
+
+def refuse_compiled(path: str, name: str, count: int, whole: int) -> None:
+    """Refuse a network some of whose layers are code for another chip.
+
+    Raises
+    ------
+    ModelError
+        Naming the file to bring instead.
+    """
+    if name in COMPILED:
+        tool, chip = COMPILED[name]
+        raise ModelError(f"{path}: compiled by {tool} for {chip}: {count} of {whole} operators "
+                         f"({name}) are that chip's code, not layers; bring the file that was "
+                         f"given to {tool}")
+
+
 def refuse_unknown(path: str, unknown: list[str], assume_unsupported: str | None) -> None:
     """Refuse a file with unknown operators unless they may be assumed.
 

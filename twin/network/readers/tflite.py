@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import struct
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +27,12 @@ from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.readers.budget import Budget, check_tensors
 from twin.network.readers.extended import find_converter
 from twin.network.readers.model_file import read_bytes
-from twin.network.readers.refusal import UnsupportedError, copy_layer, refuse_unknown
+from twin.network.readers.refusal import (
+    UnsupportedError,
+    copy_layer,
+    refuse_compiled,
+    refuse_unknown,
+)
 from twin.network.readers.tflite_control import RESOURCE, Inliner, Subgraph
 from twin.network.readers.tflite_nodes import Converter, Node
 from twin.network.readers.tflite_operators import CONVERTERS
@@ -256,6 +262,8 @@ def _find_converter(builtin: str) -> Converter | None:
 def _convert(file: _File, nodes: list[Node], assume_unsupported: str | None) -> list[Layer]:
     layers: list[Layer] = []
     unknown: list[str] = []
+    for name, count in Counter(node.builtin for node in nodes).items():
+        refuse_compiled(file.path, name.removeprefix("CUSTOM "), count, len(nodes))
     for node in nodes:
         file.place = f"operator {node.index} {node.builtin}"
         for i in (*node.inputs, *node.outputs):

@@ -99,6 +99,13 @@ def _scattered(node: Node) -> Layer:
     return node.layer("scatter_nd", (node.input(1), node.input(0)))
 
 
+_SIGNAL = {"SignalWindow": "signal_window", "SignalFftAutoScale": "signal_fft_auto_scale",
+           "SignalRfft": "signal_rfft", "SignalEnergy": "signal_energy",
+           "SignalFilterBank": "signal_filter_bank",
+           "SignalFilterBankSquareRoot": "signal_filter_bank_square_root",
+           "SignalFilterBankSpectralSubtraction": "signal_filter_bank_spectral_subtraction",
+           "SignalPCAN": "signal_pcan", "SignalFilterBankLog": "signal_filter_bank_log"}
+
 RARE: Mapping[str, Converter] = {
     DETECTION: Converter(convert=_detection, data=(0, 1, 2)),
     "READ_VARIABLE": Converter(convert=_read_variable, data=()),
@@ -109,5 +116,6 @@ RARE: Mapping[str, Converter] = {
     "CUMSUM": data_first(lambda node: node.layer("cumsum", node.inputs[:1])),
     "GATHER_ND": data_all(plain("gather_nd")),
     "SCATTER_ND": Converter(convert=_scattered, data=(0, 1)),
+    **{f"CUSTOM {name}": data_all(plain(op)) for name, op in _SIGNAL.items()},
 }
 """Operators this reads, by builtin name, and custom ones by theirs."""

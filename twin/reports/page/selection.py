@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.quantities import significant
+from twin.network.model_names import name_model
 from twin.reports.bars import BarChart, list_bars
 from twin.reports.columns import Column, number
 from twin.reports.page.bars import plot_bars
@@ -32,7 +33,6 @@ from twin.reports.tables.studies import (
     describe_limits,
     head_placement,
     say_others,
-    shorten,
 )
 from twin.studies.selection import Choice, Selection
 
@@ -63,7 +63,7 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     if selection.limits and len(models) == 1:
         verdict += say_others([one.row for one in selection.choices])
     return Page(
-        title=f"Hardware for {', '.join(map(shorten, models))}",
+        title=f"Hardware for {', '.join(map(name_model, models))}",
         subtitle=f"choice of {boards} boards · {len(selection.table.rows)} configurations",
         verdict=verdict if len(models) == 1 else f"{verdict}, for one network at least",
         tone="good" if feasible else "bad", sentence=_say(selection, first, feasible),
@@ -89,7 +89,7 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
     mine = [one for one in selection.choices if one.row.model == model]
     rivals = _name(mine)
     runs = [(one, rival) for one, rival in zip(mine, rivals, strict=True) if not one.row.failure]
-    head = f"{shorten(model)}: " if mark else ""
+    head = f"{name_model(model)}: " if mark else ""
     sections = []
     if runs:
         ranked = [rival for _, rival in runs]

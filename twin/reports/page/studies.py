@@ -11,6 +11,7 @@ from typing import Any
 
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular_text
 from hwmodels.quantities import significant
+from twin.network.model_names import name_model
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio
 from twin.reports.page.charts import plot_chart, plot_grid
@@ -52,7 +53,6 @@ from twin.reports.tables.studies import (
     say_others,
     say_prices,
     say_rounding,
-    shorten,
 )
 from twin.studies.results import Table as Points
 from twin.studies.study.findings import WORDS, Effect, find_baseline, list_effects, tell
@@ -114,7 +114,7 @@ def describe_study(session: Session, command: str = "") -> Page:
 
 def describe_table(table: Points, command: str = "") -> Page:
     """Return the page of a sweep: the best first, then all of it."""
-    models = dict.fromkeys(shorten(row.model) for row in table.rows)
+    models = dict.fromkeys(name_model(row.model) for row in table.rows)
     boards = dict.fromkeys(row.board for row in table.rows)
     return _describe(
         table, title=f"{_few(models)} on {_few(boards)}",

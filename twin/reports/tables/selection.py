@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.quantities import list_first
+from twin.network.model_names import name_model
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
@@ -20,7 +21,6 @@ from twin.reports.tables.studies import (
     say_idle,
     say_others,
     say_prices,
-    shorten,
     write_legend,
 )
 from twin.studies.change import SURE
@@ -47,11 +47,11 @@ def say_pick(selection: Selection, model: str) -> str:
     mine = [one for one in selection.choices if one.row.model == model]
     met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
     if not met:
-        return f"{shorten(model)}: no board surely meets; nearest is {mine[0].row.board}: " + (
+        return f"{name_model(model)}: no board surely meets; nearest is {mine[0].row.board}: " + (
             explain_miss(mine[0]))
     pick, *others = met
     quantity = selection.by[0] if selection.by else "mean_mw" if pick.row.sleep else "energy_uj"
-    told = f"{shorten(model)}: pick {describe_row(pick.row)}"
+    told = f"{name_model(model)}: pick {describe_row(pick.row)}"
     if pick.row.price_usd is not None:
         told += f", {pick.row.price_usd:g} USD"
     told += f"; runner-up {describe_row(others[0].row)}" if others else "; no other meets"
@@ -88,9 +88,9 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
     feasible = [one for one in mine if one.row.met]
     asked = describe_limits(selection.limits) if selection.limits else "no limits"
     parts: list[Content] = [Text(
-        f"{shorten(model)}: {len(feasible)} of {len(mine)} boards meet {asked}"
-        + say_others([one.row for one in mine])
-        if selection.limits else f"{shorten(model)}: {len(feasible)} of {len(mine)} boards run it",
+        f"{name_model(model)}: {len(feasible)} of {len(mine)} boards " + (
+            f"meet {asked}{say_others([one.row for one in mine])}" if selection.limits
+            else "run it"),
         style="bold")]
     parts += [Text(line) for line in _say_winners(selection, model)]
     if feasible:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import PurePath
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import (
@@ -16,7 +15,7 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.network.readers import SUFFIXES
+from twin.network.model_names import name_model
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
@@ -171,7 +170,7 @@ def summarise(table: Table) -> list[str]:
         {dict(row.inputs).get(name) for row in table.rows}) == 1}
     if shared and len(shared) < len(rows[0].inputs):
         lines.append("everywhere: " + ", ".join(
-            f"{name} {shorten(value)}" for name, value in shared.items()))
+            f"{name} {name_model(value)}" for name, value in shared.items()))
     told: dict[str, list[str]] = {}
     many = len(set(map(network_of, rows))) > 1
     for what, row in list_winners(table):
@@ -305,7 +304,8 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
     columns = [Column("", mark_row)]
     named = [
-        Column("model", "model", shorten), Column("board", "board"), Column("runtime", "runtime"),
+        Column("model", "model", name_model), Column("board", "board"),
+        Column("runtime", "runtime"),
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
         Column("scale", "voltage_scale")]
     columns += [column for column in named if differs(column)]
@@ -422,11 +422,6 @@ def list_failures(table: Table) -> list[Content]:
 
 def name_network(row: Row) -> str:
     """Return a row's network: its model, and what was changed of it."""
-    return " ".join((shorten(row.model), *(
+    return " ".join((name_model(row.model), *(
         f"{name.removeprefix('network.')} {value}" for name, value in row.inputs
         if name.startswith("network."))))
-
-
-def shorten(model: str) -> str:
-    """Return a model's name: of a file its stem."""
-    return PurePath(model).stem if model.endswith(SUFFIXES) else model

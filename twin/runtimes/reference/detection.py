@@ -51,13 +51,14 @@ def _sort(machine: Machine, scores: int, kept: int) -> Any:
     return block("sort", code, scores + 2 * heap, 1)
 
 
-def _read(graph: Graph, ids: Sequence[int], names: Sequence[str]) -> list[Any]:
+def read_all(graph: Graph, ids: Sequence[int], names: Sequence[str]) -> list[Any]:
+    """Return loads of every element of some tensors, in order."""
     return [repeat("read", tensor.elements, load(name, _width(tensor), 0, read=_width(tensor)))
             for tensor, name in zip((graph.tensors[i] for i in ids), names, strict=True)]
 
 
-def _written(graph: Graph, layer: Layer) -> list[Any]:
-    """Every result, stored in order."""
+def write_all(graph: Graph, layer: Layer) -> list[Any]:
+    """Return stores of every result, in order."""
     names = [f"output{place + 1}" if place else "output" for place in range(len(layer.outputs))]
     return [repeat("result", tensor.size_bytes // 4, store(name, 4, 0, result=4))
             for name, tensor in zip(names, graph.layer_outputs(layer), strict=True)]
@@ -86,7 +87,7 @@ def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
         "TFLite_Detection_PostProcess", "data_movement", _CALL,
         block("decode", decode, boxes, 1), block("scores", each, boxes * classes, boxes),
         _sort(machine, boxes * runs, kept), _overlaps(machine, kept * runs),
-        *_read(graph, layer.inputs[:3], ("input", "input2", "input3")), *_written(graph, layer),
+        *read_all(graph, layer.inputs[:3], ("input", "input2", "input3")), *write_all(graph, layer),
         assumed=True)
 
 
@@ -100,7 +101,7 @@ def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
     return machine.kernel(
         "NonMaxSuppression", "data_movement", _CALL, _sort(machine, scores.elements, kept * runs),
         block("overlap", overlaps.code, overlaps.trips * runs, min(runs, overlaps.trips * runs)),
-        *_read(graph, layer.inputs[:2], ("input", "input2")), *_written(graph, layer),
+        *read_all(graph, layer.inputs[:2], ("input", "input2")), *write_all(graph, layer),
         assumed=True)
 
 

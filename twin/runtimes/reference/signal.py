@@ -1,0 +1,59 @@
+"""TFLite Micro's audio front end: window, Fourier transform, filter bank, gain; plain C.
+
+Each is a loop over one kind of element. Instructions of an element are the mean of the functions
+below, compiled by gcc 12.2 -O2 and run on the micro_speech shapes; a square root's depend on its
+data, which had 40 bits. The transform of n real values is kiss_fft's: n / 2 complex points in
+stages of radix 4.
+
+References
+----------
+tensorflow/tflite-micro, signal/src: ApplyWindow, FftAutoScale, SpectrumToEnergy,
+FilterbankAccumulateChannels, FilterbankSqrt, FilterbankSpectralSubtraction,
+ApplyPcanAutoGainControlFixed, FilterbankLog; mborgerding/kissfft, kiss_fftr.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hwmodels.kernel import Kernel
+from twin.network.graph import Graph, Layer
+from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, choose_dialect, plain
+from twin.runtimes.reference.detection import read_all, write_all
+from twin.runtimes.reference.sequences import COUNTS, Machine
+
+_COUNTS = COUNTS["signal"]
+
+
+def _count_elements(graph: Graph, layer: Layer) -> int:
+    """Return how often the innermost loop runs."""
+    if layer.op == "signal_filter_bank":
+        return graph.input(layer, 1).elements
+    size = graph.layer_outputs(layer)[0].elements
+    points = size // 2 - 1
+    return size if layer.op != "signal_rfft" else points * max(1, math.ceil(math.log(points, 4)))
+
+
+def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    machine = Machine(plain(choose_dialect(site.isa)), "int16", site=site)
+    names = [f"input{place + 1}" if place else "input" for place in range(len(layer.inputs))]
+    return machine.kernel(
+        layer.op, "elementwise", (20, 12, 40),
+        block("element", machine.loop(_COUNTS[layer.op]), _count_elements(graph, layer), 1),
+        *read_all(graph, layer.inputs, names), *write_all(graph, layer), assumed=True)
+
+
+_CODE: Codes = {"c": Lowering(lower=_lower)}
+
+KERNELS: Kernels = {
+    "signal_window": _CODE,
+    "signal_fft_auto_scale": _CODE,
+    "signal_rfft": _CODE,
+    "signal_energy": _CODE,
+    "signal_filter_bank": _CODE,
+    "signal_filter_bank_square_root": _CODE,
+    "signal_filter_bank_spectral_subtraction": _CODE,
+    "signal_pcan": _CODE,
+    "signal_filter_bank_log": _CODE,
+}
