@@ -1,10 +1,11 @@
-"""What a worker does: it keeps deployments, predicts them, and slides them along a clock.
+"""What a worker does: it keeps deployments and predicts them, again while a clock's slider moves.
 
 Runs in a process of its own, which may be ended at any moment; what it keeps only saves time.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -15,19 +16,18 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.quantities import read_quantity
 from twin.api.live.controls import list_controls, list_paths
-from twin.api.live.figures import tell_batch, tell_prediction
+from twin.api.live.figures import tell_prediction
 from twin.api.live.reading import Operation, Reader
 from twin.api.live.state import State, check_names
 from twin.deployment.deployment import Deployment, choose_room, deploy_towards
 from twin.errors import DoesNotFitError, UsageError
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.sliding import Slide
 
 MOST_KEPT = 24
-"""Deployments, and slides, of which the oldest goes."""
+"""Deployments, and answers, of which the oldest goes."""
 
 KEPT = ("time_us", "energy_uj", "idle_mw", "cycles", "causes", "layers", "operating")
-"""Of an answer: what a slide gives, too."""
+"""Of an answer: what is said while a slider moves, too."""
 
 Kept = TypeVar("Kept")
 
@@ -44,7 +44,7 @@ class Engine(Reader):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._bases: OrderedDict[str, Deployment] = OrderedDict()
-        self._slides: OrderedDict[str, Slide] = OrderedDict()
+        self._sliding: OrderedDict[str, Deployment] = OrderedDict()
         self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     def operations(self) -> Mapping[str, Operation]:
@@ -79,7 +79,7 @@ class Engine(Reader):
     def reprice(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Price a state again at another clock, from counts that are kept.
 
-        "path" is the clock's, "begin" whether the slide may be begun: what it takes is simulated.
+        "path" is the clock's, "begin" whether what is not kept may be simulated.
         Without a path, a state that was predicted before.
         """
         state, path = State.model_validate(request["state"]), str(request["path"])
@@ -92,17 +92,19 @@ class Engine(Reader):
         hertz = _read_hertz(path, state.set.get(path, ""))
         rest = state.without(path)
         key = f"{rest.key} {path}"
-        slide = self._slides.get(key)
-        if slide is None:
+        base = self._sliding.get(key)
+        if base is None:
             if not request.get("begin"):
                 return {"kept": False}
-            slide = Slide(self._settle(rest), parts[1], temperature=state.temperature,
-                          calibration=state.calibration)
-        _keep(self._slides, key, slide)
-        if not slide.keeps:
-            return {"kept": False}
-        slid = slide.price(hertz)
-        return {"kept": True, **tell_batch(slid.batch, slid.board, slid.clocks_hz)}
+            base = self._settle(rest)
+        _keep(self._sliding, key, base)
+        if base.loads or any(cache.streaming_lines and cache.enabled
+                             for cache in base.board.caches):
+            return {"kept": False}  # Other masters ask by time: no count holds at another clock.
+        at_clock = dataclasses.replace(base.replace({path: hertz}), own_scale=None)
+        answer = tell_prediction(predict_calibrated(
+            at_clock, temperature=state.temperature, calibration=state.calibration))
+        return {"kept": True, **{name: answer[name] for name in KEPT}}
 
     def _settle(self, state: State) -> Deployment:
         """Return the deployment of a state, as the command line makes it of the same words."""

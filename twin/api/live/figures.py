@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,45 +10,16 @@ import numpy as np
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
 from twin.deployment.deployment import Deployment
-from twin.pricing.batch import Batch, empty_batch, fill_row
+from twin.pricing.batch import empty_batch, fill_row
 from twin.pricing.ledger import bill_energy_uj, bill_time_us, explain_time
 from twin.pricing.prediction import LayerPrediction, Prediction
 
 
-def tell_batch(batch: Batch, board: Board, clocks_hz: Mapping[str, float]) -> dict[str, Any]:
-    """Return time, energy, causes and layers of the one row of a batch.
-
-    Parameters
-    ----------
-    batch : Batch
-        With layers.
-    board : Board
-        At the voltage scale and wait states of that row.
-    clocks_hz : mapping of str to float
-        Frequency of every clock in that row.
-    """
-    assert batch.layers is not None
-    layers = {name: [_known(value) for value in getattr(batch.layers, name)[0]]
-              for name in batch.layers.__dataclass_fields__}
-    return {
-        "time_us": _quantity(batch.time_us[0], batch.time_low_us[0], batch.time_high_us[0]),
-        "energy_uj": _quantity(batch.energy_uj[0], batch.energy_low_uj[0],
-                               batch.energy_high_uj[0]),
-        "idle_mw": board.power.idle_mw,
-        "cycles": _known(batch.cycles[0]),
-        "causes": [{"cause": cause, "time_us": _known(time_us), "energy_uj": _known(pj * 1e-6)}
-                   for cause, time_us, pj in zip(CAUSES, batch.cause_us[0], batch.cause_pj[0],
-                                                 strict=True) if time_us or pj > 0],
-        "layers": layers,
-        "operating": tell_operating(board, clocks_hz),
-    }
-
-
-def tell_operating(board: Board, clocks_hz: Mapping[str, float]) -> dict[str, Any]:
+def _tell_operating(board: Board) -> dict[str, Any]:
     """Return clocks, voltage and wait states a board is at."""
     power = board.power
     return {
-        "clocks": dict(clocks_hz),
+        "clocks": {clock.name: clock.frequency_hz for clock in board.clocks},
         "core_clock": board.core.clock,
         "voltage_scale": power.voltage_scale,
         "core_voltage_v": power.core_voltage_v,
@@ -64,9 +34,19 @@ def tell_prediction(prediction: Prediction) -> dict[str, Any]:
     deployment, sure = prediction.deployment, prediction.certainty
     batch = empty_batch(1, len(prediction.layers))
     fill_row(batch, 0, prediction)
+    assert batch.layers is not None
     return {
-        **tell_batch(batch, deployment.board, {clock.name: clock.frequency_hz
-                                               for clock in deployment.board.clocks}),
+        "time_us": _quantity(batch.time_us[0], batch.time_low_us[0], batch.time_high_us[0]),
+        "energy_uj": _quantity(batch.energy_uj[0], batch.energy_low_uj[0],
+                               batch.energy_high_uj[0]),
+        "idle_mw": deployment.board.power.idle_mw,
+        "cycles": _known(batch.cycles[0]),
+        "causes": [{"cause": cause, "time_us": _known(time_us), "energy_uj": _known(pj * 1e-6)}
+                   for cause, time_us, pj in zip(CAUSES, batch.cause_us[0], batch.cause_pj[0],
+                                                 strict=True) if time_us or pj > 0],
+        "layers": {name: [_known(value) for value in getattr(batch.layers, name)[0]]
+                   for name in batch.layers.__dataclass_fields__},
+        "operating": _tell_operating(deployment.board),
         "kind": prediction.kind,
         "model": deployment.graph.name,
         "board": deployment.board.name,
