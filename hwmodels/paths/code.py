@@ -49,7 +49,7 @@ class CodePath:
         self.memory = board.memory(memory)
         self.cache = code_cache(board, self.memory)
         self.places: dict[str, Operand] = {}
-        self.walks: dict[str, Kernel | None] = {}
+        self.walks: dict[str, Kernel] = {}
         line_bytes = self.cache.line_bytes if self.cache is not None else 32
         for kernel in kernels:
             if kernel.name not in self.places and kernel.code_bytes:
@@ -80,7 +80,7 @@ class CodePath:
         """
         if self.cache is None:
             return self._fetch_directly(kernel, timing)
-        walk = self._find_walk(kernel)
+        walk = self.find_walk(kernel)
         if walk is None:
             return CodeTraffic()
         counts, self.states[self.cache.name] = simulate_nests(
@@ -102,7 +102,7 @@ class CodePath:
         """
         if self.cache is None:
             return tuple([self._fetch_directly(kernel, timing) for kernel in kernels])
-        walks = [self._find_walk(kernel) for kernel in kernels]
+        walks = [self.find_walk(kernel) for kernel in kernels]
         counts, self.states[self.cache.name] = simulate_kernels(
             self.cache, [walk for walk in walks if walk is not None], self._state(self.cache))
         misses = iter([one.total("read_misses") for one in counts])
@@ -111,23 +111,19 @@ class CodePath:
     def _state(self, cache: Cache) -> CacheState:
         return self.states.get(cache.name) or new_state(cache)
 
-    def _find_walk(self, kernel: Kernel) -> Kernel | None:
-        """Return the walk over a kernel's code as a kernel of its own."""
-        if kernel.name not in self.walks:
-            walk = self.walk(kernel)
-            self.walks[kernel.name] = None if walk is None else Kernel(
-                name=kernel.name, family="code", blocks=(), nests=walk[:1], operands=walk[1:])
-        return self.walks[kernel.name]
-
-    def walk(self, kernel: Kernel) -> tuple[Loop, Operand] | None:
-        """Return the walk over a kernel's code, line by line, and where it lies; None for none."""
+    def find_walk(self, kernel: Kernel) -> Kernel | None:
+        """Return the walk over a kernel's code, line by line, as a kernel; None for none."""
         place = self.places.get(kernel.name)
         if place is None or self.cache is None:
             return None
-        line_bytes = self.cache.line_bytes
-        fetch = Access(operand="code", write=False, width_bytes=min(4, line_bytes),
-                       steps_bytes=(line_bytes,))
-        return Loop(extent=place.size_bytes // line_bytes, body=(fetch,)), place
+        if kernel.name not in self.walks:
+            line_bytes = self.cache.line_bytes
+            fetch = Access(operand="code", write=False, width_bytes=min(4, line_bytes),
+                           steps_bytes=(line_bytes,))
+            loop = Loop(extent=place.size_bytes // line_bytes, body=(fetch,))
+            self.walks[kernel.name] = Kernel(name=kernel.name, family="code", blocks=(),
+                                             nests=(loop,), operands=(place,))
+        return self.walks[kernel.name]
 
     def _fetch_directly(self, kernel: Kernel, timing: CoreTiming) -> CodeTraffic:
         memory, place = self.memory, self.places.get(kernel.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import policy_of
-from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
+from hwmodels.cache.set_associative import new_state, simulate_kernels
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.ways import data_cache
@@ -57,36 +57,44 @@ def sweep_caches(deployment: Deployment, sizes_bytes: Sequence[int],
     points = {(way, size): 0 for way in ways for size in sizes_bytes}
     for cache in measured.caches:
         shapes = {key: _reshape(cache, key[1], key[0]) for key in points}
-        possible = {key: shape for key, shape in shapes.items() if shape is not None}
-        points = {key: points[key] for key in possible}
-        if not possible:
-            continue
-        stripped = strip_touches(_walk(deployment, kernels, cache), cache.line_bytes,
-                                 fewest_sets([*possible.values()]))
-        for key, misses in zip(possible, sweep_misses(stripped, [*possible.values()]),
-                               strict=True):
-            points[key] += misses
+        walks, flags, counted = _walk(deployment, kernels, cache)
+        points = {key: points[key] + _count_misses(shape, walks, flags, counted)
+                  for key, shape in shapes.items() if shape is not None}
     return tuple(SweepPoint(size_bytes=size, ways=way, accesses=measured.accesses, misses=misses)
                  for (way, size), misses in points.items())
 
 
-def _walk(deployment: Deployment, kernels: Sequence[Kernel], cache: Cache) -> list[Walked]:
+def _walk(deployment: Deployment, kernels: Sequence[Kernel], cache: Cache,
+          ) -> tuple[list[Kernel], list[tuple[bool, ...]], list[bool]]:
     """Return what reaches a data cache, in order: code of kernels where it is unified, operands.
 
-    Stores are taken to allocate: caches that do not hold constants only.
+    With each, which operands look the cache up, and whether its misses count: data's do.
     """
     board = deployment.board
     code = CodePath(kernels, board, code_address(deployment), deployment.code, {})
-    walks = []
+    walks: list[Kernel] = []
+    flags: list[tuple[bool, ...]] = []
+    counted: list[bool] = []
     for kernel in kernels:
-        walk = code.walk(kernel) if code.cache is cache else None
+        walk = code.find_walk(kernel) if code.cache is cache else None
         if walk is not None:
-            walks.append(Walked(nests=(walk[0],), operands=(walk[1],), chosen=(True,),
-                                counted=False))
-        walks.append(Walked(nests=kernel.nests, operands=kernel.operands, chosen=tuple(
-            data_cache(board, board.memory(operand.memory)) is cache
-            for operand in kernel.operands)))
-    return walks
+            walks.append(walk)
+            flags.append((True,))
+            counted.append(False)
+        walks.append(kernel)
+        flags.append(tuple([data_cache(board, board.memory(operand.memory)) is cache
+                            for operand in kernel.operands]))
+        counted.append(True)
+    return walks, flags, counted
+
+
+def _count_misses(cache: Cache, kernels: Sequence[Kernel], flags: Sequence[tuple[bool, ...]],
+                  counted: Sequence[bool]) -> int:
+    """Return the misses that count in the second of two passes."""
+    _, state = simulate_kernels(cache, kernels, new_state(cache), flags)
+    found, _ = simulate_kernels(cache, kernels, state, flags)
+    return sum(one.total("read_misses") + one.total("write_misses")
+               for one, chosen in zip(found, counted, strict=True) if chosen)
 
 
 def _reshape(cache: Cache, size_bytes: int, ways: int) -> Cache | None:
@@ -95,4 +103,6 @@ def _reshape(cache: Cache, size_bytes: int, ways: int) -> Cache | None:
     policy = cache.replacement
     if not policy_of(policy).takes(ways):
         policy = "lru"
-    return replace(cache, size_bytes=size_bytes, ways=ways, replacement=policy)
+    # Stores are taken to allocate: caches that do not hold constants only.
+    return replace(cache, size_bytes=size_bytes, ways=ways, replacement=policy,
+                   allocate="read_write")
