@@ -75,7 +75,6 @@ lint: $(TEST)
 bench: $(BENCH)
 	$(BIN)/python -m benchmarks.accuracy
 	$(BIN)/python -m benchmarks.accuracy.layers
-	$(BIN)/python -m benchmarks.accuracy.operators
 	$(BIN)/python -m benchmarks.accuracy.memory
 	$(BIN)/python -m benchmarks.accuracy.npu
 	$(BIN)/python -m benchmarks.accuracy.npu_networks

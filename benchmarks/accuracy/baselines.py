@@ -14,6 +14,7 @@ import numpy as np
 from calibration.datasets import PublishedRow
 from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
+from calibration.fitting.cell import locate
 from hwmodels.errors import extra_missing
 from twin.network.graph import Graph
 from twin.network.operators import is_alias, layer_macs
@@ -71,14 +72,19 @@ def by_core(row: PublishedRow) -> Group:
     return (row.core,)
 
 
-def by_core_and_runtime(row: PublishedRow) -> Group:
-    """Group rows by core and kernel library, versions together."""
-    return (row.core, (row.runtime or row.software).partition("@")[0])
+def by_everything(row: PublishedRow) -> Group:
+    """Group all rows."""
+    return ()
 
 
-def by_core_and_version(row: PublishedRow) -> Group:
-    """Group rows by core and kernel library of one version."""
+def by_core_and_release(row: PublishedRow) -> Group:
+    """Group rows by core and release of a kernel library, boards together."""
     return (row.core, row.runtime or row.software)
+
+
+def by_core_and_library(row: PublishedRow) -> Group:
+    """Group rows by core and kernel library, releases and boards together."""
+    return (row.core, locate("", "", row.runtime or row.software).library)
 
 
 def count_work(graph: Graph, *, drops_dead_channels: bool = False) -> tuple[int, int, int, int]:
@@ -189,45 +195,6 @@ def _solve(observations: Observations) -> tuple[float, ...]:
     scale[scale == 0] = 1
     constants, _ = nnls(relative / scale, np.ones(len(relative)))
     return tuple(float(c) for c in constants / scale)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockBaseline:
-    """The same network takes the same cycles on another board: only the clock matters.
-
-    Parameters
-    ----------
-    cycles : mapping of (model, runtime name) to tuple of (board, cycles)
-        What was published elsewhere.
-    """
-
-    cycles: Mapping[tuple[str, str], tuple[tuple[str, float], ...]]
-
-    def predict_ms(self, row: PublishedRow) -> float | None:
-        """Return the median over other boards, at this row's clock; None without any."""
-        if row.model is None or row.clock_hz is None:
-            return None
-        key = (row.model, by_core_and_runtime(row)[1])
-        elsewhere = [cycles for board, cycles in self.cycles.get(key, ())
-                     if board != row.board_name.upper()]
-        return float(np.median(elsewhere)) / row.clock_hz * 1e3 if elsewhere else None
-
-
-def learn_clock_baseline(rows: Sequence[PublishedRow]) -> ClockBaseline:
-    """Collect cycles by network and kernel library from rows of use "fit".
-
-    Raises
-    ------
-    MeasurementError
-        When a sealed row is among them.
-    """
-    refuse_sealed(rows)
-    cycles: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for row in rows:
-        if row.model is not None and row.latency_ms is not None and row.clock_hz is not None:
-            key = (row.model, by_core_and_runtime(row)[1])
-            cycles.setdefault(key, []).append((row.board_name.upper(), _cycles(row)))
-    return ClockBaseline(cycles={key: tuple(found) for key, found in cycles.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,8 +50,9 @@ class Guess:
         Stated standard deviations of those.
     time_band, energy_band : Band or None
         How far the 90 % interval reaches.
-    baselines : mapping of str to float
-        log(measured / predicted) of each baseline, NaN where it says nothing.
+    baselines, spreads : mapping of str to float
+        log(measured / predicted) of each baseline, NaN where it says nothing, and what it states
+        of that.
     macs : float
         Multiply-accumulates of the network that runs.
     """
@@ -64,6 +65,7 @@ class Guess:
     energy_sd: float
     energy_band: Band | None
     baselines: dict[str, float]
+    spreads: dict[str, float]
     macs: float
 
     @property
@@ -282,7 +284,9 @@ def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None
             observation=seen, time_error=math.log(seen.cycles) - float(total), time_sd=float(sd),
             time_band=band, energy_error=energy_error, energy_sd=energy_sd,
             energy_band=power_band,
-            baselines=says, macs=count_macs(case.row)))
+            baselines={name: error for name, (error, _) in says.items()},
+            spreads={name: spread for name, (_, spread) in says.items()},
+            macs=count_macs(case.row)))
     return tuple(guesses)
 
 

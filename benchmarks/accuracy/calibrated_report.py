@@ -10,7 +10,8 @@ import numpy as np
 from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
 from benchmarks.accuracy.coverage import coverage_band
-from benchmarks.accuracy.specifications import CORE_RATIO, FOREST, FOUR, PER_MAC, POWER
+from benchmarks.accuracy.scores import NAMES, duel
+from benchmarks.accuracy.specifications import BOOSTING, FOUR, PER_MAC
 from benchmarks.accuracy.targets import list_targets
 from calibration.fitting.cell import STRANGER
 from calibration.fitting.overlay import list_shipped, read_overlay
@@ -22,7 +23,7 @@ MANY = 20
 
 _COLUMNS = ("left out of the fit", "n", "median", "p90 (max if n < 20)", "within 10 %",
             "within 20 %", "90 % interval covers", "its chance band")
-_BASELINES = (PER_MAC, FOUR, CORE_RATIO, FOREST)
+_BASELINES = (PER_MAC, FOUR, BOOSTING)
 _TARGET_COLUMNS = ("left out of the fit", "n", "found", "asked for", "")
 _UNCLUSTERED = (calibrated.IN_SAMPLE,)
 
@@ -51,14 +52,12 @@ def make_calibrated_report(validation: Validation) -> str:
         "Intervals are nominal 90 %; the chance band is binomial, 95 %, clustered by board.",
         "**What is asked of predictions outside the fit**", _target_table(validation),
         "**Latency, calibrated**", _protocol_table(validation, _time_errors, _time_covered),
-        "**Latency of baselines fitted to the same rows: n, median, p90 (max if n < 20)**",
-        _baseline_table(validation, _BASELINES),
+        "**Latency, the twin's distribution beside those of baselines, on the rows both predict: "
+        "means (less is better), and the middle 90 % of the twin's less theirs when whole networks "
+        "on a board are drawn anew (below 0 the twin is better)**",
+        _duel_table(validation),
         "**Energy, calibrated: time predicted too**",
         _protocol_table(validation, _energy_errors, _energy_covered, with_r2=True),
-        "**Energy of a baseline fitted to the same rows: n, median, p90 (max if n < 20)**",
-        _baseline_table(validation, (POWER,)),
-        "**Latency, calibrated, by board and runtime: median (n), largest**",
-        _board_table(validation),
         "**Latency, a library left out with all its releases, by library**",
         _library_table(validation),
         "**Layers of the Apollo510 (Cortex-M55): cycles of each distinct shape of kws, predicted "
@@ -133,40 +132,26 @@ def _tail(errors: np.ndarray) -> str:
     return f"{np.percentile(errors, 90):.1f} %"
 
 
-def _baseline_table(validation: Validation, names: Sequence[str]) -> str:
+def _duel_table(validation: Validation) -> str:
     rows = []
     for protocol, guesses in validation.guesses.items():
-        cells = []
-        for name in names:
-            found = np.array([guess.baselines[name] for guess in guesses])
-            errors = 100 * np.abs(np.expm1(-found[np.isfinite(found)]))
-            cells.append(f"{len(errors)}: {np.median(errors):.1f} %, {_tail(errors)}"
-                         if len(errors) else "-")
-        if any(cell != "-" for cell in cells):
-            rows.append([protocol, *cells])
-    return _table(("left out of the fit", *names), rows)
+        for name in _BASELINES:
+            found = None if protocol in _UNCLUSTERED else duel(guesses, name)
+            if found is not None:
+                rows.append([protocol, name, str(found.rows), *(
+                    f"{ours:.1f} %, {theirs:.1f} %" for ours, theirs in found.errors_pct), *(
+                    f"{ours:.2f}, {theirs:.2f}: {low:+.2f} to {high:+.2f}"
+                    for ours, theirs, (low, high) in zip(
+                        *found.scores, found.differences, strict=True))])
+    return _table(("left out of the fit", "baseline", "n", "median: twin, baseline",
+                   "p90: twin, baseline", *(
+        f"{name}: twin, baseline" for name in NAMES)), rows)
 
 
 def _target_table(validation: Validation) -> str:
     return _table(_TARGET_COLUMNS, [
         [target.what, str(target.rows), target.found, target.wanted,
          "met" if target.met else "**not met**"] for target in list_targets(validation)])
-
-
-def _board_table(validation: Validation) -> str:
-    """By board and runtime of rows that may be shown one by one; sealed ones are not here."""
-    protocols = (calibrated.IN_SAMPLE, calibrated.MODEL_HERE, calibrated.MODEL,
-                 calibrated.FAMILY_HERE, calibrated.FAMILY, calibrated.BOARD, calibrated.CORE)
-    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for protocol in protocols:
-        for guess in validation.guesses.get(protocol, ()):
-            key = (guess.observation.cell.board, guess.observation.runtime)
-            cells.setdefault(key, {}).setdefault(protocol, []).append(
-                100 * abs(math.expm1(-guess.time_error)))
-    rows = [[*key, *(f"{np.median(found):.1f} % ({len(found)}), {max(found):.1f} %"
-                     if (found := cells[key].get(protocol)) else "-" for protocol in protocols)]
-            for key in sorted(cells)]
-    return _table(("board", "runtime", *protocols), rows)
 
 
 def _library_table(validation: Validation) -> str:

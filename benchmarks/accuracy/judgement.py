@@ -1,25 +1,12 @@
-"""Predictions and baselines for every published row we have a board for."""
+"""Predictions at stated prices for every published row we have a board for."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from benchmarks.accuracy.baselines import (
-    WORK_NAMES,
-    Observations,
-    by_core,
-    by_core_and_runtime,
-    by_core_and_version,
-    count_work,
-    fit_linear,
-    fit_power,
-    learn_clock_baseline,
-)
 from calibration.datasets import PublishedRow, published_rows
 from twin.learning.published import (
     Comparison,
@@ -29,28 +16,13 @@ from twin.learning.published import (
     predict_row,
 )
 
-TWIN = "twin"
-PER_MAC = "MACs x constant per core"
-FOUR = "four constants per core and library"
-FOUR_VERSION = "four constants per core and library version"
-CLOCK = "clock scaling from other boards"
-POWER_FOUR = "constant power x four-constant time"
-POWER_PUBLISHED = "constant power x published time"
-LATENCY_PREDICTORS = (TWIN, PER_MAC, FOUR, FOUR_VERSION, CLOCK)
-COMPARED_PREDICTORS = (TWIN, PER_MAC, FOUR)
-"""Those with figures for most rows, set beside each other on the same rows."""
-
-ENERGY_PREDICTORS = (TWIN, POWER_FOUR, POWER_PUBLISHED)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A published row with what every predictor says; None where one says nothing."""
+    """A published row with what is predicted; None where nothing is."""
 
     row: PublishedRow
     comparison: Comparison
-    latency_ms: Mapping[str, float | None]
-    energy_uj: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +43,7 @@ class Judgement:
 
 
 def judge(predictor: RowPredictor = predict_row, *, sealed: bool = False) -> Judgement:
-    """Predict every judgeable row and fit the baselines to those of use "fit".
+    """Predict every judgeable row.
 
     Parameters
     ----------
@@ -84,33 +56,7 @@ def judge(predictor: RowPredictor = predict_row, *, sealed: bool = False) -> Jud
     graphs = {model: build_published(model) for model in {str(row.model) for row in rows}}
     comparisons = compare_rows(((row, graphs[str(row.model)]) for row in rows),
                                predictor=predictor)
-    work = {(model, dead): count_work(graph, drops_dead_channels=dead)
-            for model, graph in graphs.items() for dead in (False, True)}
-    counts = [work[str(row.model), bool(row.drops_dead_channels)] for row in rows]
-    macs = [sum(each[:3]) for each in counts]
-
-    fitting = [i for i, row in enumerate(rows) if row.use == "fit"]
-    fit_rows = tuple(rows[i] for i in fitting)
-    per_mac = fit_linear(Observations(
-        rows=fit_rows, names=("macs",), counts=np.array([[macs[i]] for i in fitting], float),
-    ), by_core)
-    fit_work = Observations(
-        rows=fit_rows, names=WORK_NAMES, counts=np.array([counts[i] for i in fitting], float))
-    four = fit_linear(fit_work, by_core_and_runtime)
-    four_version = fit_linear(fit_work, by_core_and_version)
-    clock, power = learn_clock_baseline(fit_rows), fit_power(fit_rows)
-
-    cases = []
-    for row, comparison, total, each in zip(rows, comparisons, macs, counts, strict=True):
-        four_ms = four.predict_ms(row, each)
-        cases.append(Case(
-            row=row, comparison=comparison,
-            latency_ms={TWIN: comparison.predicted_ms, PER_MAC: per_mac.predict_ms(row, (total,)),
-                        FOUR: four_ms, FOUR_VERSION: four_version.predict_ms(row, each),
-                        CLOCK: clock.predict_ms(row)},
-            energy_uj={TWIN: comparison.predicted_uj, POWER_FOUR: power.predict_uj(row, four_ms),
-                       POWER_PUBLISHED: power.predict_uj(row, row.latency_ms)},
-        ))
+    cases = [Case(row=row, comparison=one) for row, one in zip(rows, comparisons, strict=True)]
     return Judgement(cases=tuple(cases), left_out=left_out)
 
 
@@ -140,20 +86,19 @@ def _reason_left_out(row: PublishedRow) -> str:
     return "no clock stated" if row.clock_hz is None else ""
 
 
-def latency_errors(cases: Iterable[Case], predictor: str) -> Errors:
-    """Errors of a predictor's latency over the cases it predicts."""
-    return _summarise((case.latency_ms[predictor], case.row.latency_ms) for case in cases)
+def latency_errors(cases: Iterable[Case]) -> Errors:
+    """Errors of latency over the cases that are predicted."""
+    return _summarise((case.comparison.predicted_ms, case.row.latency_ms) for case in cases)
 
 
-def energy_errors(cases: Iterable[Case], predictor: str) -> Errors:
-    """Errors of a predictor's energy over the cases whose published energy can be trusted."""
-    return _summarise((case.energy_uj[predictor], case.row.energy_uj)
+def energy_errors(cases: Iterable[Case]) -> Errors:
+    """Errors of energy over the cases whose published energy can be trusted."""
+    return _summarise((case.comparison.predicted_uj, case.row.energy_uj)
                       for case in cases if case.row.judges_energy)
 
 
-def memory_errors(cases: Iterable[Case], predictor: str) -> Errors:
-    """Errors of the twin's working memory over the cases whose tool reports one."""
-    assert predictor == TWIN, "no baseline predicts memory"
+def memory_errors(cases: Iterable[Case]) -> Errors:
+    """Errors of working memory over the cases whose tool reports one."""
     return _summarise((case.comparison.predicted_arena_bytes, case.row.activations_bytes)
                       for case in cases)
 
@@ -163,9 +108,3 @@ def _summarise(pairs: Iterable[tuple[float | None, float | None]]) -> Errors:
               for predicted, published in pairs if predicted is not None and published]
     return Errors(count=len(errors), median_pct=statistics.median(errors) if errors else None,
                   worst_pct=max(errors, default=None))
-
-
-def common_cases(cases: Sequence[Case], predictors: Sequence[str]) -> tuple[Case, ...]:
-    """Cases whose latency every one of the predictors predicts."""
-    return tuple(case for case in cases
-                 if all(case.latency_ms[name] is not None for name in predictors))

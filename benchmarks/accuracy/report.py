@@ -7,29 +7,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.accuracy.instructions import Check
 from benchmarks.accuracy.judgement import (
-    COMPARED_PREDICTORS,
-    ENERGY_PREDICTORS,
-    LATENCY_PREDICTORS,
-    TWIN,
     Case,
     Errors,
     Judgement,
-    common_cases,
     energy_errors,
     latency_errors,
     memory_errors,
 )
 
-Judge = Callable[[Iterable[Case], str], Errors]
+Judge = Callable[[Iterable[Case]], Errors]
 
 
 def make_summary(judgement: Judgement) -> str:
-    """Return what a reader wants first: the twin at stated prices beside baselines.
+    """Return what a reader wants first: the twin at stated prices.
 
     Parameters
     ----------
     judgement : Judgement
-        Predictions and baselines of all rows.
+        Predictions of all rows.
 
     Returns
     -------
@@ -40,19 +35,12 @@ def make_summary(judgement: Judgement) -> str:
     sealed = any(case.row.use == "test" for case in cases)
     parts = [
         "Absolute error of one warm inference against published results, in % of the published "
-        "value: n rows, median, worst. `fit` rows may be learnt from and the baselines are fitted "
-        "to them (their `fit` figures are in sample)"
-        + ("; `test` rows are held out of every fit and shown as aggregates, but not unseen (above)"
-           if sealed else "")
-        + f". No price of the twin is fitted to any published row. {len(cases)} rows can be "
-        "judged.",
-        "**Latency at stated prices, the twin beside the baselines, on rows all of them predict**",
-        _predictor_table(common_cases(cases, COMPARED_PREDICTORS), COMPARED_PREDICTORS,
-                         latency_errors),
-        "**Latency at stated prices, each on every row it predicts**",
-        _predictor_table(cases, LATENCY_PREDICTORS, latency_errors),
-        "**Energy at stated prices, each on every row it predicts**",
-        _predictor_table(cases, ENERGY_PREDICTORS, energy_errors),
+        "value: n rows, median, worst, at stated prices: no price is fitted to a published row"
+        + ("; `test` rows are shown as aggregates" if sealed else "")
+        + f". {len(cases)} rows can be judged.",
+        _table(("at stated prices", *_error_columns(_uses(cases))), [
+            [name, *_error_cells(cases, judge, _uses(cases))]
+            for name, judge in (("latency", latency_errors), ("energy", energy_errors))]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -63,7 +51,7 @@ def make_details(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) ->
     Parameters
     ----------
     judgement : Judgement
-        Predictions and baselines of all rows.
+        Predictions of all rows.
     checks : mapping of str to sequence of Check
         Instruction counts, by where they were counted.
 
@@ -104,28 +92,21 @@ def _error_columns(uses: Sequence[str]) -> tuple[str, ...]:
     return tuple(column for use in uses for column in (f"n {use}", "median", "worst"))
 
 
-def _predictor_table(cases: Sequence[Case], predictors: Sequence[str], judge: Judge) -> str:
-    uses = _uses(cases)
-    rows = [[name, *_error_cells(cases, judge, name, uses)] for name in predictors]
-    return _table(("predictor", *_error_columns(uses)), rows)
-
-
 def _group_table(cases: Sequence[Case], judge: Judge, names: Sequence[str],
                  group: Callable[[Case], tuple[str, ...]]) -> str:
     groups: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault(group(case), []).append(case)
     uses = _uses(cases)
-    rows = [[*key, *_error_cells(groups[key], judge, TWIN, uses)] for key in sorted(groups)
-            if judge(groups[key], TWIN).count]
+    rows = [[*key, *_error_cells(groups[key], judge, uses)] for key in sorted(groups)
+            if judge(groups[key]).count]
     return _table((*names, *_error_columns(uses)), rows)
 
 
-def _error_cells(cases: Iterable[Case], judge: Judge, predictor: str, uses: Sequence[str],
-                 ) -> list[str]:
+def _error_cells(cases: Iterable[Case], judge: Judge, uses: Sequence[str]) -> list[str]:
     cells = []
     for use in uses:
-        errors = judge([case for case in cases if case.row.use == use], predictor)
+        errors = judge([case for case in cases if case.row.use == use])
         cells += [str(errors.count), _percent(errors.median_pct), _percent(errors.worst_pct)]
     return cells
 

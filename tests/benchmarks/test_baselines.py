@@ -10,11 +10,10 @@ import pytest
 from benchmarks.accuracy.baselines import (
     Observations,
     by_core,
-    by_core_and_runtime,
+    by_core_and_release,
     count_work,
     fit_linear,
     fit_power,
-    learn_clock_baseline,
 )
 from calibration.datasets import published_rows
 from calibration.errors import MeasurementError
@@ -54,12 +53,12 @@ def test_constants_are_never_negative():
 
 def test_a_group_with_too_few_rows_is_left_out():
     observations = planted((1, 1, 1, 1), np.eye(4) * 1e6 + 1)
-    baseline = fit_linear(observations, by_core_and_runtime)
+    baseline = fit_linear(observations, by_core_and_release)
     assert baseline.cycles_each == {}
     assert baseline.predict_ms(ROW, (1, 1, 1, 1)) is None
 
 
-@pytest.mark.parametrize("fit", [fit_power, learn_clock_baseline,
+@pytest.mark.parametrize("fit", [fit_power,
                                  lambda rows: fit_linear(Observations(
                                      rows=tuple(rows), names=("macs",),
                                      counts=np.ones((len(rows), 1))), by_core)])
@@ -67,16 +66,6 @@ def test_no_fit_takes_a_sealed_row(fit):
     sealed = replace(ROW, use="test")
     with pytest.raises(MeasurementError, match="sealed"):
         fit([ROW, sealed])
-
-
-def test_clock_scaling_takes_other_boards_at_this_clock():
-    # 10 ms at 100 MHz are 1e6 cycles, so 5 ms at 200 MHz
-    here = replace(ROW, model="m", board_name="A", clock_hz=100e6, latency_ms=10.0)
-    baseline = learn_clock_baseline([here])
-    assert baseline.predict_ms(here) is None
-    there = replace(here, board_name="B", clock_hz=200e6)
-    assert baseline.predict_ms(there) == pytest.approx(5.0)
-    assert baseline.predict_ms(replace(there, model="other")) is None
 
 
 def test_constant_power():
