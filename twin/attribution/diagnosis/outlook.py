@@ -29,8 +29,8 @@ NO_INTERVAL_SD = 0.35
 ANYTHING_SD = 1.2
 """Of the effect of what nobody listed: assumed."""
 
-NO_EFFECT = 0.02
-"""Logarithm of an effect below which a cause is not weighed."""
+NOTABLE = math.log(1.1)
+"""Logarithm of an effect below which nobody asks: it counts as expected."""
 
 ADDED = ("loading", "debug output", "first inference")
 """Kinds that add time, whatever else is the matter."""
@@ -184,7 +184,7 @@ def _moved(effect: Sequence[Effect], declared: Sequence[Effect]) -> np.ndarray:
 def _matters(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect]) -> bool:
     if fault.kind == UNKNOWN:
         return fault.errors is not None and fault.errors.common >= 1.0  # One size of it is enough.
-    return bool(_moved(effect, declared).max() >= NO_EFFECT)
+    return bool(_moved(effect, declared).max() >= NOTABLE)
 
 
 def _count_kinds(faults: Sequence[Fault],

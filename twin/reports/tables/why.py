@@ -57,5 +57,5 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
         question = next(row.question for row in why.rows if row.cause == why.asked)
         yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"
     if why.indistinct:
-        yield "no effect", f"{', '.join(why.indistinct)} (below 2 % here)"
+        yield "no effect", f"{', '.join(why.indistinct)} (below 10 % here)"
     yield "times of layers", "say more: twin import, then twin diagnose"
