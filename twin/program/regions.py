@@ -35,6 +35,9 @@ MACHINES = {ARM: "arm", RISCV: "riscv", XTENSA: "xtensa"}
 Span = tuple[int, int]
 """First address, and bytes."""
 
+Program = tuple[list[tuple[str, Span]], list[Span], list[tuple[str, Span]]]
+"""Regions by name, sections, and variables by name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
@@ -45,7 +48,9 @@ class Region:
     name : str
         As the linker's script or the board's file calls it.
     start, size_bytes : int
-        Its address and extent.
+        Its address and extent, as far as the board has memory there.
+    stated_bytes : int
+        Its extent as the linker's script states it.
     used_bytes : int
         Of the program's sections, where they run and where they are loaded from.
     arena_bytes, weights_bytes : int
@@ -55,14 +60,15 @@ class Region:
     name: str
     start: int
     size_bytes: int
+    stated_bytes: int
     used_bytes: int
     arena_bytes: int = 0
     weights_bytes: int = 0
 
     @property
     def left_bytes(self) -> int:
-        """What the program does not take."""
-        return max(0, self.size_bytes - self.used_bytes)
+        """What the program does not take; negative where it overflows the region."""
+        return self.size_bytes - self.used_bytes
 
 
 def read_regions(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
@@ -85,22 +91,24 @@ def read_regions(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
         return _read_elf(path, board)
     text = content.decode(errors="replace").replace("\r\n", "\n")
     try:
-        regions = _read_armlink(text) or _read_gnu(text)
+        spaces, parts, named = _read_armlink(text) or _read_gnu(text)
     except UsageError as error:
         raise UsageError(f"--map {path}: {error}") from error
-    if not regions:
+    if not spaces:
         raise UsageError(f"--map {path}: no memory regions in it; accepted: a map of GNU ld "
                          "(-Wl,-Map=) or armlink (--map), or a linked ELF file")
-    return regions
+    return _share(spaces, parts, named, board)
 
 
-def _read_armlink(text: str) -> tuple[Region, ...]:
+def _read_armlink(text: str) -> Program | None:
     """Ignores which variables are arenas."""
-    return tuple(Region(name=found[1], start=int(found[2], 16), used_bytes=int(found[3], 16),
-                        size_bytes=int(found[4], 16)) for found in _ARMLINK.finditer(text))
+    found = [(one[1], *(int(number, 16) for number in one.groups()[1:]))
+             for one in _ARMLINK.finditer(text)]
+    return ([(name, (start, most)) for name, start, _, most in found],
+            [(start, used) for _, start, used, _ in found], []) if found else None
 
 
-def _read_gnu(text: str) -> tuple[Region, ...]:
+def _read_gnu(text: str) -> Program:
     head, marked, body = text.partition("\nLinker script and memory map")
     spaces = [(found[1], (int(found[2], 16), int(found[3], 16)))
               for found in _REGION.finditer(head.partition("\nMemory Configuration")[2])
@@ -117,7 +125,7 @@ def _read_gnu(text: str) -> tuple[Region, ...]:
     if spaces and "\nOUTPUT(" not in body:
         raise UsageError("cut short: no OUTPUT(...) line, which GNU ld writes after the sections; "
                          "accepted: the whole map")
-    return _share(spaces, parts, named)
+    return spaces, parts, named
 
 
 def _read_elf(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
@@ -132,7 +140,7 @@ def _read_elf(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
     regions = _share([(memory.name, (memory.address, memory.size_bytes))
                       for memory in board.memories], parts, [
                           (one.name, (one.value, one.size_bytes)) for one in file.symbols
-                          if not one.is_function])
+                          if not one.is_function], board)
     if not any(one.used_bytes for one in regions):
         raise UsageError(f"--map {path}: no section in a memory of {board.name}; accepted: a "
                          "program linked for it")
@@ -140,13 +148,19 @@ def _read_elf(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
 
 
 def _share(spaces: Iterable[tuple[str, Span]], parts: Sequence[Span],
-           named: Sequence[tuple[str, Span]]) -> tuple[Region, ...]:
-    """Give each region what lies in it."""
-    return tuple(Region(
-        name=name, start=start, size_bytes=size, used_bytes=_within(parts, start, size),
-        arena_bytes=_within([one for what, one in named if ARENA.search(what)], start, size),
-        weights_bytes=_within([one for what, one in named if WEIGHTS.search(what)], start, size))
-        for name, (start, size) in spaces)
+           named: Sequence[tuple[str, Span]], board: Board) -> tuple[Region, ...]:
+    """Give each region what lies in it, and no more room than the board has memory there."""
+    memories = [span for memory in board.memories for span in memory.spans]
+    found = []
+    for name, (start, stated) in spaces:
+        there = sum(max(0, min(high, start + stated) - max(low, start)) for low, high in memories)
+        found.append(Region(
+            name=name, start=start, stated_bytes=stated, size_bytes=there or stated,
+            used_bytes=_within(parts, start, stated),
+            arena_bytes=_within([one for what, one in named if ARENA.search(what)], start, stated),
+            weights_bytes=_within([one for what, one in named if WEIGHTS.search(what)], start,
+                                  stated)))
+    return tuple(found)
 
 
 def _within(spans: Iterable[Span], start: int, size: int) -> int:

@@ -182,3 +182,29 @@ def test_a_container_that_is_not_there_is_no_such_file(tmp_path):
     ("fw.elf:g_kws", "g_kws"), ("zoo.zip:nets/k.onnx", "k")])
 def test_a_model_has_one_name_in_every_table(model, name):
     assert name_model(model) == name
+
+
+def test_a_member_is_chosen_as_the_refusal_says(tmp_path):
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        for name in ("ad", "kws"):
+            archive.writestr(f"sub/{name}.tflite", encode_tflite(zoo.build(name)))
+    with pytest.raises(ModelError, match=r"chosen by (\S+)") as refused:
+        read_model(tmp_path / "z.zip")
+    chosen = str(refused.value).rpartition("chosen by ")[2]
+    assert read_model(chosen).name == "ad"
+    assert read_model(f"{tmp_path / 'z.zip'}:kws.tflite").name == "kws"
+
+
+def test_an_image_of_two_models_is_refused_wherever_the_first_begins(tmp_path):
+    first, second = (encode_tflite(zoo.build(name)) for name in ("ad", "kws"))
+    for gap in (0, 4096):
+        (tmp_path / "two.bin").write_bytes(bytes(gap) + first + bytes(64) + second)
+        with pytest.raises(ModelError, match="holds 2 models"):
+            read_model(tmp_path / "two.bin")
+
+
+def test_an_array_cut_short_is_said(tmp_path):
+    (tmp_path / "m.cc").write_text("const unsigned char g[] = {0x1c, 0, 0, 0, 0x54, 0x46, 0x4c, "
+                                   "0x33, 0x00")
+    with pytest.raises(ModelError, match="cut short"):
+        read_model(tmp_path / "m.cc")

@@ -5,11 +5,15 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from twin.errors import ModelError, UsageError
+from twin.network import zoo
+from twin.network.operators import graph_macs
 from twin.network.readers import read_model
+from twin.network.writers.onnx import encode_onnx
 from twin.network.writers.tflite import encode_tflite
 from twin.reports.export import check_place
 
@@ -84,6 +88,8 @@ OTHERS = {  # name: (content, what is said); names as they come, and as somebody
     "network_2.c": (b"/*\n * @author  AST Embedded Analytics Research Platform\n*/", "stedgeai"),
     "saved": (saved, "tflite_convert --saved_model_dir"),
     "frozen.pb": (b"\x0a\x1f", "tf2onnx.convert --graphdef"),
+    "another.pb": (b"\x08\x01\x12\x20", "tflite_convert --saved_model_dir"),
+    "input_0.pb": (b"\x08\x01\x08\x03\x10\x01", "no network"),
     "a.pt2": (zipped("a/archive_format", "a/models/model.json"), "torch.export.load"),
     "a.pt": (zipped("a/data.pkl", "a/data/0"), "torch.onnx.export(model"),
     "a.pth": (b"\x80\x02\x8a\x0a", "torch.onnx.export(model"),
@@ -122,3 +128,32 @@ def test_importing_the_readers_stays_light():
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                             check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_zoo_name_is_not_shadowed_by_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("kws").write_bytes(encode_tflite(zoo.build("ad")))
+    assert graph_macs(read_model("kws")) == graph_macs(zoo.build("kws"))
+    assert graph_macs(read_model("./kws")) == graph_macs(zoo.build("ad"))
+
+
+@pytest.mark.parametrize(("encode", "name"), [
+    (encode_onnx, "net"), (encode_onnx, "net.tflite"), (encode_tflite, "net.pte"),
+    (encode_tflite, "net.onnx")])
+def test_what_a_file_holds_wins_over_its_name(encode, name, tmp_path):
+    ad = zoo.build("ad")
+    (tmp_path / name).write_bytes(encode(ad))
+    assert graph_macs(read_model(tmp_path / name)) == graph_macs(ad)
+
+
+def test_a_program_of_executorch_is_known_by_its_content(tmp_path):
+    (tmp_path / "net.tflite").write_bytes(bytes(4) + b"ET12" + bytes(40))
+    with pytest.raises(ModelError, match="no method"):
+        read_model(tmp_path / "net.tflite")
+
+
+def test_a_model_without_its_identifier_is_read_as_interpreters_do(tmp_path):
+    content = bytearray(encode_tflite(zoo.build("ad")))
+    content[4:8] = b"\0\0\x12\0"
+    (tmp_path / "a.tflite").write_bytes(content)
+    assert graph_macs(read_model(tmp_path / "a.tflite")) == graph_macs(zoo.build("ad"))

@@ -47,9 +47,11 @@ def test_gnu_map(tmp_path: Path) -> None:
     path = tmp_path / "a.map"
     path.write_text(GNU)
     assert read_regions(path, BOARD) == (
-        Region(name="FLASH", start=0x0800_0000, size_bytes=2 << 20, used_bytes=0x10100,
+        Region(name="FLASH", start=0x0800_0000, size_bytes=2 << 20,
+               stated_bytes=2 << 20, used_bytes=0x10100,
                weights_bytes=0x8000),
-        Region(name="RAM", start=0x2000_0000, size_bytes=0xa0000, used_bytes=0x20100,
+        Region(name="RAM", start=0x2000_0000, size_bytes=0xa0000,
+               stated_bytes=0xa0000, used_bytes=0x20100,
                arena_bytes=0x10000))
     path.write_bytes(GNU.replace("\n", "\r\n").encode())
     assert read_regions(path, BOARD)[1].left_bytes == 0xa0000 - 0x20100
@@ -60,6 +62,26 @@ def test_armlink_map(tmp_path: Path) -> None:
     path.write_text(ARM)
     assert [(one.name, one.left_bytes) for one in read_regions(path, BOARD)] == [
         ("ER_IROM1", 0x1ff000), ("RW_IRAM1", 0x1000)]
+
+
+def test_a_program_larger_than_its_memory_leaves_less_than_its_old_arena(tmp_path: Path) -> None:
+    """sram of the L4R5: 655,360 bytes; the program's .bss 786,432 of which 65,536 are an arena."""
+    path = tmp_path / "a.map"
+    path.write_text(GNU.replace("0x20000100    0x20000 ", "0x20000100    0xc0000 "))
+    found = check(deploy("kws", BOARD, runtime="tflm-cmsis-nn@2026"), map_file=path)
+    (arena,) = (one for one in found.requirements if one.name == "arena in RAM")
+    assert arena.limit == 0 and not found.met
+    assert any("RAM: the program's 786,688 bytes are 131,328 more than its 655,360" in one
+               for one in found.remarks)
+
+
+def test_a_region_has_no_more_room_than_the_board_has_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.map"
+    path.write_text(GNU.replace("0x000a0000", "0x003e8000"))
+    found = check(deploy("kws", BOARD, runtime="tflm-cmsis-nn@2026"), map_file=path)
+    (arena,) = (one for one in found.requirements if one.name == "arena in RAM")
+    assert arena.limit == 0xa0000 - 0x20100 + 0x10000
+    assert any("its length is stated as 4,096,000" in one for one in found.remarks)
 
 
 @pytest.mark.parametrize("content", [

@@ -103,11 +103,7 @@ def check(asked: request.Check) -> Check:
         regions = read_regions(asked.map_file, asked.deployment.board)
         found, notes = _check_regions(asked.deployment, regions, arena_bytes or 0)
         requirements += found
-        remarks += notes + tuple(
-            f"{one.name}: {one.left_bytes:,} of {one.size_bytes:,} bytes left beside the program's "
-            f"{one.used_bytes:,}" + (
-                f", {one.arena_bytes:,} of which are an arena" if one.arena_bytes else "")
-            for one in regions)
+        remarks += notes + tuple(map(_say_region, regions))
     return Check(prediction=prediction, requirements=requirements, sure=asked.sure, row=row,
                  notes=remarks)
 
@@ -150,6 +146,19 @@ def _check_arena(deployment: Deployment, stated: int | None,
                                        predicted=buffer.needed_bytes),), notes
 
 
+def _say_region(region: Region) -> str:
+    """Say what a program leaves of a region, by how much it overflows it, and what is no memory."""
+    left = (f"{region.left_bytes:,} of {region.size_bytes:,} bytes left beside the program's "
+            f"{region.used_bytes:,}" if region.left_bytes >= 0 else
+            f"the program's {region.used_bytes:,} bytes are {-region.left_bytes:,} more than its "
+            f"{region.size_bytes:,}")
+    arena = f", {region.arena_bytes:,} of which are an arena" if region.arena_bytes else ""
+    beyond = "" if region.stated_bytes == region.size_bytes else (
+        f"; its length is stated as {region.stated_bytes:,}, the rest of which is no memory of "
+        "the board")
+    return f"{region.name}: {left}{arena}{beyond}"
+
+
 def _check_regions(deployment: Deployment, regions: Sequence[Region], stated: int,
                    ) -> tuple[tuple[Requirement, ...], tuple[str, ...]]:
     """Return whether arena and weights have room in the region of their memory, and notes.
@@ -181,7 +190,7 @@ def _check_regions(deployment: Deployment, regions: Sequence[Region], stated: in
                          "ELF, or a map of GNU ld of code built with -fdata-sections")
         found.append(Requirement(
             name=f"{what} in {region.name}", unit="bytes", predicted=needed,
-            limit=region.left_bytes + (region.arena_bytes if what == "arena" else 0)))
+            limit=max(0, region.left_bytes + (region.arena_bytes if what == "arena" else 0))))
     return tuple(found), tuple(notes)
 
 

@@ -57,20 +57,37 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
         raise UsageError(f"assume_unsupported {assume_unsupported!r} means nothing; "
                          "accepted: copy")
     text = str(path_or_name)
+    if not text.lower().endswith(SUFFIXES):
+        from twin.network import zoo
+
+        if zoo.is_known(text):
+            return _build_zoo(text)
+    if not names_file(text) and names_file(text.rpartition(":")[0]):
+        return _read_contained(text, assume_unsupported) or _build_zoo(text)
     if os.path.exists(text):
         from twin.network.readers.other_formats import refuse_other_formats
 
         refuse_other_formats(text)
     suffix = Path(text).suffix.lower()
-    if (suffix not in (".tflite", *CONTAINERS) and names_file(text) and os.path.getsize(text)
-            and read_bytes(text)[4:8] == b"TFL3"):
-        suffix = ".tflite"
+    if suffix not in CONTAINERS and names_file(text) and os.path.getsize(text):
+        suffix = _recognise(text) or suffix
     if suffix in _READERS:
         return _find_reader(suffix)(text, assume_unsupported=assume_unsupported)
-    from twin.network import zoo
+    return _read_contained(text, assume_unsupported) or _build_zoo(text)
 
-    return (None if zoo.is_known(text) else _read_contained(text, assume_unsupported)) \
-        or _build_zoo(text)
+
+def _recognise(path: str) -> str:
+    """Return the ending of what a file's first bytes say it is; "" where they are no mark."""
+    head = read_bytes(path)[:8]
+    if head[4:6] == b"ET" and head[6:].isdigit():
+        return ".pte"
+    # ModelProto: ir_version (field 1) of 3 or more, then another field, by its tag.
+    onnx = head[:1] == b"\x08" and len(head) == 8 and 3 <= head[1] < 32 and head[2] in _ONNX_TAGS
+    return ".onnx" if onnx else ".tflite" if head[4:] == b"TFL3" else ""
+
+
+_ONNX_TAGS = b"\x12\x1a\x22\x28\x32\x3a\x42"
+"""Of the fields that follow: names of the producer, versions, texts, the graph, operator sets."""
 
 
 def _find_reader(suffix: str) -> Callable[..., Graph]:

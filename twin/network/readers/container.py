@@ -50,8 +50,13 @@ _GIVES_NONE = {
     "eon": "compiled by Edge Impulse's EON, which leaves no flatbuffer; accepted: the same "
            "deployment with the compiler TensorFlow Lite in place of EON, or the block output "
            ".tflite from Edge Impulse's Dashboard",
+    "cut": "an array in it begins as a model does (TFL3) and is no whole one: is it "
+           "cut short?",
     "": "holds no model; accepted: a file with a .tflite or .onnx file, or a TFL3 flatbuffer, "
         "in it"}
+
+
+_MARKS = {"eon": _EON, "cut": _MARK}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +148,8 @@ def find_models(name: str, content: bytes) -> list[Found]:
     found = list(reversed(models.values()))
     binary = [one for one in found if one.suffix in PurePosixPath(one.place).suffix]
     if not found:
-        kind = "eon" if any(_EON.search(data) for _, data in members) else ""
+        kind = next((kind for kind, mark in _MARKS.items()
+                     if any(mark.search(data) for _, data in members)), "")
         raise ModelError(f"{name}: {_GIVES_NONE[kind]}")
     return binary if packed and binary else found
 
@@ -191,7 +197,7 @@ def _check(name: str, entries: int, size_bytes: int) -> None:
 def _find(name: str, content: bytes, packed: bool) -> Iterator[Found]:
     """Find the models of one file that is no archive."""
     suffix = PurePosixPath(name).suffix.lower()
-    if is_flatbuffer(content, 0):
+    if is_flatbuffer(content, 0) and (suffix in MODELS or _IDENTIFIER not in content[8:]):
         yield Found(place=name if packed else "the file itself", suffix=".tflite", content=content)
     elif suffix == ".onnx":
         yield Found(place=name, suffix=suffix, content=content)

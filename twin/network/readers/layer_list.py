@@ -82,6 +82,8 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
     content, reader = read_bytes(path, LARGEST_JSON_BYTES), None
     try:
         document = parse_json(content.decode("utf-8"))
+        if not isinstance(document, dict):
+            raise ValueError("a list of layers is a mapping with name, macs, inputs and layers")
         reader = _Reader(path, document)
         graph = reader.read(assume_unsupported)
         stated_macs = document["macs"]

@@ -12,7 +12,7 @@ from twin.errors import ModelError
 
 _HEAD_BYTES = 1 << 16
 
-_SUFFIXES = {".pb": "a TensorFlow graph", ".mlmodel": "a Core ML model",
+_SUFFIXES = {".mlmodel": "a Core ML model",
              ".mlpackage": "a Core ML model"}
 """Of formats whose content has no mark."""
 
@@ -36,8 +36,8 @@ def refuse_other_formats(path: str) -> None:
 
 
 def _find_kind(file: Path) -> str | None:
-    if file.name == "saved_model.pb" or (file / "saved_model.pb").is_file():
-        return "a SavedModel" if file.exists() else None
+    if (file / "saved_model.pb").is_file():
+        return "a SavedModel"
     if not file.is_file():
         return None
     with open_regular(file, LARGEST_BYTES) as stream:
@@ -51,6 +51,10 @@ def _find_kind(file: Path) -> str | None:
                 names = {archive_name.removeprefix("./") for archive_name in archive.getnames()}
             found = "metadata.json" in names and any(one.startswith("codegen") for one in names)
             return "a Model Library Format archive" if found else None
+    if file.suffix.lower() == ".pb":
+        # First fields: the nodes of a GraphDef; version and meta graphs of a SavedModel.
+        return "a TensorFlow graph" if head[:1] == b"\x0a" else (
+            "a SavedModel" if head[:3] == b"\x08\x01\x12" else "a protobuf that is no network")
     if head[:8] == b"\x89HDF\r\n\x1a\n":
         return "weights of a Keras model" if file.name.endswith(".weights.h5") else "a Keras model"
     if head.startswith(b"version https://git-lfs"):

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.flatbuffer import Flatbuffer, FlatbufferError
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.readers.budget import Budget, check_tensors
@@ -106,7 +107,7 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None,
     """
     path = str(path)
     content = read_bytes(path) if content is None else content
-    if content[4:8] != IDENTIFIER:
+    if content[4:8] != IDENTIFIER and not _lacks_identifier(content):
         raise ModelError(f"{path}: not a TensorFlow Lite file: bytes 4 to 7 are "
                          f"{content[4:8]!r}, expected {IDENTIFIER!r}")
     file = _File(path=path, content=content, model=None, budget=Budget(path, len(content)))
@@ -122,6 +123,14 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None,
         # Offsets of a damaged flatbuffer lead anywhere: to numpy, index and codec errors alike.
         raise ModelError(f"{path}: cannot be read at {file.place}: {error}") from None
     return verify_graph(graph)
+
+
+def _lacks_identifier(content: bytes) -> bool:
+    """Whether it is a model of schema 3 all the same, as interpreters take it."""
+    with contextlib.suppress(FlatbufferError):
+        root = Flatbuffer(content).root
+        return root.number(0, "I") == 3 and 0 < len(root.vector(2, "I")) < 1 << 10
+    return False
 
 
 @contextlib.contextmanager
