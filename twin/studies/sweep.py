@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from hwmodels.processes import map_forked
+from twin.network.rewrites.rewrite import makes_another
 from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
@@ -70,9 +71,8 @@ def rivals_of(row: Row, objectives: Sequence[str]) -> tuple[str, ...]:
 
 
 def network_of(row: Row) -> tuple[str, ...]:
-    """Return what tells a row's network from others: its model, and what was changed of it."""
-    return row.model, *(f"{name}={value}" for name, value in row.inputs
-                        if name.startswith("network."))
+    """Return what distinguishes a row's network: its model, and changes of what it answers."""
+    return row.model, *(f"{name}={value}" for name, value in row.inputs if makes_another(name))
 
 
 def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:

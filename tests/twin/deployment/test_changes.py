@@ -150,6 +150,7 @@ def test_a_path_there_is_not_is_answered_with_the_eight_nearest(path, meant):
 def test_a_value_that_leaves_the_network_as_it_is_is_no_change():
     plain = deploy("kws", BOARD)
     for path, value in (("network.width", "1"), ("network.width", 1.0), ("network.prune", "0"),
+                        ("network.width", "0.95"),
                         ("network.precision", "int8"), ("network.fusion", "all"),
                         ("network.resolution", "49x10"), ("network.resolution", "100%"),
                         ("network.batch", 1), ("network.patches", 1)):

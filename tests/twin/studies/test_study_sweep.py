@@ -11,6 +11,7 @@ import pytest
 import twin
 from hwmodels.processes import map_forked
 from twin.errors import UsageError
+from twin.reports.tables.studies import write_legend
 from twin.studies import sweep
 from twin.studies.axes import make_space
 from twin.studies.limits import read_limits
@@ -109,6 +110,17 @@ def test_the_lines_of_the_page_run(capsys) -> None:
     # Half the width and the whole are two networks, each with a front of its own.
     widths = {dict(row.inputs)["network.width"] for row in names["table"].rows if row.front}
     assert widths == {"0.5", "1"} and not names["table"].failed
+
+
+def test_changes_that_keep_every_answer_compete() -> None:
+    table = twin.sweep("kws", "nucleo_u575zi_q", settings={
+        "network.fusion": ["all", "none"], "network.batch": [1, 2]})
+    marks = {(dict(row.inputs)["network.batch"], dict(row.inputs)["network.fusion"]): row.front
+             for row in table.rows}
+    assert marks["1", "all"] == marks["2", "all"] == "front"
+    assert marks["1", "none"] == marks["2", "none"] == "possible"
+    (legend,) = write_legend(table, table.rows)
+    assert "(network.batch makes another)" in legend
 
 
 def test_tables_that_are_bombs_are_refused(table, tmp_path) -> None:

@@ -48,4 +48,4 @@ REWRITE = Rewrite(
     name="network.batch", accepted=f"inputs at a time, 1 to {MOST}",
     does="so many inputs are computed at a time, and all figures are of all of them",
     effort="conversion", costs="", stage=80, values=lambda graph: ("2", "4"), apply=_read,
-    whole=True)
+    whole=True, several=True)

@@ -58,6 +58,8 @@ class Rewrite:
         Value that leaves the network as it is; None: there is none.
     whole : bool
         Whether a number it takes is a whole one.
+    several : bool
+        Whether figures are then of several inputs.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Rewrite:
     rounds: str = ""
     neutral: float | None = None
     whole: bool = False
+    several: bool = False
 
 
 @cache
@@ -96,6 +99,13 @@ def load_rewrite(name: str) -> Rewrite:
         raise UsageError(f"{name}: no such path; " + did_you_mean(name, known))
     rewrite: Rewrite = import_module(known[name]).REWRITE
     return rewrite
+
+
+@cache
+def makes_another(name: str) -> bool:
+    """Whether a path makes a network of other answers, or of several, that is no rival."""
+    known = name in find_rewrites()
+    return known and bool((rewrite := load_rewrite(name)).costs or rewrite.several)
 
 
 def list_rewrites() -> tuple[Rewrite, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.errors import NotApplicableError
+from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Tensor
 from twin.network.rewrites.channels import Channels, drop_channels, trace_channels
 from twin.network.rewrites.rewrite import Rewrite, read_share
@@ -52,7 +52,7 @@ def scale_width(graph: Graph, share: float) -> Graph:
         rounded = max(DIVISOR, int(wanted + DIVISOR / 2) // DIVISOR * DIVISOR)
         return min(width, rounded + DIVISOR if rounded < 0.9 * wanted else rounded)
 
-    return narrow_blocks(graph, f"network.width={share:g}", keep)
+    return narrow_blocks(graph, f"network.width={share:g}", keep, DIVISOR)
 
 
 def prune_channels(graph: Graph, share: float) -> Graph:
@@ -120,7 +120,7 @@ def _list_blocks(channels: Channels, writers: dict[int, set[int]]) -> tuple[Bloc
                          for layers, roots in found.items()), key=lambda one: one.layers))
 
 
-def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int]) -> Graph:
+def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int], least: int = 1) -> Graph:
     """Remove channels of the least L1 norm from each block.
 
     Parameters
@@ -131,9 +131,13 @@ def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int]) -> Grap
         What was asked for, to name in an error.
     keep : callable
         How many channels of a block stay.
+    least : int
+        Fewest that may.
 
     Raises
     ------
+    AlreadySoError
+        When all channels stay, though some could go.
     NotApplicableError
         When no channel can go.
     """
@@ -144,6 +148,8 @@ def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int]) -> Grap
     for block in blocks:
         weakest = sorted(block.roots, key=lambda root: (norms[root], root))
         gone.update(weakest[:block.channels - keep(block)])
+    if any(block.channels > least for block in blocks) and not gone:
+        raise AlreadySoError(f"{said}: rounds to all channels of {graph.name}")
     if not gone:
         raise NotApplicableError(f"{said}: no channel of {graph.name} can go: " + (
             "its layers are as narrow as they get" if blocks else

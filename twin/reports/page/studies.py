@@ -197,8 +197,8 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
     metrics = dict.fromkeys(one[0] for rivals in networks for one in list_winners(rivals))
     return Section(
         name="networks", title="The best of each network",
-        lead="Networks do not compete: a smaller one needs less of everything that is predicted, "
-             "and what it loses in accuracy is not.", items=(make_table(
+        lead="Networks are not compared: a narrower one needs less of everything that is "
+             "predicted, but how much accuracy it loses is not known.", items=(make_table(
                  "network-table", "Least of each figure" + ", of those that meet the limits" * any(
                      not one.row.met for rivals in networks for one in rivals), (
                      Column("network", lambda rivals: name_network(rivals[0].row)), *(

@@ -16,7 +16,7 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.network.model_names import name_model
-from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
+from twin.network.rewrites.rewrite import find_rewrites, load_rewrite, makes_another
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
@@ -106,7 +106,9 @@ def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
     if "front" not in legend:
         legend = legend.replace("on it", "on the Pareto front", 1)
     over = ", ".join(WORDS[name] for name in table.objectives)
-    return [f"{legend}; among all rows of a network, over {over}"] if legend else []
+    others = sorted({name for row in table.rows for name, _ in row.inputs if makes_another(name)})
+    each = f" ({', '.join(others)} makes another)" if others else ""
+    return [f"{legend}; among all rows of a network{each}, over {over}"] if legend else []
 
 
 def rank_rows(table: Table) -> list[Row]:
