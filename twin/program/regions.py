@@ -102,7 +102,7 @@ def read_regions(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
 
 def _read_armlink(text: str) -> Program | None:
     """Ignores which variables are arenas."""
-    found = [(one[1], *(int(number, 16) for number in one.groups()[1:]))
+    found = [(one[1], int(one[2], 16), int(one[3], 16), int(one[4], 16))
              for one in _ARMLINK.finditer(text)]
     return ([(name, (start, most)) for name, start, _, most in found],
             [(start, used) for _, start, used, _ in found], []) if found else None

@@ -45,6 +45,9 @@ HANDY = 0.025
 LITTLE = 1e-3
 """What a pair must come nearer to the limits by than each of its parts, as `excess` counts."""
 
+NEARER = 0.05
+"""The same of what is named as nearest, where nothing meets them."""
+
 REMEDIES = {
     "cache": ("placement.weights", "placement.arena", "caches."),
     "bandwidth": ("placement.weights", "placement.arena"),
@@ -111,7 +114,7 @@ class Advice:
         tried = (*self.changes, *self.pairs)
         found = min(tried, key=lambda one: excess(one.row, self.limits), default=None)
         return found if found is not None and excess(found.row, self.limits) < excess(
-            self.before, self.limits) else None
+            self.before, self.limits) - NEARER else None
 
     def _is_surer(self, change: Change) -> bool:
         now, then = change.row.probability, self.before.probability

@@ -31,8 +31,8 @@ CELL_V = 3.0
 TREE_SHARE, STALL_SHARE = 0.3, 0.35
 """Of a stated run current: the clock tree's; of the rest, what a waiting cycle draws (assumed)."""
 
-TYPED = "as stated"
-"""Name of a sleep state whose current the user states."""
+TYPED, IDLE = "as stated", "idle"
+"""Names of a sleep state whose current the user states, and of none: the board idles."""
 
 Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -144,7 +144,7 @@ def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]]) -> 
         return Rest(state=TYPED, sleep_mw=own[0] * board.power.voltage_v, wake_up_us=wake_up_us)
     if least is None:
         return None if board.power.idle_mw is None else Rest(
-            state="idle", sleep_mw=board.power.idle_mw, wake_up_us=0.0,
+            state=IDLE, sleep_mw=board.power.idle_mw, wake_up_us=0.0,
             rel_sd=_spread(board, "power.idle_mw"))
     return Rest(state=least.name, wake_up_us=(least.wake_up_ns or 0.0) / 1e3,
                 rel_sd=_spread(board, f"sleep.{least.name}.current_ma"),

@@ -21,10 +21,11 @@ from statistics import NormalDist
 import numpy as np
 
 from hwmodels.errors import TwinError
+from twin.network.rewrites.rewrite import EFFORTS
 from twin.runtimes.choice import default_runtime
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import Point, Space
-from twin.studies.change import excess
+from twin.studies.change import excess, is_sure
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import VERDICTS, Row, Table, judge
@@ -82,12 +83,15 @@ class Choice:
         Of one that does not meet the limits: what would help.
     others : int
         Further libraries and settings that were tried there.
+    setting : str
+        The setting by which it meets the limits, and what it misses without; "" for none.
     """
 
     row: Row
     penalties: tuple[Penalty, ...]
     advice: Advice | None = None
     others: int = 0
+    setting: str = ""
 
     @property
     def score(self) -> float:
@@ -151,7 +155,7 @@ class Selection:
         for metric, name, kind in list_metrics([one.row for one in rows]):
             known = [one for one in rows if one.row.competes(name, kind)]
             best = min(range(len(known)), key=lambda at: getattr(known[at].row, name))
-            chances = draw_least([one.row for one in known], name)
+            chances = draw_least([one.row for one in known], name, [one.row for one in rows])
             winners.append(Winner(metric=metric, choice=known[best], probability=None
                                   if chances is None else float(chances[best])))
         return tuple(winners)
@@ -161,11 +165,12 @@ def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
     """Return metrics known of what meets limits, with their quantity and what it compares as.
 
     Energies of an inference of chips at their rail and of boards at their input do not compare:
-    each has a least of its own, which says so where any row is of the other. One price of all that
-    meet them is no metric.
+    each has a least of its own, which says so where any row is of the other; so does a least
+    beside which a rival's is not known. One price of all that meet them is no metric.
     """
     found = []
     for metric, name in METRICS:
+        metric += " of those known" * bool(_list_unknown(rows, name))
         met = [getattr(row, name) for row in rows if row.met]
         if name == "price_usd" and len(met) > 1 and len({*met}) == 1:
             continue
@@ -174,6 +179,11 @@ def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
                    name, kind) for kind in sorted(kinds, reverse=True)
                   if any(row.competes(name, kind) for row in rows)]
     return found
+
+
+def _list_unknown(rows: Sequence[Row], quantity: str) -> list[Row]:
+    """Return what meets the limits, or may, and whose quantity is not known."""
+    return [row for row in rows if row.verdict != "no" and getattr(row, quantity) is None]
 
 
 def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = None, *,
@@ -208,15 +218,18 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     deployer, points = deployer or Deployer(), space.list_points()
     rows: list[Row] = []
     advices: dict[int, Advice | None] = {}
+    settings: dict[int, str] = {}
 
-    def predict_board(part: Sequence[Point]) -> tuple[list[Row], int, Advice | None]:
+    def predict_board(part: Sequence[Point]) -> tuple[list[Row], int, Advice | None, str]:
         made = [judge(row, limits) for row in predict_chunks(part, deployer)]
         default = _name_default(part[0], deployer)
         best = min(range(len(made)), key=lambda number: _order(made[number], default))
-        return made, best, _advise(part[best], made[best], limits, deployer) if advise else None
+        advice = _advise(part[best], made[best], limits, deployer) if advise else None
+        made[best], setting = _settle(made[best], advice, limits)
+        return made, best, advice, setting
 
-    for made, best, advice in map_boards(predict_board, points):
-        advices[len(rows) + best] = advice
+    for made, best, advice, setting in map_boards(predict_board, points):
+        advices[len(rows) + best], settings[len(rows) + best] = advice, setting
         rows += made
         if on_progress is not None:
             on_progress(len(rows), len(points), sum(bool(row.failure) for row in rows))
@@ -232,7 +245,8 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
             len(numbers) - 1)
     least = find_least([table.rows[number] for number in chosen])
     choices = [Choice(row=row, penalties=list_penalties(row, limits, least), others=others,
-                      advice=advices.get(best))
+                      setting=settings.get(best, ""),
+                      advice=None if settings.get(best) else advices.get(best))
                for best, others in chosen.items() for row in (table.rows[best],)]
     order = {model: place for place, model in enumerate(dict.fromkeys(
         row.model for row in table.rows))}
@@ -282,6 +296,16 @@ def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advic
         return found
     except TwinError:
         return None
+
+
+def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:
+    """Return a row as a free setting has it that surely meets the limits, and that setting."""
+    best = None if advice is None or row.met else advice.best
+    if best is None or best.effort != EFFORTS[0] or not is_sure(best):
+        return row, ""
+    settled = dataclasses.replace(best.row, model=row.model, board=row.board,
+                                  inputs=(*row.inputs, *best.settings))
+    return settled, f"{best.words}; without it {describe_miss(row, limits, 0.0)}"
 
 
 def _name_default(point: Point, deployer: Deployer) -> str:
@@ -374,17 +398,19 @@ def describe_miss(row: Row, limits: Limits, chance: float) -> str:
     return ", ".join(broken) or f"limits met with {chance:.1%}"
 
 
-def draw_least(rows: Sequence[Row], quantity: str) -> np.ndarray | None:
+def draw_least(rows: Sequence[Row], quantity: str, rivals: Sequence[Row] = (),
+               ) -> np.ndarray | None:
     """Return how probable it is that each row has least of a quantity, shape (rows,).
 
     Notes
     -----
     Logarithms are drawn normal, each side with the deviation of its side of the interval; errors of
-    different boards are taken as independent. None for what has no intervals: memories, prices, or
-    a row of stated prices.
+    different boards are taken as independent. None for what has no intervals (memories, prices,
+    rows of stated prices), for one row alone, and where a rival's is not known.
     """
     bounds = [row.bounds_of(quantity) for row in rows]
-    if any(one is None or one[0] == one[2] for one in bounds):
+    if len(rows) < 2 or _list_unknown(rivals, quantity) or any(
+            one is None or one[0] == one[2] for one in bounds):
         return None
     draws = np.random.default_rng(0).standard_normal((DRAWS, len(rows)))
     values = np.empty_like(draws)

@@ -15,10 +15,10 @@ from calibration.fitting.intervals import Interval
 from hwmodels.board.file import list_boards, load_board
 from twin.cli import app
 from twin.errors import UsageError
-from twin.reports.tables.selection import selection_report
+from twin.reports.tables.selection import say_pick, selection_report
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
 from twin.studies.results import Row
-from twin.studies.selection import draw_least, list_penalties
+from twin.studies.selection import draw_least, list_metrics, list_penalties
 
 BOARDS = ["nucleo_h7a3zi_q", "nucleo_u575zi_q", "nucleo_f401re"]
 
@@ -120,3 +120,33 @@ def test_the_command_ranks_and_ends_with_one_where_nothing_does() -> None:
     assert document["winners"]["ad"][0]["metric"] == "fastest"
     none = CliRunner().invoke(app, [*words, "--max-ms", "1us"])
     assert none.exit_code == 1 and "not nucleo_u575zi_q" in none.stdout
+
+
+def test_a_board_that_a_setting_makes_meet_is_a_candidate() -> None:
+    """Weights of the Apollo510 lie in DTCM by default, which counts as RAM."""
+    found = twin.select("vww", ["apollo510_evb", "nucleo_l4r5zi"], runtimes="default",
+                        max_ram="192KiB", max_ms=100)
+    apollo = next(one for one in found.choices if one.row.board == "apollo510_evb")
+    assert apollo.row.met and apollo.advice is None and "RAM" in apollo.setting
+    assert dict(apollo.row.inputs)["placement.weights"] == "flash"
+    assert apollo.setting.startswith("--set placement.weights=flash; without it RAM")
+    same = twin.check(twin.deploy("vww", "apollo510_evb").replace({"placement.weights": "flash"}))
+    assert apollo.row.time_us == pytest.approx(same.prediction.time_us)
+    text = Console(width=300, record=True)
+    text.print(selection_report(found, text))
+    assert "apollo510_evb: with --set placement.weights=flash" in text.export_text()
+
+
+def test_least_has_no_probability_beside_what_is_not_known() -> None:
+    known = row(2.0, energy_uj=9.0, energy=Interval(low=8.0, high=10.0, level=0.9))
+    other = row(1.0, energy_uj=None)
+    assert draw_least([known, known], "energy_uj", [known, other]) is None
+    assert draw_least([known], "time_us") is None
+    metrics = [metric for metric, *_ in list_metrics([known, other])]
+    assert "least energy of those known" in metrics and "fastest" in metrics
+
+
+def test_what_meets_with_a_change_comes_before_what_is_nearest() -> None:
+    found = twin.select("kws", ["nucleo_u575zi_q", "nucleo_l4r5zi"], runtimes="default", max_ms=20)
+    last = say_pick(found, "kws")
+    assert "no board meets as it is; with a change" in last and "--set network." in last

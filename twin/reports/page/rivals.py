@@ -35,7 +35,8 @@ def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float 
     for metric, quantity, kind in list_metrics([one.row for one in rivals]):
         nearest = sorted((one for one in rivals if one.row.competes(quantity, kind)),
                          key=lambda one: float(getattr(one.row, quantity)))[:MOST_DRAWN]
-        chances = draw_least([one.row for one in nearest], quantity)
+        chances = draw_least([one.row for one in nearest], quantity,
+                             [one.row for one in rivals])
         found.append((metric, quantity, nearest[0], None if chances is None else float(chances[0])))
     return tuple(found)
 

@@ -135,7 +135,8 @@ def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
         [one for one, _ in runs], details=lambda one: (
             *((f"lost for {penalty.name}", f"{penalty.points:.1f}: {penalty.reason}")
               for penalty in one.penalties),
-            ("also tried", f"{one.others} libraries and settings"), *row_details(one.row)))
+            ("also tried", f"{one.others} libraries and settings"),
+            *([("setting", one.setting)] if one.setting else []), *row_details(one.row)))
 
 
 def draw_scores(runs: Sequence[tuple[Choice, Rival]]) -> Plot:

@@ -70,6 +70,7 @@ class Choice(TypedDict):
     reason: str
     penalties: list[Penalty]
     advice: Advice | None
+    setting: str
     row: RowOf
 
 

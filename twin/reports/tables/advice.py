@@ -9,9 +9,9 @@ from hwmodels.quantities import format_energy, format_frequency, format_size, fo
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Content, Group, Text, tabulate
-from twin.reports.tables.studies import describe_limits, say_idle
+from twin.reports.tables.studies import describe_limits, say_idle, say_life
 from twin.studies.advice import Advice
-from twin.studies.change import SURE, Change
+from twin.studies.change import SURE, Change, is_sure
 from twin.studies.selection import WORDS, describe_miss
 
 SHOWN = 12
@@ -54,7 +54,9 @@ def say_best(advice: Advice) -> str:
     if advice.best is not None:
         best = advice.best
         kind = "pair" if len(best.settings) > 1 else "change"
-        return (f"cheapest {kind} that meets {'them' if not advice.met else 'them more surely'}: "
+        meets = ("meets them more surely" if advice.met else "meets them" if is_sure(best)
+                 else "may meet them")
+        return (f"cheapest {kind} that {meets}: "
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
                 f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}{_say_surer(advice)}")
     if advice.met:
@@ -62,11 +64,11 @@ def say_best(advice: Advice) -> str:
         return "no change is needed" if chance is None or chance >= SURE else (
             f"met with {format_chance(chance)}; no change that was tried makes it surer")
     if advice.nearest is None:
-        return "no change that was tried comes nearer to them"
+        return "no change that was tried comes notably nearer to them"
     near = advice.nearest
     return (f"nothing that was tried meets them; nearest: {near.words} ({near.effort}): "
             f"{describe_figures(advice, near)}, still "
-            f"{describe_miss(near.row, advice.limits, 0.0)}{_chance(near)}")
+            f"{describe_miss(near.row, advice.limits, 0.0)}")
 
 
 def _say_surer(advice: Advice) -> str:
@@ -98,12 +100,14 @@ def describe_figures(advice: Advice, change: Change | None) -> str:
         told.append(f"{format_size(row.ram_bytes)} of RAM")
     if advice.limits.max_flash_bytes is not None:
         told.append(f"{format_size(row.flash_bytes)} of flash")
+    if row.mean_mw is not None:
+        told.append(say_life(row))
     return ", ".join(told)
 
 
 def _chance(change: Change) -> str:
     chance = change.row.probability
-    return "" if chance is None else f", met with {format_chance(chance)}"
+    return f", met with {format_chance(chance)}" if chance else ""
 
 
 def _change_table(changes: Sequence[Change]) -> Content:

@@ -47,8 +47,11 @@ def say_pick(selection: Selection, model: str) -> str:
     mine = [one for one in selection.choices if one.row.model == model]
     met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
     if not met:
-        return f"{name_model(model)}: no board surely meets; nearest is {mine[0].row.board}: " + (
-            explain_miss(mine[0]))
+        changed = next((one for one in mine if one.advice is not None and one.advice.best), None)
+        nearest = changed or mine[0]
+        told = "no board meets as it is; with a change" if changed else (
+            "no board surely meets; nearest is")
+        return f"{name_model(model)}: {told} {nearest.row.board}: {explain_miss(nearest)}"
     pick, *others = met
     quantity = selection.by[0] if selection.by else "mean_mw" if pick.row.sleep else "energy_uj"
     told = f"{name_model(model)}: pick {describe_row(pick.row)}"
@@ -58,7 +61,7 @@ def say_pick(selection: Selection, model: str) -> str:
     doubts = [f"{WORDS[name]} of {one.row.board}" for one in may for name in one.row.unknown]
     doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
                if getattr(one.row, quantity) is None]
-    chances = None if not others else draw_least([pick.row, others[0].row], quantity)
+    chances = draw_least([pick.row, *(one.row for one in others[:1])], quantity)
     told += _say_changed(pick, mine, quantity)
     if doubts:
         return f"{told}; not known and would decide: {list_first(doubts, 3)}"
@@ -67,7 +70,7 @@ def say_pick(selection: Selection, model: str) -> str:
                 f"with {format_chance(float(chances[0]))}")
     if quantity == "price_usd" and "assumed" in pick.row.price_of:
         return f"{told}; prices are assumed: quotes would decide (--price BOARD=USD)"
-    return f"{told}; nothing that is not known would change it"
+    return f"{told}; all figures that decide are known"
 
 
 def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
@@ -94,7 +97,8 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
         style="bold")]
     parts += [Text(line) for line in _say_winners(selection, model)]
     if feasible:
-        parts += [Text(""), _table(feasible, selection, console)]
+        parts += [Text(""), _table(feasible, selection, console), *(
+            Text(f"{one.row.board}: with {one.setting}") for one in feasible if one.setting)]
     missing = sorted((one for one in mine if not one.row.met),
                      key=lambda one: one.row.verdict)
     if missing:
@@ -148,8 +152,8 @@ def list_remarks(selection: Selection) -> list[str]:
                             if one.row.price_usd is None and not one.row.failure)
     ranked = ", then ".join(WORDS[name] for name in selection.by)
     return [*([f"what meets is ordered by {ranked}, not by score"] if ranked else []), SCORE_SAYS,
-            f"{len(selection.table.rows)} configurations predicted, of each board its default "
-            "library or what else meets; -o writes all",
+            f"{len(selection.table.rows)} configurations of boards and libraries predicted; shown "
+            "is each board's default library, or another where only that meets; -o writes all",
             *say_idle([one.row for one in selection.choices]),
             *say_prices([one.row for one in selection.choices]),
             *([f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours"]

@@ -21,7 +21,7 @@ from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as Sheet
-from twin.studies.duty import TYPED
+from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import VERDICTS, Row, Table
 from twin.studies.selection import WORDS, list_metrics
@@ -364,7 +364,9 @@ def _ends(interval: Interval | None, factor: float = 1e-3) -> str:
 
 
 def say_sleep(row: Row) -> str:
-    """Say in which state a board sleeps."""
+    """Say in which state a board sleeps, or that it only idles."""
+    if row.sleep == IDLE:
+        return "never: only the idle draw of the whole board is known"
     return row.sleep if row.sleep in (TYPED, "not known") else f"in {row.sleep}"
 
 
