@@ -1,7 +1,6 @@
 """Whole processes: the command beside Vela's on the same file, the first time, the help.
 
-Warm, counts of the network are kept. Of a structure never seen nothing is, but the library's blocks
-were scheduled for some other network before: they are the same in all.
+Warm, counts of the network are kept. Of a structure never seen nothing is.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hwmodels.core.kept_blocks import open_blocks
 from hwmodels.core.pipeline import ISSUE_KINDS, TICKS, Pass, Pipeline, Shaped, run_pass
 from hwmodels.core.timing import CoreTiming
 from hwmodels.errors import KernelError
@@ -216,16 +215,6 @@ def schedule(code: str, timing: CoreTiming) -> BlockTiming:
     difference of two later passes, so that dependencies carried round the loop count. A conditional
     branch before the last instruction falls through.
     """
-    kept = open_blocks(timing)
-    found = None if kept is None else kept.find(code)
-    if not isinstance(found, BlockTiming):
-        found = _schedule(code, timing)
-        if kept is not None:
-            kept.add(code, found)
-    return found
-
-
-def _schedule(code: str, timing: CoreTiming) -> BlockTiming:
     instructions = parse_code(code)
     if not instructions:
         raise KernelError(f"block {code!r} has no instruction")

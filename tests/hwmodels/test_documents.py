@@ -88,7 +88,6 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
     homes = {"hwmodels/files.py"}
     sealed = {("hwmodels/kernels/compiled.py", "pickle", "loads"),  # what this user kept, by a key
               ("hwmodels/file_cache.py", "json", "loads"),
-              ("hwmodels/core/kept_blocks.py", "json", "loads"),
               ("twin/program/child.py", "pickle", "load"),  # what its own parent sends
               ("twin/network/counted.py", "pickle", "loads"),
               ("twin/program/finding.py", "json", "loads")}  # what its own child sends
