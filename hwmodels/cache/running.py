@@ -49,8 +49,8 @@ class Chain:
         Per kernel and operand, what makes its counts.
     ends : tuple of int
         Where the counters of each kernel begin, and where the last end.
-    owners : tuple of (tuple of (str, str))
-        After each.
+    owners : tuple of (str, str)
+        Of all lines, by number.
     first : ndarray of int64
         Counters before a run: what phases that are not run come to.
     made : tuple of dict
@@ -64,7 +64,7 @@ class Chain:
     marks: Sequence[np.ndarray]
     counts: tuple[tuple[Count, ...], ...]
     ends: tuple[int, ...]
-    owners: tuple[Owners, ...]
+    owners: Owners
     first: np.ndarray
     made: tuple[dict[bytes, AccessCounts], ...]
     spare: list[Room] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Chain:
         if len(self.made[kernel]) >= MOST_MADE:
             self.made[kernel].clear()
         found = self.made[kernel][counters] = make_counts(
-            self.counts[kernel], self.owners[kernel],
+            self.counts[kernel], self.owners,
             np.frombuffer(counters, dtype=np.int64).tolist())
         return found
 
@@ -112,7 +112,7 @@ class Chain:
 
 
 def make_chain(cache: Cache, calls: Sequence[tuple[Plan, Sequence[Operand], Sequence[bool]]],
-               known: Owners) -> Chain:
+               owners: Owners) -> Chain:
     """Put kernels one behind the other.
 
     Parameters
@@ -121,20 +121,16 @@ def make_chain(cache: Cache, calls: Sequence[tuple[Plan, Sequence[Operand], Sequ
         Geometry and policies.
     calls : sequence of (Plan, sequence of Operand, sequence of bool)
         In order, one or more: a plan, what it touches, and whether each operand is looked up.
-    known : tuple of (str, str)
-        Owners of earlier kernels.
+    owners : tuple of (str, str)
+        Of earlier kernels and of these.
 
     Returns
     -------
     Chain
         All of them.
     """
-    owners, marks, ends = [], [], [0]
-    for _, operands, looked_up in calls:
-        known, numbers = number_owners(known, operands, looked_up)
-        owners.append(known)
-        marks.append(numbers)
-        ends.append(ends[-1] + 3 * len(operands) + 1 + 2 * len(known))
+    marks = [number_owners(owners, operands, looked_up)[1] for _, operands, looked_up in calls]
+    ends = [0, *itertools.accumulate(3 * len(own) + 1 + 2 * len(owners) for own in marks)]
     first = np.zeros(ends[-1], dtype=np.int64)
     for (plan, operands, _), numbers, start in zip(calls, marks, ends, strict=False):
         for operand, write, lines in plan.program.skipped:
@@ -143,7 +139,7 @@ def make_chain(cache: Cache, calls: Sequence[tuple[Plan, Sequence[Operand], Sequ
             leaving = start + 3 * len(operands) + 1 + 2 * numbers[operand]
             first[leaving:leaving + 2] += lines, lines * (write and cache.write == "back")
     return Chain(cache=cache, first=first, plans=[plan for plan, *_ in calls], marks=marks,
-                 ends=tuple(ends), owners=tuple(owners), made=tuple([{} for _ in calls]),
+                 ends=tuple(ends), owners=owners, made=tuple([{} for _ in calls]),
                  counts=tuple([count_operands(plan, cache, operands, looked_up)
                                for plan, operands, looked_up in calls]))
 

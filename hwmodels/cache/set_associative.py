@@ -9,13 +9,12 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
-from hwmodels.cache.counters import Owners
 from hwmodels.cache.counts import AccessCounts, OwnerCounts
 from hwmodels.cache.running import MAX_OWNERS, Chain, make_chain, number_owners
 from hwmodels.errors import BoardError, KernelError, did_you_mean
@@ -25,11 +24,8 @@ from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
 
-MOST_CHAINS = 16
+MOST_CHAINS = 64
 """Sequences of kernels that are kept one behind the other."""
-
-MOST_PLACED = 8
-"""Sequences of owners for which a kernel is kept with its marks."""
 
 METHODS = ("auto", "accesses", "runs", "phases")
 """Ways to simulate, all exact: one access after the other; iterations that change nothing left
@@ -177,15 +173,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     only the line it fills. A store that does not allocate changes nothing.
     """
     call = _find_call(cache, nests, operands, cached, method)
-    chain = call.placed.get(state.owners)
-    if chain is None:
-        if len(call.placed) >= MOST_PLACED:
-            call.placed.clear()
-        for other in call.placed.values():
-            other.spare.clear()
-        chain = call.placed[state.owners] = make_chain(
-            cache, [(call.plan, operands, call.looked_up)], state.owners)
-    (counts,), state = _run_chain(chain, cache, state)
+    (counts,), state = _run_calls(cache, [call], [operands], state)
     return counts, state
 
 
@@ -214,31 +202,30 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
         return (), state
     calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, method)
              for kernel, looked_up in zip(kernels, cached or (None,) * len(kernels), strict=True)]
+    return _run_calls(cache, calls, [kernel.operands for kernel in kernels], state)
+
+
+def _run_calls(cache: Cache, calls: Sequence[_Call], operands: Sequence[Sequence[Operand]],
+               state: CacheState) -> tuple[tuple[AccessCounts, ...], CacheState]:
+    """Run calls from a state; return what each counts and the state after them."""
+    if state.shape != _shape(cache):
+        raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
+                         f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
     # Owners of all are numbered before the first runs, so that a second pass is the same chain.
-    owners = number_owners(
-        state.owners, [operand for kernel in kernels for operand in kernel.operands],
-        [chosen for call in calls for chosen in call.looked_up])[0]
+    owners = number_owners(state.owners, [one for own in operands for one in own],
+                           [chosen for call in calls for chosen in call.looked_up])[0]
     key = owners, *map(id, calls)
     known = _CHAINS.get(key)
     if known is None:
         while len(_CHAINS) >= MOST_CHAINS:
             _CHAINS.pop(next(iter(_CHAINS)))
-        known = _CHAINS[key] = make_chain(
-            cache, [(call.plan, kernel.operands, call.looked_up)
-                    for call, kernel in zip(calls, kernels, strict=True)], owners), calls
-    return _run_chain(known[0], cache, state)
-
-
-def _run_chain(chain: Chain, cache: Cache,
-               state: CacheState) -> tuple[tuple[AccessCounts, ...], CacheState]:
-    """Run kernels from a state; return what each counts and the state after them."""
-    if state.shape != _shape(cache):
-        raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
-                         f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
+        known = _CHAINS[key] = make_chain(cache, [
+            (call.plan, own, call.looked_up)
+            for call, own in zip(calls, operands, strict=True)], owners), calls
     words = state.words.copy()
-    found = chain.run(words)
+    found = known[0].run(words)
     words.flags.writeable = False
-    return found, CacheState(shape=state.shape, words=words, owners=chain.owners[-1])
+    return found, CacheState(shape=state.shape, words=words, owners=owners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -253,18 +240,15 @@ class _Call:
         Per operand.
     given : tuple
         What it was asked for, so that nothing else takes its identity.
-    placed : dict
-        By the owners of earlier kernels, the plan behind them.
     """
 
     plan: Plan
     looked_up: tuple[bool, ...]
     given: tuple[object, ...]
-    placed: dict[Owners, Chain] = field(default_factory=dict)
 
 
 _CALLS: dict[tuple[object, ...], _Call] = {}
-_CHAINS: dict[tuple[object, ...], tuple[Chain, list[_Call]]] = {}
+_CHAINS: dict[tuple[object, ...], tuple[Chain, Sequence[_Call]]] = {}
 """By owners and calls, which stay alive, so that nothing else takes their identity."""
 
 
