@@ -37,7 +37,8 @@ and the cycles in which it waited, which cost a share s of A each:
 A refill costs its waiting cycles, and its array reads where their charge is known (Q_read per
 read, turned into energy as above). Wait states counted apart as `flash_wait` carry their own.
 Loads, stores and cache look-ups of that code are inside A, so the access events cost 0 pJ here.
-A board whose currents are not known has prices in cycles and none in joules.
+A board whose currents are not known has prices in cycles and none in joules. A run current measured
+while networks ran (`of_networks`) is drawn in every cycle, and nothing beside it.
 """
 
 from __future__ import annotations
@@ -185,7 +186,15 @@ def leakage_pj(power: Power) -> float | None:
 
 
 def _activity_pj(power: Power) -> float | None:
-    return _rail_pj(power, power.activity_ma_per_mhz)
+    """Return pJ of a cycle's activity; none of a current that is drawn in every cycle."""
+    activity = _rail_pj(power, power.activity_ma_per_mhz)
+    return activity if activity is None or not power.of_networks else 0.0
+
+
+def _background_pj(power: Power) -> float | None:
+    """Return pJ of a cycle whatever the core does: its clock tree's, or all of the run current."""
+    tree, activity = clock_tree_pj(power), _rail_pj(power, power.activity_ma_per_mhz)
+    return tree if tree is None or activity is None or not power.of_networks else tree + activity
 
 
 def _rail_pj(power: Power, ma_per_mhz: float | None) -> float | None:
@@ -223,7 +232,7 @@ def _core_prices(board: Board) -> Iterator[Price]:
     for event in INCLUDED_EVENTS:
         yield price(event, 0.0, free, "assumed", "inside the activity current of issue slots")
     yield price("sleep", 1.0, free, "derived", "a core cycle; its energy is the clock tree's")
-    yield price("clock_tree", 0.0, clock_tree_pj(power), "derived", "sleep current per MHz")
+    yield price("clock_tree", 0.0, _background_pj(power), "derived", "sleep current per MHz")
     yield price("leakage", 0.0, leakage_pj(power), "derived", "static current of the supply")
     yield price("kernel_dispatch", 0.0, free, "assumed", "the runtime states it")
     yield price("epoch_host_cycle", 1.0, slot, "derived", "a core cycle; an issue slot each")
@@ -234,7 +243,8 @@ def _core_prices(board: Board) -> Iterator[Price]:
 def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
     stall, clock = stall_pj(board.power), board.core.clock
     rail = rail_mw_per_ma(board.power)
-    read = (0.0 if rail is None else rail) * (memory.read_charge_pc or 0.0)
+    read = (0.0 if rail is None or board.power.of_networks else rail) * (
+        memory.read_charge_pc or 0.0)
 
     def price(event: str, cycles: float, line_bytes: int = 0) -> Price:
         reads = math.ceil(line_bytes / memory.read_bytes)

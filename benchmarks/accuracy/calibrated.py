@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
 from calibration.datasets import PublishedRow, published_rows
-from calibration.fitting.bands import choose_band
-from calibration.fitting.cell import Cell
+from calibration.fitting.bands import choose_band, choose_power_band
+from calibration.fitting.cell import Cell, known_power
 from calibration.fitting.intervals import Band, concentrate, join_bands
 from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total, predict_totals
@@ -277,8 +277,9 @@ def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None
         energy_error, energy_sd = _guess_energy(learning, case, total, sd)
         says = {} if baselines is None else baselines.predict(case.row, math.exp(total))
         band = _band(learning, learning.time, learning.left_out, seen)
-        power_band = None if learning.energy is None else join_bands(
-            band, sd, _band(learning, learning.energy, learning.energy_left_out, seen),
+        power_band = None if learning.energy is None or seen.power is None else join_bands(
+            band, sd, choose_power_band(learning.energy, learning.energy_left_out, known_power(
+                seen.power, learning.energy.evidence.cells), without=seen.network),
             math.sqrt(max(energy_sd**2 - sd**2, 0.0)))
         guesses.append(Guess(
             observation=seen, time_error=math.log(seen.cycles) - float(total), time_sd=float(sd),
@@ -316,13 +317,17 @@ def _band(learning: Learning, fit: Fit, left_out: HeldOut | None,
 def _guess_energy(learning: Learning, case: Case, total: float, time_sd: float,
                   ) -> tuple[float, float]:
     seen = case.observation
-    if learning.energy is None or not with_energy([seen]) or seen.energy_pj is None:
+    if (learning.energy is None or not with_energy([seen]) or seen.energy_pj is None
+            or seen.power is None):
         return math.nan, math.nan
-    estimate = learning.energy.estimate(seen.cell)
+    power = known_power(seen.power, learning.energy.evidence.cells)
+    estimate = learning.energy.estimate(power)
     terms = seen.tally.energy_terms(learning.time.estimate(seen.cell).log, math.exp(total))
     totals, shares = log_total(terms[None, :], estimate.log)
     variance = float(shares[0] @ estimate.covariance @ shares[0] + total_error(
         learning.energy, concentrate(seen.tally.cycles.sum(axis=1))))
+    if not power.board:
+        variance += seen.power.stated_sd**2
     return math.log(seen.energy_pj) - float(totals[0]), math.hypot(time_sd, math.sqrt(variance))
 
 

@@ -25,6 +25,9 @@ from calibration.fitting.validation import (
     total_error,
 )
 
+ASSUMED_BOARDS = 2
+"""Boards the deviations are worth that powers are assumed to have; assumed."""
+
 UNTOLD = (0.0, 0.1)
 """Deviations of what no row tells of, which both share, between which what is lent reaches."""
 
@@ -72,9 +75,33 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     between = _stranger_band(fit, cell, boards)
     if left_out is None:
         return between
-    lent = [_lend(fit, lender, choose_band(fit, left_out, lender, boards, without), cell)
+    lent = [_lend(fit, lender, choose_band(fit, left_out, lender, boards, without), cell,
+                  [row for row, library in enumerate(libraries) if library == lender.library])
             for lender in _lenders(cell, measured)]
     return widest(between, *lent)
+
+
+def choose_power_band(fit: Fit, left_out: HeldOut | None, cell: Cell,
+                      without: Hashable | None = None) -> Band:
+    """Return how far intervals of powers reach; of `fitting.cell.known_power`, as `choose_band`.
+
+    Of a board without its firmware, Student t over firmwares left out; of a regulator, over boards.
+    Deviations between boards were assumed before any: they are worth `ASSUMED_BOARDS` more.
+    """
+    cells = fit.evidence.cells
+    boards = tuple(other.board for other in cells)
+    if cell.library:
+        return choose_band(fit, left_out, cell, len(set(boards)), without)
+    keys = cells if cell.board in boards else boards
+    scale, count = (scale_of(leave_out_closely(fit, keys).scores, keys) if len(set(keys)) > 1
+                    else (1.0, 1))
+    band = student_band(count + ASSUMED_BOARDS, scale=scale)
+    if cell.board in boards:
+        return band
+    lenders = dict.fromkeys(replace(other, library="", release=0.0) for other in cells)
+    rows = range(len(cells))
+    return widest(band, *(_lend(fit, lender, choose_power_band(fit, left_out, lender), cell, rows)
+                          for lender in lenders))
 
 
 def _stranger_band(fit: Fit, cell: Cell, boards: int) -> Band:
@@ -89,9 +116,8 @@ def _stranger_band(fit: Fit, cell: Cell, boards: int) -> Band:
     return student_band(count, scale=scale)
 
 
-def _lend(fit: Fit, lender: Cell, band: Band, cell: Cell) -> Band:
-    """Return how far a lender's band reaches in deviations of another cell, at any network."""
-    rows = [row for row, other in enumerate(fit.evidence.cells) if other.library == lender.library]
+def _lend(fit: Fit, lender: Cell, band: Band, cell: Cell, rows: Sequence[int]) -> Band:
+    """Return how far a lender's band reaches in deviations of another cell, at any of the rows."""
     theirs, ours = (_deviations(fit, fit.estimate(one), rows) for one in (lender, cell))
     return scale_band(band, max(
         float((np.hypot(theirs, untold) / np.hypot(ours, untold)).max()) for untold in UNTOLD))

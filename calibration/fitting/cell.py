@@ -6,8 +6,8 @@ no row was measured of borrows from what was: `list_measured` says of how many r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -35,17 +35,22 @@ class Cell:
     Parameters
     ----------
     board, core : str
-        Board and model of its core; "" is none of those measured.
+        Board and model of its core; "" is none of those measured. Of powers, the regulator stands
+        for the core: what a core draws beside its datasheet is a fact of its supply.
     library : str
-        Kernel library, all releases together; "" is none of those measured.
+        Kernel library, all releases together; "" is none of those measured. Of powers, the
+        firmware: `locate_power`.
     release : float
         Position of the release in the library's history.
+    stated_sd : float
+        Of powers: relative deviation the board's file states of its run current.
     """
 
     board: str
     core: str
     library: str
     release: float
+    stated_sd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,6 +96,49 @@ def locate(board: str, core: str, runtime: str) -> Cell:
     """
     library, release = _positions().get(runtime, (runtime, 0.0))
     return Cell(board=board, core=core, library=library, release=release)
+
+
+def locate_power(board: str, regulator: str, runtime: str, stated_sd: float) -> Cell:
+    """Return the cell whose powers hold on a board while a runtime's firmware runs.
+
+    Parameters
+    ----------
+    board, regulator : str
+        Name of the board, and what makes its core's voltage: "ldo", "smps" or "none".
+    runtime : str
+        "name@version".
+    stated_sd : float
+        Relative deviation the board's file states of its run current.
+
+    Notes
+    -----
+    What runs beside the kernels (clocks, peripherals, an operating system) is a fact of the
+    firmware it was measured in. Releases whose tool writes that firmware stand near one another,
+    as their lineage's `firmware` says; else each runtime was measured in one of its own.
+    """
+    library, release = _positions().get(runtime, (runtime, 0.0))
+    if "firmware" not in read_yaml_once(LINEAGES_FILE)["libraries"].get(library, {}):
+        library, release = runtime, 0.0
+    return Cell(board=board, core=regulator, library=library, release=release,
+                stated_sd=stated_sd)
+
+
+def known_power(cell: Cell, measured: Collection[Cell]) -> Cell:
+    """Return whose powers a cell takes: its firmware's there, its board's, or its regulator's.
+
+    Parameters
+    ----------
+    cell : Cell
+        From `locate_power`.
+    measured : collection of Cell
+        Where energy was measured.
+    """
+    here = {other.library for other in measured if other.board == cell.board}
+    if cell.library in here:
+        return cell
+    if here:
+        return replace(cell, library="", release=0.0)
+    return Cell(board="", core=cell.core, library="", release=0.0)
 
 
 @lru_cache(maxsize=1)

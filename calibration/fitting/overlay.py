@@ -213,7 +213,11 @@ class Data:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """A calibration file; `operators` is what its rows tell of each, `intervals.left_untold`."""
+    """A calibration file; `operators` is what its rows tell of each, `intervals.left_untold`.
+
+    `powers` are energy prices by board, else by regulator, else "": those of any runtime whose
+    firmware was not measured there.
+    """
 
     __pydantic_config__: ClassVar[Any] = STRICT
     schema: Literal[1] = 1
@@ -226,6 +230,7 @@ class Overlay:
     time_prices: tuple[str, ...]
     energy_prices: tuple[str, ...]
     operators: Mapping[str, NotNegative] = field(default_factory=dict)
+    powers: Mapping[str, Learnt] = field(default_factory=dict)
     entries: tuple[Entry, ...]
 
     def __post_init__(self) -> None:

@@ -210,7 +210,7 @@ class Fit:
         for part in self.prior.parts:
             common = relate(part.level, self.evidence.cells, [cell])
             cross += common * (self.shares @ part.covariance)
-        before = self.prior.covariance
+        before = self.prior.of(cell.stated_sd)
         after = before - cross.T @ self.precision @ cross
         log = _bounded(self.prior.mean + cross.T @ self.pull, self.prior)
         return Estimate(names=self.prior.names, log=log, prior_covariance=before,

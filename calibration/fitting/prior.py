@@ -6,7 +6,9 @@ in common:
 
     log price = mean + everything + library + core + release + board + (board and release)
 
-so what one board teaches informs its cousins, and a stranger keeps the spread of those it is
+and, of currents, the error of a board's file, as large as the file states.
+
+So what one board teaches informs its cousins, and a stranger keeps the spread of those it is
 unlike. Each deviation has a part common to all prices (a faster compiler moves everything) and a
 part of each price by itself.
 """
@@ -25,8 +27,10 @@ from calibration.fitting.cell import Cell
 RELEASES = 3.0
 """Releases of a library after which what two have in common has fallen to 1/e; assumed."""
 
-LEVELS = ("everything", "library", "core", "release", "board", "cell")
-"""What two cells may have in common; "cell" is one board under one release."""
+LEVELS = ("everything", "library", "core", "release", "board", "cell", "file")
+"""What two cells may have in common; "cell" is one board under one release, "file" the error of a
+board's file, in multiples of the deviation it states.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,8 +76,14 @@ class Prior:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of one cell on its own: the sum of its parts."""
-        total: np.ndarray = np.sum([part.covariance for part in self.parts], axis=0)
+        """Of one cell whose file is exact: the sum of its parts."""
+        return self.of(0.0)
+
+    def of(self, stated_sd: float) -> np.ndarray:
+        """Return the covariance of one cell on its own, whose file states a deviation."""
+        total: np.ndarray = np.sum([
+            part.covariance * (stated_sd**2 if part.level == "file" else 1.0)
+            for part in self.parts], axis=0)
         return total
 
 
@@ -84,9 +94,9 @@ class Spread:
     Parameters
     ----------
     everything : float
-        Common to all prices everywhere: networks are not what prices were stated of. 0 is none.
+        Common to all prices everywhere: networks are not what prices were stated of.
     library, core, release, board, cell : float
-        Common to all prices of those who share the level.
+        Common to all prices of those who share the level; 0 is none, as of `everything`.
     own_core, own_release, own_board, own_cell : float
         Of each price by itself, as a share of its stated deviation: what is little known of a
         library differs more between its releases. A library's own are stated, not learnt.
@@ -110,10 +120,11 @@ class Spread:
     row: float = 0.02
 
     def __post_init__(self) -> None:
-        """Refuse a spread that is not above 0 and finite."""
+        """Refuse a spread that is negative or infinite, and errors that are none."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (0 < value < math.inf or value == 0 == field.default):
+            none = value == 0 and field.name not in ("network", "row")
+            if not (0 < value < math.inf or none):
                 raise FitError(f"spread {field.name} is {getattr(self, field.name)}; accepted: "
                                "above 0")
 
@@ -133,13 +144,18 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
     Returns
     -------
     Prior
-        Centred on what is stated.
+        Centred on what is stated. Where libraries do not matter, prices are of currents: what is
+        stated of each by itself is common to all boards, and a board's file has an error.
     """
     count = len(names)
     everywhere = np.ones((count, count))
     stated = np.diag(np.asarray(stated_sd, dtype=np.float64) ** 2)
-    parts = [Part(level="everything", covariance=spread.everything**2 * everywhere),
-             Part(level="library", covariance=spread.library**2 * everywhere + stated)]
+    if spread.library:
+        parts = [Part(level="everything", covariance=spread.everything**2 * everywhere),
+                 Part(level="library", covariance=spread.library**2 * everywhere + stated)]
+    else:
+        parts = [Part(level="everything", covariance=spread.everything**2 * everywhere + stated),
+                 Part(level="file", covariance=everywhere)]
     for level in ("core", "release", "board", "cell"):
         shared, single = getattr(spread, level), getattr(spread, f"own_{level}")
         parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * stated))
@@ -180,6 +196,9 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
 
     if level == "everything":
         return np.ones((len(left), len(right)))
+    if level == "file":
+        sds = [np.array([cell.stated_sd for cell in side]) for side in (left, right)]
+        return np.asarray(same("board") * np.outer(*sds))
     if level in ("library", "core", "board"):
         return same(level)
     distance = np.abs(np.array([cell.release for cell in left])[:, None]

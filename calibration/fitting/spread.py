@@ -104,17 +104,18 @@ def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | No
     ToolMissingError
         Without SciPy.
     """
-    names = tuple(name for name, value in asdict(assumed or Spread()).items() if value)
-    centre = np.log([getattr(assumed or Spread(), name) for name in names])
+    start = assumed or Spread()
+    names = tuple(name for name, value in asdict(start).items() if value)
+    centre = np.log([getattr(start, name) for name in names])
     found, fit = centre, None
     evidence = thin(evidence)
     for _ in range(ROUNDS):
-        spread = _to_spread(names, found)
+        spread = _to_spread(start, names, found)
         fit = fit_pooled(evidence, stated_sd, spread, fit)
         target = np.linalg.solve(fit.precision, fit.pull)
         fixed, scaled = _covariances(evidence, stated_sd, fit, names)
         found = _search(found, target, fixed, scaled, centre)
-    return _to_spread(names, found)
+    return _to_spread(start, names, found)
 
 
 def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np.ndarray,
@@ -127,10 +128,11 @@ def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np
     return np.asarray(result.x)
 
 
-def _to_spread(names: Sequence[str], log_sds: np.ndarray) -> Spread:
+def _to_spread(start: Spread, names: Sequence[str], log_sds: np.ndarray) -> Spread:
+    """Return a spread with these deviations; those that are none stay none."""
     values: Mapping[str, float] = {name: float(sd) for name, sd
                                    in zip(names, np.exp(log_sds), strict=True)}
-    return Spread(**values)
+    return replace(start, **values)
 
 
 def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Sequence[str],
@@ -139,7 +141,8 @@ def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Seq
     cells, shares = evidence.cells, fit.shares
     common = {level: relate(level, cells, cells) for level in LEVELS}
     alike = (shares * np.asarray(stated_sd) ** 2) @ shares.T
-    fixed = common["library"] * alike
+    fixed = (common["library"] * alike if "library" in names
+             else common["everything"] * alike + common["file"])
     network, row, _ = _errors(fit)
     multiplied = {**common, **{f"own_{level}": common[level] * alike for level in common},
                   "network": network, "row": row}

@@ -345,9 +345,17 @@ class Board:
     @property
     def assumed_current_sd(self) -> float:
         """Relative deviation of the run current where its class's was assumed; 0 of a source's."""
+        return self._current_sd("assumed")
+
+    @property
+    def stated_current_sd(self) -> float:
+        """Relative deviation the file states of its run current; 0 of a figure without one."""
+        return self._current_sd(*KINDS)
+
+    def _current_sd(self, *kinds: str) -> float:
         path = f"power.activity_ma_per_mhz.{self.power.voltage_scale}"
         return next((fact.rel_sd or 0.0 for fact in self.facts
-                     if fact.path == path and fact.kind == "assumed"), 0.0)
+                     if fact.path == path and fact.kind in kinds), 0.0)
 
     def clock(self, name: str) -> Clock:
         """Return the clock of that name."""

@@ -65,13 +65,17 @@ class Power:
         section="power")] = None
     reference_ipc: Annotated[float | None, Key(
         Quantity(above=0, high=16, null=True),
-        "Instructions per cycle of the code behind the run current.", section="power")] = None
+        "Issue cycles per cycle of the code behind the run current; one that starts two "
+        "instructions counts once.", section="power")] = None
     stall_share: Annotated[float | None, Key(
         SHARE, "Charge of a cycle the core waits for memory, above the clock tree, as a share of "
                "the mean activity charge per cycle of that code.", section="power")] = None
     boundary: Annotated[str, Key(
         BOUNDARY, "What they supply: the chip at its pins, or the whole board at its input, "
                   "regulators included.", section="power")] = "chip"
+    of_networks: Annotated[bool, Key(
+        SWITCH, "Whether the run current was measured while networks ran: it is drawn in every "
+                "cycle, and no learnt factor is applied.", section="power")] = False
     sleep_ma: Annotated[float | None, Key(
         CURRENT, "Current between inferences.", section="power")] = None
     idle_mw: Annotated[float | None, Key(

@@ -14,7 +14,7 @@ import numpy as np
 from calibration.datasets import PublishedRow, read_table
 from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
-from calibration.fitting.cell import Cell, locate
+from calibration.fitting.cell import Cell, locate, locate_power
 from calibration.fitting.intervals import concentrate
 from calibration.fitting.networks import name_network
 from calibration.fitting.prices import Evidence, Fit
@@ -76,6 +76,8 @@ class Observation:
         A whole inference, not a layer.
     kind : str
         "published", "measured", "simulated": of the measurement.
+    power : Cell or None
+        Where its powers hold; None where energy was not measured.
     """
 
     label: str
@@ -91,6 +93,7 @@ class Observation:
     arena: str
     whole: bool = True
     kind: str = "published"
+    power: Cell | None = None
 
 
 def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
@@ -134,7 +137,7 @@ def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
             runtime=row.runtime, tally=tally, arena=deployment.arena, clock_hz=row.clock_hz,
             cell=_cell(deployment, row.runtime), cycles=row.latency_ms * 1e-3 * row.clock_hz,
             energy_pj=row.energy_uj * 1e6 if row.judges_energy and row.energy_uj else None,
-            supply_v=row.supply_v))
+            supply_v=row.supply_v, power=_power_cell(deployment, row.runtime)))
     return tuple(found)
 
 
@@ -208,7 +211,8 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         label=where, source=header.source, network=deployment.graph.architecture_id,
         runtime=runtime, cell=_cell(deployment, runtime), tally=tally,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
-        supply_v=header.supply_v, arena=deployment.arena, kind=header.kind),)
+        supply_v=header.supply_v, arena=deployment.arena, kind=header.kind,
+        power=_power_cell(deployment, runtime)),)
 
 
 def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, where: str,
@@ -339,6 +343,11 @@ def _cell(deployment: Deployment, runtime: str) -> Cell:
     return locate(deployment.board.name, deployment.board.core.model, runtime)
 
 
+def _power_cell(deployment: Deployment, runtime: str) -> Cell:
+    board = deployment.board
+    return locate_power(board.name, board.power.regulator, runtime, board.stated_current_sd)
+
+
 def time_evidence(observations: Sequence[Observation]) -> Evidence:
     """Return measured cycles and what each time price contributes to them as stated."""
     return Evidence(
@@ -368,7 +377,7 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
     return Evidence(
         names=ENERGY_PRICES, amounts=np.array(amounts),
         measured=np.array([o.energy_pj for o in observations]),
-        cells=tuple(o.cell for o in observations),
+        cells=tuple(o.power or o.cell for o in observations),
         networks=tuple(o.network for o in observations),
         labels=tuple(o.label for o in observations),
         concentration=_concentrations(observations))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.bands import choose_band
+from calibration.fitting.bands import choose_band, choose_power_band
 from calibration.fitting.between import Between, learn_between
-from calibration.fitting.cell import STRANGER, Cell, list_releases
+from calibration.fitting.cell import STRANGER, Cell, known_power, list_releases, locate_power
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
 from calibration.fitting.overlay import (
@@ -64,15 +64,21 @@ ABSURD = 3.0
 OTHER_SD = 0.5
 """Of families no runtime file states one for; assumed."""
 
-ENERGY_SD = {"activity": 0.3, "stall": 0.4, "memory": 0.4, "clock_tree": 0.3, "leakage": 0.5}
-"""Relative standard deviations of stated currents: those of the board files."""
-
-ENERGY_SPREAD = Spread(everything=0.3, library=0.05, core=0.1, release=0.1, board=0.1, cell=0.05,
-                       own_core=0.15, own_release=0.15, own_board=0.15, own_cell=0.1,
-                       network=0.02, row=0.02)
-"""Before the data: each board has the currents of its own datasheet, so boards lie close together;
-what a network draws beside the code datasheets were measured with is common to all.
+ENERGY_SD = {"activity": 0.08, "stall": 0.1, "memory": 0.1, "clock_tree": 0.08, "leakage": 0.12}
+"""Relative standard deviations of each stated current beside the others of its board; assumed, as
+three boards cannot tell. What a file states of its run current is of all of them: `Cell.stated_sd`.
 """
+
+ENERGY_SPREAD = Spread(everything=0.3, library=0.0, core=0.1, release=0.1, board=0.1, cell=0.05,
+                       own_core=0.0, own_release=0.0, own_board=0.15, own_cell=0.1,
+                       network=0.02, row=0.02)
+"""Before the data. A current is a fact of the board, so libraries and their releases are none of
+the levels: networks draw more than the code of datasheets everywhere, by regulator, by board and
+by the firmware on it ("cell"). What a board's file states of its currents adds to its own.
+"""
+
+REGULATORS = ("smps", "ldo")
+"""Classes powers are shipped for; of any other, those of a class without data."""
 
 
 def stated_sds() -> tuple[np.ndarray, np.ndarray]:
@@ -195,7 +201,23 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
         overlays[library, None] = _overlay(learning, library, [
             make_entry(learning, Cell(board="", core=core, library=library, release=position),
                        runtime) for core in strangers for runtime, position in releases])
+    overlays["", None] = replace(overlays["", None], powers=learn_powers(learning))
     return overlays
+
+
+def learn_powers(learning: Learning) -> dict[str, Learnt]:
+    """Return energy prices whatever runs: by board, by regulator, and "" of any other."""
+    fit = learning.energy
+    if fit is None:
+        return {}
+    boards = {one.board: replace(one, library="", release=0.0) for one in fit.evidence.cells}
+    found = boards | {name: Cell(board="", core=name, library="", release=0.0)
+                      for name in (*REGULATORS, "")}
+    return {name: _learn_power(learning, fit, cell) for name, cell in found.items()}
+
+
+def _learn_power(learning: Learning, fit: Fit, cell: Cell) -> Learnt:
+    return make_learnt(fit, choose_power_band(fit, learning.energy_left_out, cell), cell)
 
 
 def _overlay(learning: Learning, library: str, entries: Sequence[Entry]) -> Overlay:
@@ -279,14 +301,21 @@ def _six(value: float) -> float:
 
 
 def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
-    """Return the prices of a cell, measured or not, as an overlay keeps them."""
+    """Return the prices of a cell, measured or not, as an overlay keeps them.
+
+    Energy prices are there where the firmware was measured; else those of `learn_powers` hold.
+    """
     boards = len({o.cell.board for o in learning.observations})
-    energy = None
-    if learning.energy is not None:
-        energy = make_learnt(learning.energy, learning.energy_left_out, cell, boards)
+    fit, energy = learning.energy, None
+    here = [] if fit is None else [one for one in fit.evidence.cells if one.board == cell.board]
+    if fit is not None and here:
+        power = locate_power(cell.board, here[0].core, runtime, here[0].stated_sd)
+        if known_power(power, here) == power:
+            energy = _learn_power(learning, fit, power)
     return Entry(
-        board=cell.board or None, core=cell.core or None, runtime=runtime,
-        time=make_learnt(learning.time, learning.left_out, cell, boards), energy=energy,
+        board=cell.board or None, core=cell.core or None, runtime=runtime, energy=energy,
+        time=make_learnt(learning.time, choose_band(learning.time, learning.left_out, cell,
+                                                    boards), cell),
         support=find_support(learning.observations, cell))
 
 
@@ -335,12 +364,9 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
         cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin})))
 
 
-def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
-                tied: Tied | None = None, between: Between | None = None) -> Learnt:
-    """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals.
-
-    With `between`, those are of how far networks lie apart that were published.
-    """
+def make_learnt(fit: Fit, band: Band, cell: Cell, tied: Tied | None = None,
+                between_sd: float = 0.0) -> Learnt:
+    """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals."""
     estimate, told = (tied or fit).estimate(cell), identify(fit, cell)
     residuals = (tied or fit).residuals
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
@@ -351,8 +377,7 @@ def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
         prior_sd=tuple(float(f"{math.sqrt(_six(value)):.9g}")
                        for value in np.diag(estimate.prior_covariance)),
         network_sd=_six(fit.noise.network_sd), row_sd=_six(fit.noise.row_sd),
-        band=_to_model(between.band if between else choose_band(fit, left_out, cell, boards)),
-        between_sd=_six(between.sd) if between else 0.0,
+        band=_to_model(band), between_sd=_six(between_sd),
         rows=told.rows, effective_parameters=round(told.effective_parameters, 3), rank=told.rank,
         condition=round(told.condition, 1), unidentified=told.unidentified,
         confused=told.confused, tied=() if tied is None else tied.names,

@@ -10,16 +10,17 @@ from typing import Literal
 import numpy as np
 
 from calibration.errors import FitError
+from calibration.fitting.bands import choose_band
 from calibration.fitting.between import Between, read_between
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import CONFORMAL_ROWS
-from calibration.fitting.overlay import Entry, Overlay, Support
+from calibration.fitting.overlay import Entry, Learnt, Overlay, Support
 from calibration.fitting.prices import Noise
 from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
 from calibration.fitting.spread import (
     learn_noise,
 )
-from calibration.fitting.ties import tie_prices
+from calibration.fitting.ties import Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
 from twin.learning.observations import (
@@ -134,12 +135,11 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     powered = with_energy(rows)
     if powered:
         joules = energy_evidence(powered, time.fit)
-        before = (pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
+        before = (_pool_powers(energy_sd, joules.cells[0])
                   if shipped is None or shipped.energy is None else
                   _cousin_prior(shipped.energy, energy_sd, shipped.energy_spread))
         fit = tie_prices(joules, before, learn_noise(joules, before))
-        energy = make_learnt(fit.free, leave_out_closely(fit.free, joules.networks), cell,
-                             len(powered), fit, _between(powered, "energy"))
+        energy = _make_own(fit, powered, "energy")
     powers = None if powered else shipped or stranger_prices(board)
     if powers is not None:
         energy = powers.entry.energy
@@ -147,14 +147,22 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     return Entry(
         board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
         powers_of="" if powers is None or energy is None else powers.powers_of,
-        time=make_learnt(time.free, leave_out_closely(time.free, evidence.networks), cell,
-                         len(rows), time, _between(rows, "time")),
+        time=_make_own(time, rows, "time"),
         support=Support(
             networks=tuple(sorted({_whole_network(o) for o in rows})),
             clocks_hz=tuple(sorted({o.clock_hz for o in rows})),
             supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
             arenas=tuple(sorted({o.arena for o in rows})),
             cycles=(min(totals), max(totals)), boards=(cell.board,)))
+
+
+def _make_own(tied: Tied, rows: Sequence[Observation], quantity: Literal["time", "energy"],
+              ) -> Learnt:
+    fit, between = tied.free, _between(rows, quantity)
+    cell = fit.evidence.cells[0]
+    band = between.band if between else choose_band(
+        fit, leave_out_closely(fit, fit.evidence.networks), cell, len(rows))
+    return make_learnt(fit, band, cell, tied, between.sd if between else 0.0)
 
 
 def _between(rows: Sequence[Observation], quantity: Literal["time", "energy"]) -> Between | None:
@@ -168,10 +176,16 @@ def _whole_network(row: Observation) -> str:
     return row.network if row.whole else row.network.partition(" ")[0]
 
 
+def _pool_powers(stated_sd: np.ndarray, cell: Cell) -> Prior:
+    pooled = pool_prior(ENERGY_PRICES, stated_sd, ENERGY_SPREAD)
+    return known_prior(pooled.names, pooled.mean, pooled.of(cell.stated_sd))
+
+
 def _cousin_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],
                   ) -> Prior:
     """Return the prior of another build on a board whose prices are estimated."""
     count = len(estimate.names)
-    apart = (spread.get("release", 0.0) ** 2 * np.ones((count, count))
+    release = spread.get("release") or spread.get("cell", 0.0)  # Powers know of firmwares only.
+    apart = (release ** 2 * np.ones((count, count))
              + spread.get("own_cell", 0.0) ** 2 * np.diag(stated_sd**2))
     return known_prior(estimate.names, estimate.log, estimate.covariance + apart)

@@ -392,10 +392,13 @@ def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str
     if calibration.energy is None or not prediction.energy_uj or (
             calibration.entry.powers_are_own and not own):
         return []
+    if prediction.deployment.board.power.of_networks:
+        return [f"energy: {format_energy(prediction.energy_uj)} is what the currents you state "
+                "give, in every cycle: no learnt factor is applied"] if own else []
     stated_uj = float((power_terms(prediction.bill) / calibration.energy.factors).sum()) * 1e-6
     if not stated_uj:
         return []
     whose = "the currents you state give" if own else "its file's currents alone give"
     return [f"energy: {prediction.energy_uj / stated_uj:.2f} times the {format_energy(stated_uj)} "
-            f"{whose}, as networks on measured boards draw more than the code of datasheets"
+            f"{whose}, as networks on {calibration.powers_of} drew beside theirs"
             + "; the interval covers both" * (not own)]

@@ -40,6 +40,7 @@ from calibration.fitting.overlay import (
     Learnt,
     Overlay,
     find_entry,
+    pack_covariance,
     read_overlay,
     read_shipped,
 )
@@ -270,7 +271,8 @@ class Calibration:
         """What powers rest on where no row measured energy; "" where some did."""
         if self.energy is None:
             return "stated by the board's file"
-        return f"as shipped, of {self.entry.powers_of}" if self.entry.powers_of else ""
+        of = self.entry.powers_of if self.origin != "shipped" else ""
+        return f"as shipped, of {of}" if of else ""
 
     @property
     def description(self) -> str:
@@ -349,7 +351,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     if (overlay.time_prices, overlay.energy_prices) != (TIME_PRICES, ENERGY_PRICES):
         raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
                          "calibrate again")
-    return _take(overlay, entry, Path(wanted).name)
+    return _take(overlay, entry, Path(wanted).name, board)
 
 
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
@@ -359,7 +361,7 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
     entry = None if overlay is None else find_entry(
         overlay, board=cell.board, core=cell.core, runtime=runtime)
     return None if overlay is None or entry is None else _take(
-        overlay, entry, "shipped", board.assumed_current_sd)
+        overlay, entry, "shipped", board)
 
 
 def _stranger_calibration(deployment: Deployment) -> Calibration | None:
@@ -426,14 +428,36 @@ def stranger_prices(board: Board) -> Calibration | None:
     entry = None if overlay is None else find_entry(
         overlay, board=board.name, core=board.core.model, runtime=STRANGER_RUNTIME)
     return None if overlay is None or entry is None else _take(
-        overlay, entry, "shipped", board.assumed_current_sd)
+        overlay, entry, "shipped", board)
 
 
-def _take(overlay: Overlay, entry: Entry, origin: str, assumed_sd: float = 0.0) -> Calibration:
+def _take_powers(entry: Entry, board: Board) -> Entry:
+    """Return an entry with what its board draws, whatever runs: of the board, or its regulator.
+
+    What a file states of its currents widens those of a regulator. Currents measured while networks
+    ran keep a factor of one, as far as firmwares on one board lie apart.
+    """
+    overlay, regulator = read_shipped("", ""), board.power.regulator
+    if overlay is None or not overlay.powers:
+        return entry
+    names = (board.name, regulator, "")
+    name = next(one for one in names if one in overlay.powers)
+    energy, count = overlay.powers[name], len(ENERGY_PRICES)
+    if board.power.of_networks:
+        apart = overlay.energy_spread["cell"]**2 * np.ones((count, count))
+        energy = replace(energy, log=(0.0,) * count, covariance=pack_covariance(apart))
+        name = board.name
+    elif name != board.name:
+        energy = replace(energy, row_sd=math.hypot(energy.row_sd, board.stated_current_sd))
+    return replace(entry, energy=energy, powers_of={
+        board.name: board.name, "": "other boards"}.get(
+            name, f"boards with an {regulator.upper()}"))
+
+
+def _take(overlay: Overlay, entry: Entry, origin: str, board: Board) -> Calibration:
+    if board.power.of_networks or (origin == "shipped" and entry.energy is None):
+        entry = _take_powers(entry, board)
     energy = entry.energy
-    if energy is not None and assumed_sd:  # Of a class's currents, shared by a board's energies.
-        energy = replace(energy, row_sd=math.hypot(energy.row_sd, assumed_sd))
-        entry = replace(entry, energy=energy)
     return Calibration(
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
         energy=None if energy is None else energy.estimate(overlay.energy_prices),

@@ -28,7 +28,7 @@ LONGEST_US = 1e14
 CELL_V = 3.0
 """Of a cell given in mAh alone (assumed): two alkaline cells, a lithium coin."""
 
-TREE_SHARE, STALL_SHARE = 0.3, 0.35
+TREE_SHARE = 0.3
 """Of a stated run current: the clock tree's; of the rest, what a waiting cycle draws (assumed)."""
 
 TYPED, IDLE = "as stated", "idle"
@@ -162,7 +162,10 @@ def stated(board: Board, values: Mapping[str, Value] | None) -> Value | None:
 
 
 def current_paths(board: Board, ma_per_mhz: float) -> dict[str, object]:
-    """Return what-if paths that give a board a run current in place of its file's currents."""
+    """Return what-if paths that give a board a run current in place of its file's currents.
+
+    It is drawn as typed, in every cycle, whether the core works or waits.
+    """
     power = board.power
     tree, activity = power.clock_tree_ma_per_mhz, power.activity_ma_per_mhz
     share = tree / (tree + activity) if tree and activity else TREE_SHARE
@@ -170,8 +173,8 @@ def current_paths(board: Board, ma_per_mhz: float) -> dict[str, object]:
               if fact.path.startswith("power.clock_tree_ma_per_mhz.")} or {"default"}
     paths: dict[str, object] = {
         "power.reference_voltage_v": power.voltage_v, "power.reference_regulator": power.regulator,
-        "power.reference_ipc": power.reference_ipc or 1.0,
-        "power.stall_share": power.stall_share if power.stall_share is not None else STALL_SHARE}
+        "power.of_networks": True, "power.reference_ipc": power.reference_ipc or 1.0,
+        "power.stall_share": power.stall_share or 0.0}
     for scale in sorted(scales):
         paths |= {f"power.leakage_ma.{scale}": 0.0,
                   f"power.clock_tree_ma_per_mhz.{scale}": share * ma_per_mhz,

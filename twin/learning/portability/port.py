@@ -30,7 +30,7 @@ from twin.learning.observations import (
     observe_pmu_layers,
     observe_rows,
 )
-from twin.learning.overlays import learn, make_entry, tell_operators
+from twin.learning.overlays import learn, learn_powers, make_entry, tell_operators
 from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
 from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
@@ -287,7 +287,10 @@ def _calibrate(deployment: Deployment, observations: Sequence[Observation]) -> C
         overlay, board="", core=deployment.board.core.model, runtime=runtime)
     learning = learn(observations, judged=False, spreads=None if overlay is None else (
         Spread(**overlay.spread), Spread(**overlay.energy_spread)))
-    entry = make_entry(learning, cell, runtime)
+    entry, powers = make_entry(learning, cell, runtime), learn_powers(learning)
+    if entry.energy is None and powers:
+        regulator = deployment.board.power.regulator
+        entry = replace(entry, energy=powers.get(regulator, powers[""]))
     if stranger is not None:
         entry = _take_bands(entry, stranger, len({one.cell.board for one in observations}))
     kin = [one for one in learning.observations if one.cell.library == cell.library]
