@@ -13,8 +13,8 @@ ends of intervals to 1e-6; a whole number of cycles, which is rounded, may diffe
 time beside it agrees. Keys that were added are counted, not refused; prose is not compared.
 
 The kept values are those of commit 875d15a5, but for energies, which are those since what networks
-draw is a factor of the board; a command keeps the library that was its board's default then. What differs on
-purpose is named with its reason in `MOVED`.
+draw is a factor of the board; a command keeps the library that was its board's default then. What
+differs on purpose is named with its reason in `MOVED`.
 """
 
 from __future__ import annotations
