@@ -146,6 +146,8 @@ class Diagnosis(TypedDict):
         name: getattr(diagnosis.errors, name) for name in diagnosis.errors.__slots__})]
     observations: list[Any]
     indistinct: list[Any]
+    not_distinguishable: NotRequired[Annotated[list[str], Says(
+        "faults about as likely to be measured so as a verdict of as declared")]]
     faults: Annotated[list[Fault], MinLen(2), Of("findings")]
     layer_effects: NotRequired[list[dict[str, Any]]]
 

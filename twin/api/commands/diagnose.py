@@ -15,6 +15,7 @@ from twin.attribution.diagnosis.setup import (
     is_stand_in,
     other_clock,
     read_healthy,
+    read_second,
     unread_build,
 )
 from twin.attribution.measured import read_folder, side_of_measurement
@@ -50,7 +51,8 @@ def diagnose(asked: Diagnose) -> Diagnosis:
     chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
     found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
-                               healthy=right, on_progress=asked.on_progress)
+                               healthy=right, priors=asked.priors, on_progress=asked.on_progress,
+                               also=read_second(asked.also, measurement, where))
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)

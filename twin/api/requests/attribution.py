@@ -1,6 +1,7 @@
 """Requests that set a measurement beside a prediction."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from pathlib import Path
@@ -21,6 +22,7 @@ from twin.api.requests import (
     Request,
     Runtime,
 )
+from twin.errors import UsageError
 from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
@@ -29,6 +31,21 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 """Called before each step: how many were made, how many there are, and the name of the next."""
+
+def parse_priors(texts: Sequence[str]) -> dict[str, float]:
+    """Read probabilities by kind: "as declared=0.9"; raises `UsageError` for anything else."""
+    found = {}
+    for text in texts:
+        kind, _, chance = text.partition("=")
+        if re.fullmatch(r"0?\.\d+", chance.strip()) is None or not float(chance) > 0:
+            raise UsageError(f"--prior {text!r}: accepted: KIND=P, P between 0 and 1, such as "
+                             "'as declared=0.9'")
+        found[kind.strip()] = float(chance)
+    if sum(found.values()) >= 1:
+        raise UsageError("--prior: the probabilities sum to 1 or more; accepted: below 1, the rest "
+                         "is of the other kinds")
+    return found
+
 
 MeasuredBoard = Annotated[str | None, Option(
     "--board -b", "BOARD", "With a model: by default the measurement's board.",
@@ -74,6 +91,14 @@ class Diagnose(Placed):
         files=MODEL_FILES)] = None
     board: MeasuredBoard = None
     healthy: Healthy = None
+    also: Annotated[str | PathLike[str] | None, Option(
+        "--also", "DIR", "A second measurement of the same board and kernels, taken otherwise: at "
+        "another clock, masked, placed elsewhere. Both are weighed together.", text=str,
+        files=())] = None
+    priors: Annotated[Mapping[str, float] | None, Option(
+        "--prior", "KIND=P", "Your own probability of a kind before any evidence, such as "
+        "'as declared=0.9'; may be given several times.", text=list[str],
+        parse=parse_priors)] = None
     calibration: Calibration = AUTO
     on_progress: Progress | None = None
 

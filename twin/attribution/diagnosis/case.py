@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from calibration.measurement.measurement import Measurement
+from hwmodels.errors import TwinError
+from twin.attribution.diagnosis.again import alter, is_masked
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.side import Side
@@ -14,6 +18,40 @@ from twin.pricing.prediction import Prediction
 
 Progress = Callable[[int, int, str], None]
 """Told how many faults were predicted, how many there are, and the next one's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Again:
+    """A second measurement of what a case is of.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Itself.
+    changes : mapping of str to object
+        What was otherwise, by dotted path.
+    base : Prediction
+        As declared, with these.
+    pattern : Pattern
+        Of the same layers.
+    forecasts : Forecasts
+        Keeps what is predicted.
+    """
+
+    measurement: Measurement
+    changes: Mapping[str, object]
+    base: Prediction
+    pattern: Pattern
+    forecasts: Forecasts
+
+    def foresee(self, fault: Fault, case: Case) -> Effect:
+        """Predict what a fault does there; nothing, where it cannot be there."""
+        try:
+            altered = alter(fault, case.deployment, self.changes,
+                            masked=is_masked(self.measurement))
+        except TwinError:
+            altered = Fault(kind=fault.kind, name=fault.name, remedy="")
+        return self.forecasts.foresee(altered, self.base, case.prices, self.pattern)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,6 +74,8 @@ class Case:
         Keeps what is predicted.
     tell : callable
         As `Progress` says.
+    also : Again or None
+        A second measurement, taken otherwise.
     """
 
     deployment: Deployment
@@ -46,12 +86,15 @@ class Case:
     pattern: Pattern
     forecasts: Forecasts
     tell: Progress
+    also: Again | None = None
 
     def foresee(self, faults: Sequence[Fault], begun: int = 0) -> list[Effect]:
         """Predict what each fault would do, behind so many others."""
         effects, total = [], begun + len(faults)
         for number, fault in enumerate(faults):
             self.tell(begun + number, total, fault.name)
-            effects.append(self.forecasts.foresee(fault, self.base, self.prices, self.pattern))
+            effect = self.forecasts.foresee(fault, self.base, self.prices, self.pattern)
+            effects.append(effect if self.also is None else dataclasses.replace(
+                effect, also=self.also.foresee(fault, self)))
         self.tell(total, total, "")
         return effects

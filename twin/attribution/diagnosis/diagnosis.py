@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
-from hwmodels.errors import TwinError
-from twin.attribution.diagnosis.case import Case, Progress
+from hwmodels.errors import TwinError, did_you_mean
+from twin.attribution.diagnosis.again import describe_changes, find_changes, is_masked
+from twin.attribution.diagnosis.case import Again, Case, Progress
 from twin.attribution.diagnosis.evidence import Evidence, list_evidence
 from twin.attribution.diagnosis.fault_effects import (
     Effect,
@@ -31,13 +32,15 @@ from twin.attribution.diagnosis.fault_effects import (
     has_counts,
     make_pattern,
 )
-from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.fault_list import list_faults, list_others
 from twin.attribution.diagnosis.faults import (
     BINARY,
+    BOARD,
     COUNTER,
     DECLARED,
     JOINED,
     LIBRARY,
+    NETWORK,
     STAND_IN,
     UNKNOWN,
     ErrorModel,
@@ -79,7 +82,8 @@ LOG_WRONG_HEADER = math.log(0.02)
 writes it, and seldom wrongly. Assumed."""
 
 def diagnose(deployment: Deployment, measurement: Measurement, *,
-             healthy: Measurement | None = None, stands_in: bool = False,
+             healthy: Measurement | None = None, also: Measurement | None = None,
+             stands_in: bool = False, priors: Mapping[str, float] | None = None,
              calibration: str | Calibration | None = AUTO,
              forecasts: Forecasts | None = None,
              on_progress: Progress | None = None) -> Diagnosis:
@@ -93,6 +97,10 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         Of the same network, on the same board.
     healthy : Measurement, optional
         Of the same kernels, known to be right: what prices and kernels are off by cancels.
+    also : Measurement, optional
+        Of the same board, taken otherwise: another clock, masked, weights elsewhere.
+    priors : mapping of str to float, optional
+        Probability of a kind before any evidence, in place of what is assumed.
     stands_in : bool
         The deployment's runtime stands in for the one that was measured.
     calibration : str, Calibration or None
@@ -115,14 +123,20 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     """
     case, listed = _open(deployment, measurement, stands_in, calibration,
                          forecasts if forecasts is not None else Forecasts(),
-                         on_progress or _tell_nobody, is_one_image(healthy, measurement))
+                         on_progress or _tell_nobody, is_one_image(healthy, measurement), also)
+    unknown = set(priors or {}) - {fault.kind for fault in listed}
+    if unknown:
+        raise UsageError(f"--prior {min(unknown)}: is no kind that is possible here; "
+                         + did_you_mean(min(unknown), {fault.kind for fault in listed}))
     faults = tuple(fault for fault in listed if not fault.doubted)
     effects = case.foresee(faults)
     evidence = Evidence(
         pattern=case.pattern, marks=read_marks(measurement, deployment), declared=effects[0],
         hidden=_sum_hidden(faults, effects), reference=_refer(healthy, case),
         right=None if healthy is None else read_marks(healthy, deployment),
-        errors=choose_errors(deployment, stands_in))
+        errors=choose_errors(deployment, stands_in), priors=priors or {})
+    if also is not None:
+        evidence = _add_second(evidence, case, faults, effects)
     begun, repeats = len(faults), repeats_within(measurement)
     found = _explain(faults, effects, evidence, case, begun, repeats)
     if len(listed) > begun and found.stated < SETTLED and (
@@ -131,6 +145,11 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         effects += case.foresee(listed[begun:], begun)
         found = _explain(listed, effects, evidence, case, begun, repeats)
     found = dataclasses.replace(found, rests_on=list_evidence(case.pattern, measurement, healthy))
+    if case.also is not None:
+        found = dataclasses.replace(found, rests_on=(
+            *found.rests_on,
+            "a second measurement (" + describe_changes(
+                case.also.changes, masked=is_masked(case.also.measurement)) + ")"))
     if is_one_image(healthy, measurement):
         found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
     return found if found.stated >= SETTLED else dataclasses.replace(found, telling=_tell(
@@ -139,7 +158,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
 
 def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
           calibration: str | Calibration | None, forecasts: Forecasts, tell: Progress,
-          one_image: bool) -> tuple[Case, tuple[Fault, ...]]:
+          one_image: bool, also: Measurement | None) -> tuple[Case, tuple[Fault, ...]]:
     """Predict as declared, and list what a measurement leaves possible; what is doubted last."""
     side = side_of_measurement(measurement, percent=LEAST)
     prices = _choose_prices(deployment, measurement, stands_in, calibration)
@@ -154,7 +173,37 @@ def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
     require_network_and_board(ours, side)
     case = Case(deployment=deployment, prices=prices, base=base, ours=ours, theirs=side,
                 pattern=make_pattern(ours, side, deployment), forecasts=forecasts, tell=tell)
-    return case, listed
+    return (case if also is None else dataclasses.replace(case, also=_open_second(case, also)),
+            listed)
+
+
+def _open_second(case: Case, also: Measurement) -> Again:
+    """Predict the declared set-up as a second measurement was taken."""
+    changes, forecasts = find_changes(case.deployment, also), Forecasts()
+    deployment = case.deployment.replace(changes) if changes else case.deployment
+    base = forecasts.predict((DECLARED, case.base.temperature), deployment, case.prices,
+                             case.base.temperature)
+    ours, side = side_of_prediction(base), side_of_measurement(also, percent=LEAST)
+    require_network_and_board(ours, side)
+    pattern = make_pattern(ours, side, deployment, within=case.pattern.layers)
+    if (pattern.quantity, pattern.layers) != (case.pattern.quantity, case.pattern.layers):
+        raise UsageError("the second measurement has other layers or counters than the one to "
+                         "diagnose")
+    return Again(measurement=also, changes=changes, base=base, pattern=pattern,
+                 forecasts=forecasts)
+
+
+def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
+                effects: Sequence[Effect]) -> Evidence:
+    """Return the evidence with that of a second measurement in it."""
+    assert case.also is not None
+    second = [effect.also for effect in effects if effect.also is not None]
+    measurement = case.also.measurement
+    own = dataclasses.replace(
+        evidence, pattern=case.also.pattern, declared=second[0], reference=None, right=None,
+        marks=read_marks(measurement, case.also.base.deployment),
+        hidden=_sum_hidden(faults, second))
+    return dataclasses.replace(evidence, also=own, masked=is_masked(measurement))
 
 
 def _tell(found: Diagnosis, case: Case) -> str:
@@ -171,8 +220,9 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     observed = None if stated else _observe_clock(marks, deployment)
     key = (observed, marks.clock_sd, stated)
     if key not in forecasts.faults:
-        forecasts.faults[key] = list_faults(deployment, observed, timed=not stated,
-                                            clock_sd=marks.clock_sd)
+        forecasts.faults[key] = (
+            *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd),
+            *list_others(deployment))
     out, built = ruled_out(measurement, deployment), read_build(deployment, measurement)
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
     against = [fault for fault in possible if fault.kind in built or fault.name in built]
@@ -284,7 +334,7 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
     variant is joined with each, and the pair nearest to what was measured stands for its kinds.
     """
     movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
-              if fault.kind not in (DECLARED, UNKNOWN, COUNTER)
+              if fault.kind not in (DECLARED, UNKNOWN, COUNTER, NETWORK, BOARD)
               and float(np.abs(one.moved).max()) >= NO_EFFECT]
     metric = _metric(evidence)
     best: dict[tuple[str, str], tuple[float, Fault, Effect, tuple[Effect, Effect]]] = {}

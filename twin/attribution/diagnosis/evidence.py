@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +33,12 @@ class Evidence:
         How far predictions may be off.
     marks, right : Marks
         Of what was measured, and of what is known to be right.
+    also : Evidence or None
+        Of a second measurement, taken otherwise.
+    priors : mapping of str to float
+        Of kinds, as a user states them.
+    masked : bool
+        Interrupts were masked in it.
     """
 
     pattern: Pattern
@@ -41,6 +48,9 @@ class Evidence:
     errors: ErrorModel
     marks: Marks
     right: Marks | None
+    also: Evidence | None = None
+    priors: Mapping[str, float] = field(default_factory=dict)
+    masked: bool = False
 
 
 def list_evidence(pattern: Pattern, measurement: Measurement,

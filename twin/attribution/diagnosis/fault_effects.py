@@ -16,9 +16,13 @@ from twin.attribution.pairing import pair_parts
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
+from twin.network.operators import layer_macs
 from twin.pricing.calibrated import predict_at
 from twin.pricing.calibration import Calibration
 from twin.pricing.prediction import LayerPrediction, Prediction
+
+OUTPUT_MACS = 12.0
+"""What an output of a layer takes besides its products, in these: assumed."""
 
 BUS_EVENTS = ("sram_access", "dcache_read_refill", "dcache_write_refill", "icache_refill",
               "external_wait", "write_through")
@@ -47,6 +51,8 @@ class Effect:
         How often instructions and misses are counted.
     density : numpy.ndarray
         Shape (layers,): logarithm of multiply-accumulates per unit of the quantity.
+    also : Effect or None
+        The same of a second measurement, taken otherwise.
     """
 
     logs: np.ndarray
@@ -58,6 +64,7 @@ class Effect:
     lookups: float
     density: np.ndarray
     times: float = 1.0
+    also: Effect | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,7 +117,7 @@ class Forecasts:
              pattern: Pattern) -> Effect:
         """Foresee two faults at once, from what the first, the second and neither does."""
         key = (first.name, second.name, pattern.quantity, pattern.layers)
-        if key not in self.effects:
+        if key not in self.effects or effects[0].also is not None:
             self.effects[key] = join_effects(*effects, rebuilt=first.rebuilds)
         return self.effects[key]
 
@@ -136,10 +143,31 @@ class Forecasts:
             of_family = dict(fault.slowdown_of)
             effect = _slow(effect, np.exp([of_family.get(family, fault.slowdown)
                                            for family in pattern.families]))
+        if fault.widths:
+            effect = dataclasses.replace(effect, logs=effect.logs + _widen(
+                changed.deployment, pattern, fault.widths))
         if fault.wait_cycles:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
         return dataclasses.replace(effect, logs=effect.logs + fault.stretch + fault.counted,
                                    times=math.exp(fault.counted) if fault.counts_all else 1.0)
+
+
+def _widen(deployment: Deployment, pattern: Pattern, times: float) -> np.ndarray:
+    """Logarithm of what layers take of a network so many times as wide.
+
+    Outputs grow with the width, and so do the products of each where both sides are channels: not
+    from the input, to the classes, or of one channel each. An output costs `OUTPUT_MACS` besides.
+    """
+    graph = deployment.graph
+    last = max((layer.index for layer in graph.layers if layer.op == "fully_connected"), default=-1)
+    found: dict[int | None, float] = {None: 1.5 * math.log(times)}
+    for layer in graph.layers:
+        each = layer_macs(graph, layer) / max(graph.tensors[layer.outputs[0]].elements, 1)
+        wide = (layer.op in ("conv_2d", "fully_connected") and layer.groups == 1
+                and layer.index != last and layer.inputs[0] not in graph.inputs)
+        grown = (times * each + OUTPUT_MACS) / (each + OUTPUT_MACS) if wide else 1.0
+        found[layer.index] = math.log(times * grown)
+    return np.array([found[index] for index in pattern.layers])
 
 
 def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bool) -> Effect:
@@ -174,11 +202,13 @@ def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bo
     # waits for another master are in no cause
     outside = sum(np.exp(each.logs) * each.waits for each in (first, second))
     total = np.maximum(both.sum(axis=1) + outside, 1.0)
+    also = None if not first.also or not second.also or not declared.also else join_effects(
+        first.also, second.also, declared.also, rebuilt=rebuilt)
     ratio = (first.instructions * second.instructions / declared.instructions
              if declared.instructions else 0.0)
     return Effect(
         logs=np.log(total), shares=both / total[:, None], waits=outside / total,
-        density=declared.density,
+        density=declared.density, also=also,
         core=np.maximum(first.core, second.core), instructions=ratio,
         misses=max(first.misses + second.misses - declared.misses, 0.0),
         lookups=max(first.lookups, second.lookups))
@@ -280,8 +310,9 @@ def has_counts(side: Side) -> bool:
     return any(_count(name, side) is not None for name in ("instructions", "misses"))
 
 
-def make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> Pattern:
-    """Return the layers and counts both sides have.
+def make_pattern(ours: Side, theirs: Side, deployment: Deployment, *,
+                 within: tuple[int | None, ...] = ()) -> Pattern:
+    """Return the layers and counts both sides have; of the layers named, where some are.
 
     Raises
     ------
@@ -296,7 +327,8 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> Pattern:
                  if one and other and other.amounts.get(quantity, 0) > 0}
         predicted = {part.index: part.amounts[quantity] for part in ours.parts
                      if part.amounts[quantity] > 0}
-        layers = _largest([index for index in predicted if index in found], predicted)
+        layers = tuple(index for index in within if index in found and index in predicted) or \
+            _largest([index for index in predicted if index in found], predicted)
         measured = [float(found[index]) for index in layers]
         if not layers and theirs.whole.amounts[quantity] > 0:
             layers, measured = (None,), [float(theirs.whole.amounts[quantity])]

@@ -7,23 +7,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.file import list_boards, load_board
 from hwmodels.core.file import load_core
 from hwmodels.errors import TwinError
 from hwmodels.isa import load_isa
 from twin.attribution.diagnosis.faults import (
+    BOARD,
     COMPILED,
     COUNTER,
     DECLARED,
+    ELSEWHERE,
     KEPT_IN_MEMORY,
+    NETWORK,
     NOTHING_KNOWN,
     REBUILT,
     RELINKED,
+    RESCALED,
     SLOWED,
     UNKNOWN,
     Fault,
 )
 from twin.attribution.diagnosis.marks import CLOCK_SD
-from twin.deployment.deployment import Deployment
+from twin.deployment.deployment import Deployment, deploy
 from twin.runtimes import load_runtime
 from twin.runtimes.file import list_runtimes
 from twin.runtimes.firmware import OUR_UNOPTIMISED
@@ -44,6 +49,9 @@ OUR_UNOPTIMISED_SD = 0.1
 
 OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 """The same of kernels that are not the optimised ones, whoever wrote them: assumed."""
+
+WIDTHS = (0.25, 0.5, 2.0, 4.0)
+"""Of a network taken for another of its kind, times its own."""
 
 MORE_WAIT_STATES = (1, 2, 4, 8)
 STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
@@ -262,6 +270,29 @@ def _reference(deployment: Deployment) -> Iterator[Fault]:
                     errors=REBUILT, remedy=remedy)
     yield Fault(kind="reference kernels", name="other kernels, not optimised", rebuilds=True,
                 errors=REBUILT, slowdown=OTHER_KERNELS, slowdown_sd=OTHER_KERNELS_SD, remedy=remedy)
+
+
+def list_others(deployment: Deployment) -> Iterator[Fault]:
+    """Yield other networks and boards: of logs, as our firmware says who it is."""
+    if deployment.runtime.is_compiled:
+        return
+    for times in WIDTHS:
+        yield Fault(kind=NETWORK, name=f"a network {times:g} x as wide", widths=times,
+                    errors=RESCALED, rebuilds=True,
+                    remedy="look which model the program holds: give that (--model)")
+    cores = {deployment.board.core.model}
+    for name in list_boards():
+        try:
+            board = load_board(name)
+            if board.core.model in cores or name == "host":
+                continue
+            cores.add(board.core.model)
+            other = deploy(deployment.graph, board, runtime=deployment.runtime.identity)
+        except TwinError:
+            continue
+        yield Fault(kind=BOARD, name=f"a {board.core.model}, as on {name}", deployment=other,
+                    errors=ELSEWHERE, rebuilds=True,
+                    remedy="look which board was on the line: give that (-b)")
 
 
 def _lowered(deployment: Deployment) -> Deployment | None:

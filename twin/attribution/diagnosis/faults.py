@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 
 from twin.deployment.deployment import Deployment
 
@@ -70,6 +71,12 @@ KEPT_IN_MEMORY = ErrorModel(common=0.0, family=0.15, layer=0.05, instructions=0.
 SLOWED = ErrorModel(common=0.0, family=0.3, layer=0.03, instructions=0.25, misses=0.8,
                     slope=0.3, source="effect of code that is slower alike")
 
+RESCALED = ErrorModel(common=0.08, family=0.08, layer=0.05, instructions=0.1, misses=0.8,
+                      source="another network, by how work grows with its width")
+
+ELSEWHERE = ErrorModel(common=0.15, family=0.12, layer=0.04, instructions=0.25, misses=0.8,
+                       source="the same library on another core")
+
 HEALTHY_SOURCE = "a measurement known to be right"
 REPEATED = 0.004
 """What two measurements of one set-up may differ by in a layer besides the scatter of their runs:
@@ -106,6 +113,7 @@ OTHER_PRICE_SD = 0.3
 DECLARED = "as declared"
 UNKNOWN = "none of these"
 ONE_LAYER = "one layer"
+NETWORK, BOARD = "another network", "another board"
 COUNTER = "counter"
 JOINED = " and "
 """Between the kinds and the names of two faults at once."""
@@ -154,6 +162,8 @@ class Fault:
         What makes its deployment of the one asked for, by dotted path; none where it has none.
     doubted : float
         Logarithm of how likely a header says what it says where this is so.
+    widths : float
+        How many times as wide the network that ran is; 0 is the one asked for.
     clock_log : float or None
         Of a clock that is not the one observed: its logarithm over the one asked for.
     """
@@ -178,6 +188,7 @@ class Fault:
     errors: ErrorModel | None = None
     changes: tuple[tuple[str, object], ...] = ()
     doubted: float = 0.0
+    widths: float = 0.0
     clock_log: float | None = None
 
 
@@ -205,8 +216,12 @@ was ruled out before it was looked at, and the first was stated alone at 0.9 whe
 two in a third of the cases."""
 
 
-def prior_of(faults: tuple[Fault, ...]) -> tuple[float, ...]:
-    """Return the prior probability of each, summing to 1; pairs share what is theirs."""
+def prior_of(faults: tuple[Fault, ...],
+             stated: Mapping[str, float] = MappingProxyType({})) -> tuple[float, ...]:
+    """Return the prior probability of each, summing to 1; pairs share what is theirs.
+
+    Of kinds a user states a probability of, variants share that; the others have what is left.
+    """
     pairs = [fault for fault in faults if JOINED in fault.kind]
     others = sorted({fault.kind for fault in faults if JOINED not in fault.kind} - set(PRIOR))
     left = 1.0 - sum(PRIOR.values()) - (PAIRS_PRIOR if pairs else 0.0)
@@ -225,8 +240,14 @@ def prior_of(faults: tuple[Fault, ...]) -> tuple[float, ...]:
                 part = (ADDED_UP if fault.counts_all else 1 - ADDED_UP) / every.count(
                     fault.counts_all)
             weights.append(PRIOR.get(fault.kind, share * RARE.get(fault.kind, 1.0)) * part)
-    total = math.fsum(weights)
-    return tuple(weight / total for weight in weights)
+    sums = {kind: math.fsum(weight for weight, fault in zip(weights, faults, strict=True)
+                            if fault.kind == kind) for kind in stated}
+    unstated = math.fsum(weight for weight, fault in zip(weights, faults, strict=True)
+                         if fault.kind not in stated)
+    rest = max(1 - math.fsum(stated.values()), 0.0)
+    return tuple(weight * (stated[fault.kind] / sums[fault.kind] if fault.kind in stated
+                           else rest / unstated)
+                 for weight, fault in zip(weights, faults, strict=True))
 
 
 def join_faults(first: Fault, second: Fault) -> Fault:

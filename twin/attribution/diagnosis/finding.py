@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twin.attribution.diagnosis.faults import DECLARED, UNKNOWN, ErrorModel, Fault
+from twin.attribution.diagnosis.faults import DECLARED, JOINED, UNKNOWN, ErrorModel, Fault
 
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
@@ -22,6 +22,9 @@ NONE_NEEDED = "none needed"
 
 FAR = 2.0
 """Standard deviations of what all layers may be off by, beyond which "as declared" is doubted."""
+
+ALIKE = 0.3
+"""What is at least as likely to be measured under a fault, beside "as declared", is not told."""
 
 REPEATS_FLOOR = 0.002
 """Runs of one image repeat within this at best, as a share: an image linked again moves by it."""
@@ -132,6 +135,18 @@ class Diagnosis:
         """The most probable fault of the most probable kind."""
         kind = next(iter(self.kinds))
         return next(finding for finding in self.findings if finding.fault.kind == kind)
+
+    @property
+    def not_distinguishable(self) -> tuple[str, ...]:
+        """Faults that what was measured makes about as likely as a verdict of "as declared"."""
+        verdict = self.verdict
+        if verdict.fault.kind != DECLARED:
+            return ()
+        least = ALIKE * verdict.probability / verdict.prior
+        return tuple(one.fault.name for one in self.findings
+                     if one.fault.kind not in (DECLARED, UNKNOWN) and JOINED not in one.fault.kind
+                     and one.probability > least * one.prior
+                     and one.fault.name not in self.indistinct)
 
     @property
     def declared_ratio(self) -> float:

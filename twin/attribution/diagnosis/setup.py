@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -236,28 +236,42 @@ def require_alike(healthy: Measurement, measurement: Measurement, folder: Path,
     NotTheSameError
         For the same folder twice, other kernels, another compiler or level, or another clock.
     """
-    if folder.resolve() == healthy_folder.resolve():
-        raise NotTheSameError(f"--healthy {healthy_folder} is the measurement to diagnose itself: "
-                              "give another one, known to be right")
-    right, ours = healthy.header, measurement.header
-    told, asked = dict(right.environment), dict(ours.environment)
-    clocks, wanted = dict(right.clocks_hz), dict(ours.clocks_hz)
-    pairs: list[tuple[str, object, object]] = [
-        ("runtime", right.runtime, ours.runtime),
-        ("compiler", told.get("compiler"), asked.get("compiler")),
-        *((f"clocks_hz {name}", clocks[name], wanted[name])
-          for name in clocks if name in wanted)]
-    for key, first, second in pairs:
-        if first and second and first != second:
-            raise NotTheSameError(
-                f"--healthy {healthy_folder}: {key} is {_say(first)}, of the measurement to "
-                f"diagnose {_say(second)}: give one taken alike, or none")
+    clocks, wanted = dict(healthy.header.clocks_hz), dict(measurement.header.clocks_hz)
+    told, asked = _require_build("--healthy", healthy, measurement, folder, healthy_folder, [
+        (f"clocks_hz {name}", clocks[name], wanted[name]) for name in clocks if name in wanted])
     images = told.get("firmware_sha256"), asked.get("firmware_sha256")
     if all(images) and images[0] != images[1]:
         return (f"the healthy run is of another image (firmware_sha256 {str(images[0])[:12]}, here "
                 f"{str(images[1])[:12]}) by the same compiler: what else its build changed is "
                 "taken for a fault")
     return ""
+
+
+def _require_build(option: str, other: Measurement, measurement: Measurement, folder: Path,
+                   other_folder: Path, pairs: Sequence[tuple[str, object, object]] = (),
+                   ) -> tuple[dict[str, str], dict[str, str]]:
+    """Refuse the folder itself, and a measurement of other kernels; returns both environments."""
+    if folder.resolve() == other_folder.resolve():
+        raise NotTheSameError(f"{option} {other_folder} is the measurement to diagnose itself: "
+                              "give another one")
+    told, asked = dict(other.header.environment), dict(measurement.header.environment)
+    for key, first, second in (("runtime", other.header.runtime, measurement.header.runtime),
+                               ("compiler", told.get("compiler"), asked.get("compiler")), *pairs):
+        if first and second and first != second:
+            raise NotTheSameError(
+                f"{option} {other_folder}: {key} is {_say(first)}, of the measurement to "
+                f"diagnose {_say(second)}: give one taken alike, or none")
+    return told, asked
+
+
+def read_second(path: str | PathLike[str] | None, measurement: Measurement,
+                folder: Path) -> Measurement | None:
+    """Read the folder of a second measurement, taken otherwise by the same kernels."""
+    if path is None:
+        return None
+    also, where = read_folder(fspath(path))
+    _require_build("--also", also, measurement, folder, where)
+    return also
 
 
 def _say(value: object) -> str:

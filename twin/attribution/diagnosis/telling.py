@@ -9,12 +9,14 @@ two explanations differ by several times what is left of that error.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from hwmodels.errors import TwinError
+from twin.attribution.diagnosis.again import alter, describe_changes
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
 from twin.attribution.diagnosis.faults import (
     COUNTER,
@@ -35,6 +37,9 @@ from twin.pricing.prediction import Prediction
 CLOCKS_HZ = (16e6, 48e6)
 """Other clocks that are tried: most parts reach them, with few wait states."""
 
+AGAIN = "then twin diagnose with --also DIR of it"
+"""Weighs both measurements together."""
+
 TELLS = 2.0
 """A clock tells explanations that differ by so many standard deviations."""
 
@@ -51,7 +56,7 @@ OTHERWISE = {
     COUNTER: "time one run with a host's clock or a logic analyser: a counter that counts "
              "otherwise leaves the time as it was",
     "throttling": "log more runs without a pause: cycles that grow with temperature drift",
-    "interrupts": "measure again with interrupts masked (twin measure --mask)",
+    "interrupts": f"measure again with interrupts masked (twin measure --mask), {AGAIN}",
     "load": "measure again with the other core, DMA and debugger stopped",
     "-O0": BUILD, "optimisation": BUILD, "SIMD": BUILD, "reference kernels": BUILD,
     "placement": "look the sections up in the link map: cycles need not tell it",
@@ -139,11 +144,14 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
     if len(rivals) < 2 or pattern.quantity != "cycles":
         return ""
     here = clock_hz_of(deployment)
+    clock = f"clocks.{deployment.board.core.clock}.frequency_hz"
     best: tuple[float, str] = (0.0, "")
-    for hertz in CLOCKS_HZ:
-        if hertz > 0.7 * here:
-            continue
-        found = [_change(fault, deployment, hertz, forecasts, prices, base, pattern)
+    tried: list[dict[str, object]] = [{clock: hertz} for hertz in CLOCKS_HZ if hertz <= 0.7 * here]
+    tried += [dict[str, object]({"placement.weights": memory.name})
+              for memory in deployment.board.memories
+              if memory.role == "sram" and memory.name != deployment.weights][:1]
+    for changes in tried:
+        found = [_change(fault, deployment, changes, forecasts, prices, base, pattern)
                  for fault in rivals]
         if any(one is None for one in found):
             continue
@@ -152,26 +160,37 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
         sd = math.sqrt(float(price_errors(unsure, unsure)[0, 0]) + 2 * REPEATED**2)
         apart = abs(first - second) / sd
         if apart > max(best[0], TELLS):
-            best = (apart, f"measure again at {hertz / 1e6:g} MHz: {math.exp(first):.3f} x the "
-                           f"cycles if {rivals[0].name}, {math.exp(second):.3f} x if "
-                           f"{rivals[1].name}")
+            best = (apart, f"measure again {describe_changes(changes)}: {math.exp(first):.3f} x "
+                           f"the cycles if {rivals[0].name}, {math.exp(second):.3f} x if "
+                           f"{rivals[1].name} ({_say_how(deployment, changes)}; {AGAIN})")
     return best[1]
 
 
-def _change(fault: Fault, deployment: Deployment, hertz: float, forecasts: Forecasts,
-            prices: Calibration | None, base: Prediction, pattern: Pattern,
+def _say_how(deployment: Deployment, changes: Mapping[str, object]) -> str:
+    """Return the command that measures otherwise, or what to change for it."""
+    model, board = deployment.graph.name, deployment.board.name
+    for path, value in changes.items():
+        if isinstance(value, float):
+            return (f"set CPU_HZ of firmware/ports/{board}/variant.h, build, flash, twin measure; "
+                    f"emulated: twin measure {model} -b {board} --virtual NAME --clock "
+                    f"{value / 1e6:g}MHz")
+        return (f"twin firmware build {model} -b {board} --{path.rpartition('.')[2]} {value}, "
+                "flash, twin measure")
+    return ""
+
+
+def _change(fault: Fault, deployment: Deployment, changes: Mapping[str, object],
+            forecasts: Forecasts, prices: Calibration | None, base: Prediction, pattern: Pattern,
             ) -> tuple[float, np.ndarray] | None:
-    """Log of the whole's change by another clock, and by how much each cause's share changes."""
-    clock = f"clocks.{deployment.board.core.clock}.frequency_hz"
+    """Log of the whole's change by another set-up, and by how much each cause's share changes."""
     try:
-        slower = (fault.deployment or deployment).replace({clock: hertz})
+        altered = alter(fault, deployment, changes)
+        there = forecasts.foresee(
+            dataclasses.replace(altered, name=f"{fault.name} {describe_changes(changes)}"),
+            base, prices, pattern)
     except TwinError:
         return None
     here = forecasts.foresee(fault, base, prices, pattern)
-    there = forecasts.foresee(
-        Fault(kind=fault.kind, name=f"{fault.name} at {hertz:g} Hz", remedy="", deployment=slower,
-              counted=fault.counted),
-        base, prices, pattern)
     return (float(np.log(np.exp(there.logs).sum() / np.exp(here.logs).sum())),
             _whole_shares(there) - _whole_shares(here))
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twin.attribution.diagnosis.again import weigh_again
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import (
@@ -50,6 +51,11 @@ ADDED = "what each does alone, added up: not predicted together"
 TOGETHER = "predicted together"
 """Of two faults at once."""
 
+CAPPED, MOST_APART, MOST_APART_REBUILT = 0.5, 0.1, 0.3
+"""Most that is stated of a kind whose likeliest fault leaves layers apart by more than so much, as
+the standard deviation of a logarithm: of memories and clocks, and of other kernels, which are
+foreseen less well. Assumed."""
+
 AGAINST_HEADER = "the header says another level of optimisation"
 
 CLOSER = 0.5
@@ -73,10 +79,11 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         Names of two at once that were predicted together.
     """
     pattern = evidence.pattern
-    priors = prior_of(faults)
+    priors = prior_of(faults, evidence.priors)
     chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
         priors, [one.shape for one in weighed], [one.total for one in weighed],
         [one.marks for one in weighed])
+    chances = _cap_apart(faults, weighed, chances)
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
@@ -94,6 +101,24 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
                          if _is_indistinct(fault, one, weighed[0])),
         healthy=evidence.reference is not None)
+
+
+def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
+               chances: np.ndarray) -> np.ndarray:
+    """Return probabilities in which no kind that leaves layers far apart has more than `CAPPED`.
+
+    What it had besides is of something nobody listed.
+    """
+    capped, kinds = chances.copy(), np.array([fault.kind for fault in faults])
+    unknown = kinds == UNKNOWN
+    for kind in set(kinds.tolist()) - {UNKNOWN}:
+        own = kinds == kind
+        likeliest = int(np.argmax(np.where(own, chances, -1.0)))
+        most = MOST_APART_REBUILT if faults[likeliest].rebuilds else MOST_APART
+        if chances[own].sum() > CAPPED and float(np.std(weighed[likeliest].residual)) > most:
+            capped[own] *= CAPPED / chances[own].sum()
+    return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
+        chances / max(chances[unknown].sum(), 1e-300)), capped))
 
 
 def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:
@@ -254,10 +279,11 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
     marks = weigh_marks(fault, evidence.marks, evidence.right) + fault.doubted
     if fault.kind != UNKNOWN and not fault.rebuilds:
         errors, _ = own_errors(left.residual, left.shared, left.own)
-        marks += log_apart(errors, left.own, are_far(errors, left.own))
+        marks += log_apart(errors, left.own, are_far(errors, left.own, evidence))
     if float(np.abs(moved).max()) >= NO_EFFECT:
         doing = left.fault_shared + np.diag(left.fault_own)
         marks += log_direction(left.residual, moved, doing, whole, measured)
+    marks += weigh_again(fault, evidence, effect, parts, left.residual)
     for off, sd in compare_counts(fault, effect, evidence):
         shape += log_student(np.array([off]), np.array([[sd**2]]))
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
@@ -301,7 +327,10 @@ def single_out(declared: Fault, effect: Effect,
     left = _find_errors(declared, evidence, effect)
     for fault, moved, density in list_layers(evidence, left.own, left.residual, left.shared):
         weight = weigh(declared, evidence, moved)
-        yield fault, dataclasses.replace(weight, marks=weight.marks + density)
+        # beside a healthy run it counts by the share the pattern it explains away counts by
+        yield fault, (dataclasses.replace(weight, marks=weight.marks + density)
+                      if evidence.reference is None else
+                      dataclasses.replace(weight, shape=weight.shape + density))
 
 
 def _hiding(evidence: Evidence, first: Fault | None, second: Fault | None) -> np.ndarray:
@@ -342,9 +371,13 @@ SIZE_SD = 1.2
 """Of the logarithm of by how much a single layer is off: a factor of three either way, assumed."""
 
 
-def are_far(errors: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Whether each layer is off alone, by its own error and that error's variance."""
-    return (np.abs(errors) > FAR * np.sqrt(own)) & (np.abs(errors) > LEAST_FACTOR)
+def are_far(errors: np.ndarray, own: np.ndarray, evidence: Evidence) -> np.ndarray:
+    """Whether each layer is off alone, by its own error and that error's variance.
+
+    Beside a run known to be right no other shape excuses a small one.
+    """
+    least = LEAST_FACTOR if evidence.reference is None else 0.0
+    return (np.abs(errors) > FAR * np.sqrt(own)) & (np.abs(errors) > least)
 
 
 def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
@@ -369,14 +402,16 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
         return
     errors, _ = own_errors(residual, covariance, own)
     sds = np.sqrt(own)
-    for place in np.flatnonzero(are_far(errors, own)):
+    for place in np.flatnonzero(are_far(errors, own, evidence)):
         size = float(errors[place])
         index, family = layers[place], evidence.pattern.families[place]
         density = (-0.5 * (size / SIZE_SD) ** 2 + math.log(float(sds[place]) / SIZE_SD)
                    - math.log(len(layers)))
         moved = np.zeros(len(layers))
         moved[place] = size
-        yield (Fault(kind=ONE_LAYER, name=f"layer {index} ({family}) alone, {math.exp(size):.2g} x",
+        yield (Fault(kind=ONE_LAYER, name=f"layer {index} ({family}) alone, {math.exp(size):.3g} x",
                      remedy=f"look at layer {index}: which function is linked for it, where its "
                             "data lie, and what runs beside it; the other layers are as declared"),
-               dataclasses.replace(declared, logs=declared.logs + moved), density)
+               dataclasses.replace(
+                   declared, logs=declared.logs + moved, also=declared.also and
+                   dataclasses.replace(declared.also, logs=declared.also.logs + moved)), density)

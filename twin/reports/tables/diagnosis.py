@@ -22,6 +22,7 @@ from twin.reports.tables.parts import (
 )
 
 MOST_FAULTS = 6
+MOST_ALIKE = 8
 FIT = "measured /\npredicted"
 SPREAD = "layers\napart by"
 SETTLED = 0.9
@@ -50,6 +51,10 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     if diagnosis.stated < SURE:
         said += ", only the likeliest of several"
     lines = [("verdict", f"{said}; {diagnosis.gap}")]
+    alike = diagnosis.not_distinguishable
+    if alike:
+        more = f" and {len(alike) - MOST_ALIKE} more" if len(alike) > MOST_ALIKE else ""
+        lines.append(("not distinguishable", ", ".join(alike[:MOST_ALIKE]) + more))
     others = [f"{kind}{' at once' if JOINED in kind else ''} {100 * chance:.0f} %"
               for kind, chance in kinds[1:4] if chance >= LEAST_OR]
     if others and kinds[0][1] < SETTLED:

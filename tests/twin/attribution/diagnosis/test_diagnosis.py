@@ -12,9 +12,11 @@ from calibration.measurement.sample import Sample
 from twin.attribution.diagnosis.fault_effects import make_pattern
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
+    BOARD,
     COUNTER,
     DECLARED,
     JOINED,
+    NETWORK,
     ONE_LAYER,
     UNKNOWN,
     join_faults,
@@ -174,7 +176,8 @@ def test_faster_than_any_listed_state_is_none_of_these(deployment, stands_in):
     cycles = dataclasses.replace(fast, samples=tuple(
         one for one in fast.samples if one.counter == "cpu_cycles"))
     found = diagnose(deployment, cycles, stands_in=stands_in)
-    assert found.verdict.fault.kind == UNKNOWN and found.kinds[UNKNOWN] > 0.9
+    assert found.verdict.fault.kind == UNKNOWN
+    assert found.kinds[UNKNOWN] + found.kinds[BOARD] + found.kinds[NETWORK] > 0.9
     assert "no listed fault makes it so fast" in found.remedy and "library" in found.remedy
     slower = {"SIMD", "-O0", "reference kernels", "cache off"}
     assert sum(chance for kind, chance in found.kinds.items()

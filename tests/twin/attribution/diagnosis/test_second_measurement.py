@@ -1,0 +1,145 @@
+"""A second measurement, taken otherwise, enters the verdict; so do a user's own probabilities."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from made_faults import diagnose, measure_fault, only_cycles
+from made_measurements import measure
+
+from calibration.measurement.measurement import write_measurement
+from twin.api.commands.diagnose import diagnose as ask
+from twin.api.requests.attribution import parse_priors
+from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.faults import (
+    BOARD,
+    DECLARED,
+    NETWORK,
+    ONE_LAYER,
+    UNKNOWN,
+    prior_of,
+)
+from twin.deployment.deployment import deploy
+from twin.errors import NotTheSameError, UsageError
+from twin.pricing.prediction import predict
+
+CLOCK = "clocks.cpu.frequency_hz"
+HERE, SLOW = (("cpu", 120e6),), (("cpu", 16e6),)
+
+
+@pytest.fixture(scope="module")
+def deployment():
+    return deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+
+
+def _take(deployment, fault, clocks, *, bias):
+    """Of a board whose prices are off by the same at each clock, with a fault of its memories."""
+    there = fault.deployment or deployment
+    if clocks != HERE:
+        there = there.replace({CLOCK: clocks[0][1]})
+    return only_cycles(measure_fault(
+        deployment, dataclasses.replace(fault, deployment=there), bias=bias, seed=7,
+        clocks_hz=clocks))
+
+
+@pytest.mark.parametrize("bias", [-0.1, 0.05])
+@pytest.mark.parametrize("name", ["art_d off", "all caches off", "as declared"])
+def test_another_clock_tells_what_cycles_alone_do_not(deployment, name, bias):
+    """What waits for a flash takes fewer cycles where it waits less; a price does not."""
+    fault = next(one for one in list_faults(deployment) if one.name == name)
+    first, second = (_take(deployment, fault, clocks, bias=bias) for clocks in (HERE, SLOW))
+    alone, both = diagnose(deployment, first), diagnose(deployment, first, also=second)
+    assert next(iter(both.kinds)) == fault.kind, both.kinds
+    assert both.kinds[fault.kind] > max(alone.kinds[fault.kind], 0.4)
+    assert both.rests_on[-1] == "a second measurement (at 16 MHz)"
+    assert "--also DIR" in alone.telling or alone.stated > 0.95
+
+
+def test_masked_interrupts_are_gone_in_a_second_measurement(deployment):
+    """Alike in every layer, ten percent are within what prices are off by; masked, they go."""
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.02)
+    taken = dataclasses.replace(right, samples=tuple(
+        dataclasses.replace(one, value=round(1.12 * one.value)) for one in right.samples))
+    masked = dataclasses.replace(right, header=dataclasses.replace(
+        right.header, environment=(("interrupts", "masked"),)))
+    assert diagnose(deployment, taken).kinds["interrupts"] < 0.3
+    both = diagnose(deployment, taken, also=masked)
+    assert next(iter(both.kinds)) == "interrupts", both.kinds
+    assert both.rests_on[-1] == "a second measurement (interrupts masked)"
+
+
+def test_a_layer_that_is_off_by_little_beside_a_healthy_run_is_not_chance(deployment):
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.1)
+    wrong = dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, value=round(1.034 * one.value) if one.layer == 4 else one.value)
+        for one in right.samples))
+    found = diagnose(deployment, wrong, healthy=right)
+    assert next(iter(found.kinds)) == ONE_LAYER, found.kinds
+    assert found.verdict.fault.name.startswith("layer 4 (conv_2d 1x1) alone, 1.03")
+    assert diagnose(deployment, right, healthy=right).kinds[DECLARED] > 0.8
+
+
+def test_layers_that_stay_far_apart_are_no_sure_verdict(deployment):
+    """Each other layer half as long again: no cache does that."""
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.3)
+    odd = dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, value=round(one.value * (1.5 if (one.layer or 0) % 4 == 1 else 1.0)))
+        for one in right.samples))
+    found = diagnose(deployment, odd)
+    assert found.verdict.fault.kind == UNKNOWN or found.stated <= 0.5 + 1e-9, found.kinds
+    assert math.isclose(sum(one.probability for one in found.findings), 1.0)
+
+
+@pytest.mark.parametrize("times", [0.5, 4.0])
+def test_the_log_of_another_width_is_called_another_network(times):
+    """Layer by layer as work grows with the channels, with an error of each."""
+    told, ran = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn"), np.random.default_rng(5)
+    made = predict(told)
+    grown = {"depthwise_conv_2d": times}
+    layers = tuple(dataclasses.replace(layer, cycles=layer.cycles * math.exp(ran.normal(0.05, .04))
+                                       * (grown.get(layer.op, times * (64 * times + 15) / 79)
+                                          if 0 < layer.index < 9 else times))
+                   for layer in made.layers)
+    found = diagnose(told, only_cycles(measure(
+        dataclasses.replace(made, layers=layers, cycles=sum(one.cycles for one in layers)),
+        model="kws", runtime=told.runtime.identity)))
+    assert next(iter(found.kinds)) == NETWORK, found.kinds
+    assert found.verdict.fault.name == f"a network {times:g} x as wide"
+    assert any(one.fault.kind == BOARD for one in found.findings)
+    own = deploy("kws", "nucleo_l4r5zi", runtime="firmware")
+    assert own.runtime.is_compiled  # says itself which network it is, and on which core
+
+
+def test_priors_are_the_users(deployment):
+    faults = list_faults(deployment)
+    priors = prior_of(faults, {DECLARED: 0.9, "clock": 0.05})
+    assert priors[0] == pytest.approx(0.9) and sum(priors) == pytest.approx(1.0)
+    assert sum(one for one, fault in zip(priors, faults, strict=True)
+               if fault.kind == "clock") == pytest.approx(0.05)
+    right = _take(deployment, faults[0], HERE, bias=0.1)
+    assert diagnose(deployment, right, priors={DECLARED: 0.9}).stated > diagnose(
+        deployment, right).stated
+    with pytest.raises(UsageError, match="--prior caches: is no kind that is possible here"):
+        diagnose(deployment, right, priors={"caches": 0.9})
+    assert parse_priors(["as declared=0.9", "SIMD=.05"]) == {"as declared": 0.9, "SIMD": 0.05}
+    for wrong in (["SIMD"], ["SIMD=1.5"], ["SIMD=0"], ["SIMD=0.0"], ["a=0.5", "b=0.5"]):
+        with pytest.raises(UsageError, match="--prior"):
+            parse_priors(wrong)
+
+
+def test_what_is_about_as_likely_is_said_not_to_be_distinguishable(deployment):
+    found = diagnose(deployment, _take(deployment, list_faults(deployment)[0], HERE, bias=0.05))
+    assert found.verdict.fault.kind == DECLARED
+    assert "another master on the bus, 0.1 cycles an access" in found.not_distinguishable
+    assert "built without optimisation" not in found.not_distinguishable
+
+
+def test_a_second_measurement_of_other_kernels_is_refused(deployment, tmp_path):
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0)
+    write_measurement(tmp_path / "a", right)
+    write_measurement(tmp_path / "b", dataclasses.replace(
+        right, header=dataclasses.replace(right.header, runtime="tflm-cmsis-nn@1.0")))
+    for also, says in (("a", "is the measurement to diagnose itself"), ("b", "runtime is tflm")):
+        with pytest.raises(NotTheSameError, match=f"--also .*{says}"):
+            ask(tmp_path / "a", also=tmp_path / also)

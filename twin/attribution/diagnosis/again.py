@@ -1,0 +1,126 @@
+"""A second measurement of the same board, taken otherwise: at another clock, masked, elsewhere.
+
+    p(A, B | fault) = p(A | fault) p(B | A, fault)
+
+Prices, kernels and the fault's own effect are off alike in both, so what the first leaves under a
+fault says what the second is expected to take under it, far more surely than a prediction alone:
+normal, given the first. What waits for a memory changes with the clock, what the core does stays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from calibration.measurement.measurement import Measurement
+from twin.attribution.diagnosis.evidence import Evidence
+from twin.attribution.diagnosis.fault_effects import Effect
+from twin.attribution.diagnosis.faults import HIDING_SD, REPEATED, Fault
+from twin.attribution.diagnosis.likelihood import (
+    BESIDE_HEALTHY,
+    effect_errors,
+    kernel_errors,
+    log_pattern,
+    log_shape,
+    log_total,
+    price_errors,
+)
+from twin.attribution.diagnosis.marks import weigh_marks
+from twin.deployment.deployment import Deployment
+
+SAME_CLOCK = 0.01
+"""Clocks that differ by less, as a share, are one."""
+
+
+def find_changes(deployment: Deployment, measurement: Measurement) -> dict[str, object]:
+    """Return what a header says was otherwise than deployed, by dotted path."""
+    header, board = measurement.header, deployment.board
+    clock, places = board.core.clock, dict(header.placement)
+    stated = dict(header.clocks_hz).get(clock)
+    changes: dict[str, object] = {}
+    if stated and abs(stated / board.clock(clock).frequency_hz - 1) > SAME_CLOCK:
+        changes[f"clocks.{clock}.frequency_hz"] = stated
+    for role, memory in (("weights", deployment.weights), ("arena", deployment.arena)):
+        if places.get(role, memory) != memory:
+            changes[f"placement.{role}"] = places[role]
+    return changes
+
+
+def describe_changes(changes: Mapping[str, object], *, masked: bool = False) -> str:
+    """Say what is otherwise in a second measurement."""
+    said = [f"at {value / 1e6:g} MHz" if isinstance(value, float | int) else
+            f"with {path.rpartition('.')[2]} in {value}" for path, value in changes.items()]
+    return ", ".join([*said, *(["interrupts masked"] if masked else [])]) or "taken alike"
+
+
+def is_masked(measurement: Measurement) -> bool:
+    """Whether interrupts were masked."""
+    return dict(measurement.header.environment).get("interrupts") == "masked"
+
+
+def alter(fault: Fault, deployment: Deployment, changes: Mapping[str, object], *,
+          masked: bool = False) -> Fault:
+    """Return a fault of a board that is taken otherwise; raises `TwinError` where it cannot be."""
+    if masked and fault.scatters:
+        fault = dataclasses.replace(fault, scatters=False, stretch=0.0)
+    return dataclasses.replace(
+        fault, deployment=(fault.deployment or deployment).replace(dict(changes)),
+        versus=fault.versus and fault.versus.replace(dict(changes)))
+
+
+def weigh_again(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effect],
+                first: np.ndarray) -> float:
+    """Return the log likelihood of a second measurement, given the first.
+
+    Parameters
+    ----------
+    fault, effect
+        The hypothesis, and what it does to both.
+    evidence : Evidence
+        Of the first, with the second in it.
+    parts : sequence of Effect
+        Of two faults at once, what each does alone.
+    first : numpy.ndarray
+        Shape (layers,): logarithm of the first over what is expected of it.
+    """
+    second, there = evidence.also, effect.also
+    if second is None or there is None:
+        return 0.0
+    if evidence.masked:
+        fault = dataclasses.replace(fault, scatters=False, stretch=0.0)
+    marks = weigh_marks(fault, second.marks)
+    moves = [(part.logs - evidence.declared.logs, part.also.logs - second.declared.logs)
+             for part in parts or (effect,) if part.also is not None]
+    return marks + _weigh_given(fault, evidence, second, (effect, there), moves, first)
+
+
+def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
+                 effects: tuple[Effect, Effect], moves: Sequence[tuple[np.ndarray, np.ndarray]],
+                 first: np.ndarray) -> float:
+    """Log likelihood of the second pattern; arrays of both measurements stand one after another."""
+    errors, count, families = evidence.errors, len(first), evidence.pattern.families
+    shares = np.concatenate([one.shares for one in effects])
+    both = dataclasses.replace(effects[0], core=np.concatenate([one.core for one in effects]),
+                               waits=np.concatenate([one.waits for one in effects]))
+    shared, own = effect_errors(
+        fault, both, [np.concatenate(move) for move in moves], families * 2, evidence.marks,
+        np.concatenate([evidence.declared.density, second.declared.density]), errors)
+    hidden = np.concatenate([evidence.hidden, second.hidden])
+    shared = (shared + price_errors(shares, shares) + kernel_errors(errors, families * 2)
+              + (not fault.unhides) * HIDING_SD**2 * np.outer(hidden, hidden))
+    here, there = slice(None, count), slice(count, None)
+    layer = own[here] + errors.layer**2
+    grown = layer * log_pattern(first, shared[here, here], layer)[1]
+    across = shared[here, there] + np.diag(grown)
+    gain = np.linalg.solve(shared[here, here] + np.diag(grown + REPEATED**2), across)
+    spread = shared[there, there] + np.diag(grown) - across.T @ gain
+    same = np.equal.outer(np.array(families), np.array(families))
+    for one, other in moves:  # how an effect changes is no surer than its size
+        spread = spread + errors.effect**2 * (1 + same) * np.outer(other - one, other - one)
+    residual = np.log(second.pattern.measured) - effects[1].logs - gain.T @ first
+    alone = np.full(count, REPEATED**2 + min(second.marks.scatter or 0.0, 0.02)**2)
+    measured = second.pattern.measured
+    return (BESIDE_HEALTHY.shape * log_shape(residual, spread, alone, measured)
+            + BESIDE_HEALTHY.total * log_total(residual, spread + np.diag(alone), measured))
