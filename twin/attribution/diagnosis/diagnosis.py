@@ -208,9 +208,17 @@ def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
 
 def _tell(found: Diagnosis, case: Case) -> str:
     """Say which measurement tells the likeliest explanations apart."""
-    by_clock = tell_apart(choose_rivals(found), case.deployment, case.forecasts, case.prices,
-                          case.base, case.pattern)
-    return by_clock or tell_otherwise(found)
+    def tell(rivals: Sequence[Fault]) -> str:
+        return tell_apart(rivals, case.deployment, case.forecasts, case.prices, case.base,
+                          case.pattern)
+
+    if by_clock := tell(choose_rivals(found)):
+        return by_clock
+    # of "as declared" no two rivals are likeliest: what tells it from any of them is worth it
+    foreseen = [one.fault for one in found.findings if one.fault.deployment is not None
+                and one.fault.name in found.not_distinguishable and not one.fault.shifts_clock]
+    besides = tell([found.verdict.fault, foreseen[0]]) if foreseen and case.also is None else ""
+    return "; or ".join(filter(None, (tell_otherwise(found), besides)))
 
 
 def _list(deployment: Deployment, measurement: Measurement, marks: Marks,

@@ -138,15 +138,17 @@ class Diagnosis:
 
     @property
     def not_distinguishable(self) -> tuple[str, ...]:
-        """Faults that what was measured makes about as likely as a verdict of "as declared"."""
+        """Faults, one a kind, that are about as likely to be measured so as "as declared"."""
         verdict = self.verdict
         if verdict.fault.kind != DECLARED:
             return ()
-        least = ALIKE * verdict.probability / verdict.prior
-        return tuple(one.fault.name for one in self.findings
-                     if one.fault.kind not in (DECLARED, UNKNOWN) and JOINED not in one.fault.kind
-                     and one.probability > least * one.prior
-                     and one.fault.name not in self.indistinct)
+        least, found = ALIKE * verdict.probability / verdict.prior, dict[str, str]()
+        for one in self.findings:
+            kind, name = one.fault.kind, one.fault.name
+            if (kind not in (DECLARED, UNKNOWN) and JOINED not in kind
+                    and name not in self.indistinct and one.probability > least * one.prior):
+                found.setdefault(kind, name)
+        return tuple(found.values())
 
     @property
     def declared_ratio(self) -> float:
