@@ -200,7 +200,7 @@ PRIOR = {DECLARED: 0.38, UNKNOWN: 0.10}
 
 RARE: Mapping[str, float] = {
     "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5,
-    COUNTER: 0.04, ONE_LAYER: 0.4}
+    COUNTER: 0.04, ONE_LAYER: 0.4, NETWORK: 0.4, BOARD: 0.4}
 """Share of an equal part the rarer kinds have: assumed."""
 
 ADDED_UP = 0.1
