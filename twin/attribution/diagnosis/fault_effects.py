@@ -159,12 +159,12 @@ def _widen(deployment: Deployment, pattern: Pattern, times: float) -> np.ndarray
     from the input, to the classes, or of one channel each. An output costs `OUTPUT_MACS` besides.
     """
     graph = deployment.graph
-    last = max((layer.index for layer in graph.layers if layer.op == "fully_connected"), default=-1)
+    last = max((layer.index for layer in graph.layers if layer_macs(graph, layer)), default=-1)
     found: dict[int | None, float] = {None: 1.5 * math.log(times)}
     for layer in graph.layers:
         each = layer_macs(graph, layer) / max(graph.tensors[layer.outputs[0]].elements, 1)
-        wide = (layer.op in ("conv_2d", "fully_connected") and layer.groups == 1
-                and layer.index != last and layer.inputs[0] not in graph.inputs)
+        wide = (each > 0 and layer.groups == 1 and layer.index != last
+                and layer.inputs[0] not in graph.inputs)
         grown = (times * each + OUTPUT_MACS) / (each + OUTPUT_MACS) if wide else 1.0
         found[layer.index] = math.log(times * grown)
     return np.array([found[index] for index in pattern.layers])
