@@ -32,8 +32,8 @@ Share = Annotated[float | None, Option(
 JunitFile = Annotated[str | None, Option(
     "--junit", "FILE", "Write JUnit XML: a test per requirement.")]
 Suggest = Annotated[bool, Option(
-    "--advice/--no-advice", None, "Where limits are not met, end with the cheapest setting or "
-    "rebuild that meets them (`twin advise` tries more).")]
+    "--advice/--no-advice", None, "Where limits are not met, end with the cheapest change that "
+    "meets them (`twin advise` lists all).")]
 Folders = Annotated[list[str], Option(
     "", "FOLDER...", "Of finished studies: `twin study run hardware -o FOLDER` first.")]
 GuideFile = Annotated[str, Option("-o --output", "FILE", "The document, Markdown.")]
@@ -114,14 +114,13 @@ def write_files(found: Check, csv_folder: str | None, accuracy: float | None,
 
 
 def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: Priced) -> None:
-    """Print the cheapest single setting or rebuild that meets the limits, or the nearest."""
+    """Print the cheapest change that meets the limits, or the nearest."""
     asked = {name: limit for name, limit in limits.spell().items()
              if name not in ("max_usd", "prices")}
     if any(name.startswith(("max_", "min_", "every")) for name in asked):
         from twin.reports.tables.advice import say_best
 
-        advice = twin.advise(deployment, **asked, efforts=("setting", "rebuild"), pairs=False,
-                             **priced.arguments)
+        advice = twin.advise(deployment, **asked, **priced.arguments)
         if not advice.met:  # a price that is too high is no matter of settings
             show(open_console(), f"advice  {say_best(advice)}")
 

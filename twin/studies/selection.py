@@ -4,10 +4,10 @@
 
 of what meets the limits, 50 at least, with P the probability that all are met (1 without limits),
 full(u) = max(0, 2 u - 1) for the share u of a memory that is used, width the logarithm to base 4,
-at most 1, of high over low of the time, and more that of energy (with a duty mean power) or price
-over the least of what meets the limits. Where only figures that are not known decide it is
-25 + 25 P of the known ones; what misses limits has 25 over the product of its figures over their
-limits, what does not fit or cannot run 0.
+at most 1, of high over low of the time, and more that of energy or price over the least of what
+meets the limits; of mean power (in place of energy with a duty) without that bound. Where only
+figures that are not known decide it is 25 + 25 P of the known ones; what misses limits has 25 over
+the product of its figures over their limits, what does not fit or cannot run 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hwmodels.errors import TwinError
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.runtimes.choice import default_runtime
 from twin.studies.advice import Advice, give_advice
-from twin.studies.axes import Point, Space
+from twin.studies.axes import OWN, Point, Space
 from twin.studies.change import excess, is_sure
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
@@ -39,9 +39,9 @@ WIDEST = 4.0
 
 SCORE_SAYS = (
     "score of what meets the limits: 100 less 70 x the probability of missing one, and up to 10 "
-    "each for RAM and flash beyond half full, a wide interval, energy (with --every mean power) "
-    "and price above the least, 50 at least; what may meet them has 25 to 50, what misses them 25 "
-    "over how many times it exceeds them, what cannot run 0")
+    "each for RAM and flash beyond half full, a wide interval, energy and price above the least "
+    "(with --every 10 for each 4 times the least mean power), 50 at least; what may meet them has "
+    "25 to 50, what misses them 25 over how many times it exceeds them, what cannot run 0")
 """The formula in a sentence."""
 
 BEST_MISS = 25.0
@@ -50,8 +50,11 @@ BEST_MISS = 25.0
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
          "price_usd": "price", "mean_mw": "mean power"}
 
-NARROWABLE = 4.0
-"""Times its limits up to which a narrower network is tried on a board."""
+NEAR = 4.0
+"""Times its limits up to which changes are tried on a board."""
+
+MOST_DRAWN = 50
+"""Of the best by a metric, those whose chances are weighed against each other."""
 
 DRAWS = 4000
 """Draws from intervals that say how often each row is the least."""
@@ -108,11 +111,30 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Winner:
-    """The best of a metric, and how probable it is that it really is."""
+    """The best by a metric, and how probable it is that it really is.
+
+    Parameters
+    ----------
+    metric, quantity : str
+        As it is called, and the field of a row.
+    row : Row
+        The best of those known.
+    probability : float or None
+        None: no rival, no intervals, or a rival that is not known may have less.
+    unknown : tuple of str
+        Boards that may have less: their figure is not known, or whether they meet the limits.
+    """
 
     metric: str
-    choice: Choice
+    quantity: str
+    row: Row
     probability: float | None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The metric, and that it is of those known where others may have less."""
+        return self.metric + " of those known" * bool(self.unknown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,27 +172,36 @@ class Selection:
 
     def list_winners(self, model: str) -> tuple[Winner, ...]:
         """Return the best choice of a network by each metric, of those that meet the limits."""
-        rows = [one for one in self.choices if one.row.model == model]
-        winners = []
-        for metric, name, kind in list_metrics([one.row for one in rows]):
-            known = [one for one in rows if one.row.competes(name, kind)]
-            best = min(range(len(known)), key=lambda at: getattr(known[at].row, name))
-            chances = draw_least([one.row for one in known], name, [one.row for one in rows])
-            winners.append(Winner(metric=metric, choice=known[best], probability=None
-                                  if chances is None else float(chances[best])))
-        return tuple(winners)
+        return find_winners([one.row for one in self.choices if one.row.model == model])
+
+
+def find_winners(rows: Sequence[Row]) -> tuple[Winner, ...]:
+    """Return the best row by each metric, of those that meet the limits."""
+    winners = []
+    for metric, name, kind in list_metrics(rows):
+        known = sorted((row for row in rows if row.competes(name, kind)),
+                       key=lambda row: float(getattr(row, name)))
+        best = getattr(known[0], name)
+        unknown = tuple(dict.fromkeys(
+            row.board for row in rows if row.verdict != "no" and row.compared_as(name) == kind
+            and not row.competes(name, kind)
+            and ((bounds := row.bounds_of(name)) is None or bounds[0] < best)))
+        chances = None if unknown else draw_least(known[:MOST_DRAWN], name)
+        winners.append(Winner(
+            metric=metric, quantity=name, row=known[0], unknown=unknown,
+            probability=None if chances is None else float(chances[0])))
+    return tuple(winners)
 
 
 def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
     """Return metrics known of what meets limits, with their quantity and what it compares as.
 
     Energies of an inference of chips at their rail and of boards at their input do not compare:
-    each has a least of its own, which says so where any row is of the other; so does a least
-    beside which a rival's is not known. One price of all that meet them is no metric.
+    each has a least of its own, which says so where any row is of the other. One price of all that
+    meet them is no metric.
     """
     found = []
     for metric, name in METRICS:
-        metric += " of those known" * bool(_list_unknown(rows, name))
         met = [getattr(row, name) for row in rows if row.met]
         if name == "price_usd" and len(met) > 1 and len({*met}) == 1:
             continue
@@ -179,11 +210,6 @@ def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
                    name, kind) for kind in sorted(kinds, reverse=True)
                   if any(row.competes(name, kind) for row in rows)]
     return found
-
-
-def _list_unknown(rows: Sequence[Row], quantity: str) -> list[Row]:
-    """Return what meets the limits, or may, and whose quantity is not known."""
-    return [row for row in rows if row.verdict != "no" and getattr(row, quantity) is None]
 
 
 def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = None, *,
@@ -281,27 +307,32 @@ def _compared(row: Row) -> tuple[str, str]:
     return ("mean_mw" if row.sleep else "energy_uj"), "price_usd"
 
 
+def is_far(row: Row, limits: Limits) -> bool:
+    """Whether a row exceeds limits but those of memories, whose choice is free, by over `NEAR`."""
+    own = dataclasses.replace(limits, max_ram_bytes=None, max_flash_bytes=None)
+    return not row.failure and excess(row, own) >= math.log(NEAR)
+
+
 def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advice | None:
-    """Return what would help the best of a board; None where nothing has to, or can be tried."""
-    if row.failure or not {*row.violations} - {"price_usd"}:
+    """Return what would help the best of a board; None where nothing has to, or can."""
+    if row.verdict != "no" or row.failure or "price_usd" in row.violations or is_far(row, limits):
         return None
     try:
-        deployment = deployer.deploy(point)
-        found = give_advice(deployment, limits, deployer, efforts=("setting", "rebuild"),
-                            pairs=False)
-        if found.best is None and 0 < excess(row, limits) < math.log(NARROWABLE):
-            narrower = give_advice(deployment, limits, deployer, efforts=("retraining",),
-                                   pairs=False, paths=("network.width",))
-            return found if narrower.best is None else narrower
-        return found
+        return give_advice(deployer.deploy(point), limits, deployer)
     except TwinError:
         return None
 
 
 def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:
-    """Return a row as a free setting has it that surely meets the limits, and that setting."""
+    """Return a row as a free setting has it that surely meets the limits, and that setting.
+
+    What was asked for by `--set` or `--clock` stays.
+    """
     best = None if advice is None or row.met else advice.best
-    if best is None or best.effort != EFFORTS[0] or not is_sure(best):
+    asked = {name for name, value in row.inputs if value != OWN}
+    if best is None or best.effort != EFFORTS[0] or not is_sure(best) or any(
+            path in asked or (path.startswith("clocks.") and "clock" in asked)
+            for path, _ in best.settings):
         return row, ""
     settled = dataclasses.replace(best.row, model=row.model, board=row.board,
                                   inputs=(*row.inputs, *best.settings))
@@ -364,7 +395,8 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str], flo
         value = getattr(row, name)
         best = least.get((row.model, row.compared_as(name)))
         if value and best:
-            more = min(1.0, math.log(value / best) / math.log(WIDEST))
+            more = math.log(value / best) / math.log(WIDEST)
+            more = more if name == "mean_mw" else min(1.0, more)
             found.append(Penalty(name=WORDS[name], points=MEMORY_POINTS * more, reason=(
                 f"{value / best:.3g} times the least {WORDS[name]}")))
         elif best:
@@ -380,7 +412,7 @@ def _miss(row: Row, limits: Limits) -> Penalty:
         chance = judge(row, known).probability if known else 1.0
         points = 100 - BEST_MISS * (1 + (1.0 if chance is None else chance))
     else:
-        points = 100 - BEST_MISS * math.exp(-max(0.0, excess(row, known)))
+        points = 100 - BEST_MISS * math.exp(-max(0.0, excess(row, limits)))
     return Penalty(name="limits", points=points, reason=describe_miss(row, limits, 0.0))
 
 
@@ -398,19 +430,17 @@ def describe_miss(row: Row, limits: Limits, chance: float) -> str:
     return ", ".join(broken) or f"limits met with {chance:.1%}"
 
 
-def draw_least(rows: Sequence[Row], quantity: str, rivals: Sequence[Row] = (),
-               ) -> np.ndarray | None:
+def draw_least(rows: Sequence[Row], quantity: str) -> np.ndarray | None:
     """Return how probable it is that each row has least of a quantity, shape (rows,).
 
     Notes
     -----
     Logarithms are drawn normal, each side with the deviation of its side of the interval; errors of
     different boards are taken as independent. None for what has no intervals (memories, prices,
-    rows of stated prices), for one row alone, and where a rival's is not known.
+    rows of stated prices) and for one row alone.
     """
     bounds = [row.bounds_of(quantity) for row in rows]
-    if len(rows) < 2 or _list_unknown(rivals, quantity) or any(
-            one is None or one[0] == one[2] for one in bounds):
+    if len(rows) < 2 or any(one is None or one[0] == one[2] for one in bounds):
         return None
     draws = np.random.default_rng(0).standard_normal((DRAWS, len(rows)))
     values = np.empty_like(draws)

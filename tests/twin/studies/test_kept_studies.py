@@ -36,7 +36,7 @@ def test_selection() -> None:
     compare_kept(KEPT / "select.txt", outline({
         "choices": [(one.row.board, one.score, one.penalties, one.others, one.reason)
                     for one in chosen.choices],
-        "winners": [(one.metric, one.choice.row.board, one.probability)
+        "winners": [(one.metric, one.row.board, one.probability)
                     for one in chosen.list_winners("ad")], "table": rows_of(chosen.table)}, 60))
 
 

@@ -16,9 +16,10 @@ from hwmodels.board.file import list_boards, load_board
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.selection import say_pick, selection_report
+from twin.studies.change import is_sure
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
-from twin.studies.results import Row
-from twin.studies.selection import draw_least, list_metrics, list_penalties
+from twin.studies.results import Row, judge
+from twin.studies.selection import draw_least, find_least, find_winners, list_penalties
 
 BOARDS = ["nucleo_h7a3zi_q", "nucleo_u575zi_q", "nucleo_f401re"]
 
@@ -137,16 +138,53 @@ def test_a_board_that_a_setting_makes_meet_is_a_candidate() -> None:
     assert "apollo510_evb: with --set placement.weights=flash" in text.export_text()
 
 
-def test_least_has_no_probability_beside_what_is_not_known() -> None:
-    known = row(2.0, energy_uj=9.0, energy=Interval(low=8.0, high=10.0, level=0.9))
-    other = row(1.0, energy_uj=None)
-    assert draw_least([known, known], "energy_uj", [known, other]) is None
-    assert draw_least([known], "time_us") is None
-    metrics = [metric for metric, *_ in list_metrics([known, other])]
-    assert "least energy of those known" in metrics and "fastest" in metrics
-
-
 def test_what_meets_with_a_change_comes_before_what_is_nearest() -> None:
     found = twin.select("kws", ["nucleo_u575zi_q", "nucleo_l4r5zi"], runtimes="default", max_ms=20)
     last = say_pick(found, "kws")
     assert "no board meets as it is; with a change" in last and "--set network." in last
+
+
+def test_a_placement_that_somebody_states_stays_and_a_far_miss_of_memory_is_settled() -> None:
+    asked = {"runtimes": "default", "max_ram": "80KiB"}
+    moved, = twin.select("ad", ["apollo510_evb"], **asked).choices  # 4.3 times that by default
+    assert moved.row.met and dict(moved.row.inputs)["placement.weights"] == "flash"
+    kept, = twin.select("ad", ["apollo510_evb"], **asked,
+                        settings={"placement.weights": ["dtcm"]}).choices
+    assert not kept.row.met and kept.row.weights == "dtcm" and not kept.setting
+
+
+def test_mean_power_counts_without_bound_and_a_miss_that_is_not_known_is_no_gain() -> None:
+    lasting, brief = (row(1.0, sleep="stop", mean_mw=mw) for mw in (1.0, 256.0))
+    least = find_least([lasting, brief])
+    points = {one.name: one.points for one in list_penalties(brief, Limits(), least)}
+    assert points["mean power"] == pytest.approx(40.0)
+    limits = Limits(max_time_us=1.0, max_energy_uj=1.0)
+    known, unknown = (list_penalties(judge(row(2.0, energy_uj=uj), limits), limits)[0].points
+                      for uj in (1.5, None))
+    assert unknown > known
+
+
+def test_a_chance_needs_known_rivals() -> None:
+    best, worse = row(1.0, board="a"), row(2.0, board="b")
+    assert find_winners([best])[0].probability is None
+    assert find_winners([best, worse])[0].probability > 0.9
+    unknown = row(3.0, board="c", energy_uj=None)
+    known = dataclasses.replace(best, energy_uj=1.0, energy=best.time)
+    time, energy = find_winners([known, unknown])[:2]
+    assert time.probability > 0.9 and not time.unknown
+    assert energy.words == "least energy of those known" and energy.probability is None
+    may = dataclasses.replace(row(0.5, board="d"), violations=("price_usd",))
+    assert find_winners([best, may])[0].unknown == ("d",)
+
+
+def test_what_misses_by_far_has_no_advice_and_one_question_one_answer() -> None:
+    far = twin.select("ad", ["nucleo_f401re"], runtimes="default", max_ms="0.1ms")
+    assert far.choices[0].advice is None
+    cost = twin.select("ad", ["nucleo_f401re"], runtimes="default", max_ms="8ms", max_usd=0.1)
+    assert cost.choices[0].advice is None  # no change lowers a price
+    limit = ("ad", "-b", "nucleo_f401re", "--max-ms", "6ms")
+    told = [" ".join(CliRunner().invoke(app, [command, *limit]).stdout.split())
+            for command in ("select", "check", "advise")]
+    best = twin.advise(twin.deploy("ad", "nucleo_f401re"), max_ms="6ms").best
+    assert best is not None and all(best.words in text for text in told)
+    assert is_sure(best) == all("cheapest" in text for text in told)

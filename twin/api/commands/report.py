@@ -175,7 +175,7 @@ def describe(asked: Report) -> Page:
     ) if asked.published else None
     advice = () if checked.met or not changes or not held else (say_best(give_advice(
         subject, read_limits(**{name.removesuffix("_bytes"): one for name, one in held.items()}),
-        deployer, pairs=False)),)
+        deployer)),)
     return describe_report(Outline(
         prediction=prediction, command=command, measured=beside, published=rows,
         power=recording,

@@ -17,28 +17,19 @@ from hwmodels.quantities import (
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, find_lowest, write_figure
-from twin.reports.tables.limits import format_chance
+from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.studies import say_life, say_sleep
 from twin.studies.results import QUANTITIES, Row
-from twin.studies.selection import Choice, draw_least, list_metrics
+from twin.studies.selection import Choice, find_winners
 
 PLACES = {"chip": "chip at its rail", "board": "board at its input"}
 """Where energies are counted."""
 
-MOST_DRAWN = 50
-"""Of the best by a metric, those whose chances are weighed against each other."""
-
 
 def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float | None], ...]:
     """Return metric, quantity, the best by it of those that meet limits, how probable that is."""
-    found = []
-    for metric, quantity, kind in list_metrics([one.row for one in rivals]):
-        nearest = sorted((one for one in rivals if one.row.competes(quantity, kind)),
-                         key=lambda one: float(getattr(one.row, quantity)))[:MOST_DRAWN]
-        chances = draw_least([one.row for one in nearest], quantity,
-                             [one.row for one in rivals])
-        found.append((metric, quantity, nearest[0], None if chances is None else float(chances[0])))
-    return tuple(found)
+    return tuple((won.words, won.quantity, next(one for one in rivals if one.row is won.row),
+                  won.probability) for won in find_winners([one.row for one in rivals]))
 
 
 def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
@@ -56,7 +47,7 @@ def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
             told.append(f"{100 * interval.level:.0f} % interval "
                         f"{write_figure(quantity, interval.low)} to "
                         f"{write_figure(quantity, interval.high)}")
-        if chance is not None and len(known) > 1:
+        if chance is not None:
             told.append(f"really the best with {format_chance(chance)}")
         found.append(Answer(name=metric, value=write_figure(quantity, getattr(best.row, quantity)),
                             range="; ".join(told)))
@@ -142,7 +133,7 @@ def _write_cell(row: Row, quantity: str, least: Mapping[str, float]) -> Cell:
 def meets_cell(one: Choice | Rival) -> Cell:
     """Return how probable it is that limits are met, else `VERDICTS`' word."""
     row = one.row
-    return Cell(text=format_chance(row.probability) or row.verdict, value=row.probability,
+    return Cell(text=say_meets(row), value=row.probability,
                 tone={"yes": "good", "may": "", "no": "bad"}[row.verdict])
 
 

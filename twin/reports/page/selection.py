@@ -28,12 +28,8 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from twin.reports.rivals import Rival, choose_objectives, name_rivals
-from twin.reports.tables.selection import explain_miss, list_remarks, say_pick
-from twin.reports.tables.studies import (
-    describe_limits,
-    head_placement,
-    say_others,
-)
+from twin.reports.tables.selection import explain_miss, list_remarks, say_how_many, say_pick
+from twin.reports.tables.studies import head_placement
 from twin.studies.selection import Choice, Selection
 
 LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
@@ -48,9 +44,7 @@ SCORE = number("score", "score", "{:.0f}")
 def describe_selection(selection: Selection, command: str = "") -> Page:
     """Return the page of boards ranked for networks, a part a network."""
     models = list(dict.fromkeys(one.row.model for one in selection.choices))
-    met = len({one.row.board for one in selection.feasible})
     boards = len({one.row.board for one in selection.choices})
-    asked = f"meet {describe_limits(selection.limits)}" if selection.limits else "run it"
     first = _name([one for one in selection.choices if one.row.model == models[0]])
     feasible = [one for one in first if one.row.met]
     sections: list[Section] = []
@@ -59,13 +53,12 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     sections.append(Section(name="notes", title="How to read it", items=(
         Notes(notes=(*(say_pick(selection, model) for model in models),
                      *list_remarks(selection))),)))
-    verdict = f"{met} of {boards} boards {asked}"
-    if selection.limits and len(models) == 1:
-        verdict += say_others([one.row for one in selection.choices])
+    verdict = say_how_many([one for one in selection.choices if one.row.model == models[0]],
+                           selection.limits)
     return Page(
         title=f"Hardware for {', '.join(map(name_model, models))}",
         subtitle=f"choice of {boards} boards · {len(selection.table.rows)} configurations",
-        verdict=verdict if len(models) == 1 else f"{verdict}, for one network at least",
+        verdict=verdict if len(models) == 1 else f"{name_model(models[0])}: {verdict}",
         tone="good" if feasible else "bad", sentence=_say(selection, first, feasible),
         answers=list_answers(first), sections=(*sections, made_by(command)))
 

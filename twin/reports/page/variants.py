@@ -119,12 +119,12 @@ def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
         return (f"{write_change(last / first)} time in {len(rivals) - 1} "
                 f"stage{'s' * (len(rivals) > 2)}", "good" if last < first else "bad")
     winners = list_winners(rivals)
-    same = {id(best) for metric, _, best, _ in winners if metric in ("fastest", "least energy")}
+    same = {id(best) for _, quantity, best, _ in winners if quantity in ("time_us", "energy_uj")}
     fastest = winners[0][2].label
     if len(rivals) == 1:
         return f"Only {fastest} can be", ""
     return (f"{fastest} is fastest and thriftiest" if len(same) == 1 and len(winners) > 1 and
-            winners[1][0] == "least energy" else f"{fastest} is fastest"), "good"
+            winners[1][1] == "energy_uj" else f"{fastest} is fastest"), "good"
 
 
 def _say_chain(rivals: Sequence[Rival]) -> str:

@@ -78,9 +78,10 @@ class Winner(TypedDict):
     """The choice that is best in a quantity, and how sure that is."""
 
     metric: str
-    board: Annotated[str, Of("choice.row.board")]
-    runtime: Annotated[str, Of("choice.row.runtime")]
+    board: Annotated[str, Of("row.board")]
+    runtime: Annotated[str, Of("row.runtime")]
     probability: Share | None
+    unknown: Annotated[list[str], Says("boards that may have less, which is not known")]
 
 
 class Selection(TypedDict):

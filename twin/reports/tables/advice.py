@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calibration.fitting.intervals import Interval
-from hwmodels.quantities import format_energy, format_frequency, format_size, format_time
+from hwmodels.quantities import (
+    format_energy,
+    format_frequency,
+    format_power,
+    format_size,
+    format_time,
+    significant,
+)
 from twin.reports.columns import Column, number
-from twin.reports.tables.limits import format_chance
+from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.studies import describe_limits, say_idle, say_life
 from twin.studies.advice import Advice
@@ -118,8 +125,11 @@ def _change_table(changes: Sequence[Change]) -> Content:
         number("energy", "row.energy_uj", lambda energy_uj: "?" if energy_uj is None else
                format_energy(energy_uj)),
         number("ratio", lambda one: _ratio(one.energy_ratio, None), "{}"),
-        number("meets", lambda one: format_chance(one.row.probability)
-               or ("yes" if one.row.met else "no"), "{}")),
+        *([number("mean power", "row.mean_mw", format_power)] if any(
+            one.row.sleep for one in changes) else []),
+        *([number("days", "row.life_days", lambda days: significant(days) if days else "?")]
+          if any(one.row.life_days for one in changes) else []),
+        number("meets", lambda one: say_meets(one.row), "{}")),
         changes, gap=1, style=lambda one: "" if one.row.met else "dim")
     table.caption = "ratio = before / after"
     return table

@@ -12,6 +12,7 @@ from twin.reports.tables.parts import Table, tabulate
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
+    from twin.studies.results import Row
 
 
 def requirement_table(requirements: Sequence[Requirement]) -> Table:
@@ -45,4 +46,10 @@ def format_interval(interval: Interval | None) -> str:
 
 def format_chance(chance: float | None) -> str:
     """Return a probability; "" for none. None is ever certain."""
-    return "" if chance is None else f"{min(max(chance, 0.001), 0.999):.1%}"
+    return "" if chance is None else "<0.1%" if chance < 0.001 else (
+        ">99.9%" if chance > 0.999 else f"{chance:.1%}")
+
+
+def say_meets(row: Row) -> str:
+    """Say how probable it is that a row meets its limits; a `VERDICTS` word where that is exact."""
+    return format_chance(row.probability or None) or row.verdict

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hwmodels.quantities import list_first
 from twin.network.model_names import name_model
+from twin.network.rewrites.rewrite import EFFORTS
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
@@ -23,8 +24,17 @@ from twin.reports.tables.studies import (
     say_prices,
     write_legend,
 )
-from twin.studies.change import SURE
-from twin.studies.selection import SCORE_SAYS, WORDS, Choice, Selection, draw_least
+from twin.studies.change import SURE, is_sure
+from twin.studies.limits import Limits
+from twin.studies.selection import (
+    NEAR,
+    SCORE_SAYS,
+    WORDS,
+    Choice,
+    Selection,
+    draw_least,
+    is_far,
+)
 
 
 def selection_report(selection: Selection, console: Console) -> Content:
@@ -46,10 +56,12 @@ def say_pick(selection: Selection, model: str) -> str:
     """Say in a sentence which board to take, which is next, and what would decide."""
     mine = [one for one in selection.choices if one.row.model == model]
     met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
+    changed = sorted(
+        (not is_sure(best), EFFORTS.index(best.effort), -(best.row.probability or 0.0), place)
+        for place, one in enumerate(mine) for best in ((one.advice and one.advice.best),) if best)
     if not met:
-        changed = next((one for one in mine if one.advice is not None and one.advice.best), None)
-        nearest = changed or mine[0]
-        told = "no board meets as it is; with a change" if changed else (
+        nearest = mine[changed[0][3]] if changed and not may else mine[0]
+        told = "no board meets as it is; with a change" if changed and not may else (
             "no board surely meets; nearest is")
         return f"{name_model(model)}: {told} {nearest.row.board}: {explain_miss(nearest)}"
     pick, *others = met
@@ -77,8 +89,8 @@ def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
     """Say which board would have less of a quantity with a change that meets the limits."""
     kind, least = pick.row.compared_as(quantity), getattr(pick.row, quantity)
     found = [(value, one.row.board, best.words) for one in choices
-             if not one.row.met and one.advice is not None
-             and (best := one.advice.best) is not None and best.row.compared_as(quantity) == kind
+             if one.advice is not None and (best := one.advice.best) is not None
+             and is_sure(best) and best.row.compared_as(quantity) == kind
              and (value := getattr(best.row, quantity)) is not None]
     value, board, words = min(found, default=(None, "", ""))
     return f"; lower {WORDS[quantity]} with a change: {board}, {words}" if (
@@ -89,11 +101,8 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
     """Return the parts of one network."""
     mine = [one for one in selection.choices if one.row.model == model]
     feasible = [one for one in mine if one.row.met]
-    asked = describe_limits(selection.limits) if selection.limits else "no limits"
     parts: list[Content] = [Text(
-        f"{name_model(model)}: {len(feasible)} of {len(mine)} boards " + (
-            f"meet {asked}{say_others([one.row for one in mine])}" if selection.limits
-            else "run it"),
+        f"{name_model(model)}: {say_how_many(mine, selection.limits)}",
         style="bold")]
     parts += [Text(line) for line in _say_winners(selection, model)]
     if feasible:
@@ -108,6 +117,20 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
         parts.append(Text(f"{verdict} {one.row.board} (score {one.score:.0f}): "
                           f"{explain_miss(one)}"))
     return parts
+
+
+def say_how_many(choices: Sequence[Choice], limits: Limits) -> str:
+    """Say how many boards meet limits as they are set up, how many of them surely, and the rest."""
+    rows = [one.row for one in choices]
+    met = [row for row in rows if row.met]
+    sure = sum(row.probability is None or row.probability >= SURE for row in met)
+    one = len(rows) == 1
+    told = f"{len(met)} of {len(rows)} board{'s' * (not one)} "
+    if not limits:
+        return f"{told}run{'s' * one} it"
+    return (f"{told}meet{'s' * one} {describe_limits(limits)}"
+            + f" ({sure} with {SURE:.0%} or more)" * (sure < len(met))
+            + say_others(rows) + " as set up" * any(row.verdict == "no" for row in rows))
 
 
 def explain_miss(choice: Choice) -> str:
@@ -126,7 +149,7 @@ def _say_winners(selection: Selection, model: str) -> list[str]:
     told: dict[str, list[str]] = {}
     for one in selection.list_winners(model):
         chance = "" if one.probability is None else f" ({format_chance(one.probability)} likely)"
-        told.setdefault(describe_row(one.choice.row), []).append(one.metric + chance)
+        told.setdefault(describe_row(one.row), []).append(one.words + chance)
     return [f"{', '.join(metrics)}: {text}" for text, metrics in told.items()]
 
 
@@ -154,6 +177,9 @@ def list_remarks(selection: Selection) -> list[str]:
     return [*([f"what meets is ordered by {ranked}, not by score"] if ranked else []), SCORE_SAYS,
             f"{len(selection.table.rows)} configurations of boards and libraries predicted; shown "
             "is each board's default library, or another where only that meets; -o writes all",
+            *(["of what misses limits more than "
+               f"{NEAR:g} times no change is tried: twin advise MODEL -b BOARD does"] if any(
+                is_far(one.row, selection.limits) for one in selection.choices) else []),
             *say_idle([one.row for one in selection.choices]),
             *say_prices([one.row for one in selection.choices]),
             *([f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours"]

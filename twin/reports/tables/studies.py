@@ -18,13 +18,13 @@ from hwmodels.quantities import (
 from twin.network.model_names import name_model
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite, makes_another
 from twin.reports.columns import Column, number
-from twin.reports.tables.limits import format_chance
+from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as Sheet
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import VERDICTS, Row, Table
-from twin.studies.selection import WORDS, list_metrics
+from twin.studies.selection import WORDS, find_winners
 from twin.studies.sweep import network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "?"}
@@ -190,11 +190,8 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
         return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
     winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
-    for word, name, kind in list_metrics(table.predicted):
-        known = [row for row in table.rows if row.competes(name, kind)]
-        if name != "ram_bytes":
-            winners.append((word, min(known, key=lambda row: float(getattr(row, name)))))
-    return winners
+    return winners + [(won.words, won.row) for won in find_winners(table.predicted)
+                      if won.quantity != "ram_bytes"]
 
 
 def say_others(rows: Sequence[Row]) -> str:
@@ -353,8 +350,7 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     if any(row.price_usd is not None for row in rows):
         columns.append(figure("USD", "price_usd", 1))
     if table.limits:
-        columns.append(number("meets", lambda row: format_chance(row.probability) or row.verdict,
-                              "{}"))
+        columns.append(number("meets", say_meets, "{}"))
     return columns
 
 
