@@ -140,10 +140,11 @@ class SelectPictures(Pareto):
         "--plot", "FILE", "Write the Pareto picture; into a folder (DIR/): all of them.")] = None
 
 
-@command(view="selection:selection_report", ends=lambda found: not found.feasible)
+@command(view="selection:selection_report", 
+         ends=lambda found: refuse_failed(found.table) or not found.feasible)
 def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
            json: Json) -> object:
-    """Rank boards and libraries for networks; exit 1 where none meets the limits."""
+    """Rank boards and libraries for networks; exit 1: none meets the limits, 3: none runs them."""
     with Rate() as rate:
         return twin.select(**asked.arguments, on_progress=rate.tell)
 

@@ -385,6 +385,10 @@ def predict_at(deployment: Deployment, calibration: Calibration | None, *,
     return dataclasses.replace(raw, deployment=deployment)
 
 
+OWN_CURRENTS = "what the currents you state give, in every cycle: no learnt factor is applied"
+"""How an energy is priced on a board whose run current is of networks."""
+
+
 def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str]:
     """Say what learnt powers make of a user's currents, or a file's of a board nobody measured."""
     own = any(fact.path.startswith("power.activity") and fact.source == WHAT_IF_SOURCE
@@ -393,8 +397,7 @@ def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str
             calibration.entry.powers_are_own and not own):
         return []
     if prediction.deployment.board.power.of_networks:
-        return [f"energy: {format_energy(prediction.energy_uj)} is what the currents you state "
-                "give, in every cycle: no learnt factor is applied"] if own else []
+        return [f"energy: {format_energy(prediction.energy_uj)} is {OWN_CURRENTS}"] if own else []
     stated_uj = float((power_terms(prediction.bill) / calibration.energy.factors).sum()) * 1e-6
     if not stated_uj:
         return []

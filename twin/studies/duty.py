@@ -25,6 +25,9 @@ SECONDS_A_DAY = 86_400
 J_PER_MWH = 3.6
 LONGEST_US = 1e14
 
+MOST_MA_PER_MHZ, MOST_SLEEP_MA = 100.0, 1e3
+"""Of what a user may state: more is a slip of the unit."""
+
 CELL_V = 3.0
 """Of a cell given in mAh alone (assumed): two alkaline cells, a lithium coin."""
 
@@ -225,7 +228,7 @@ def _read_cell(text: str) -> Battery:
 
 def read_currents(given: Mapping[str, float | str]) -> dict[str, float]:
     """Read run currents by board or chip, "52uA/MHz"; mA/MHz."""
-    return {name: _read(str(value), "ma_per_mhz", f"--currents {name}")[0]
+    return {name: _read(str(value), "ma_per_mhz", f"--currents {name}", most=MOST_MA_PER_MHZ)[0]
             for name, value in given.items()}
 
 
@@ -235,16 +238,18 @@ def read_sleep(given: Mapping[str, float | str]) -> dict[str, tuple[float, float
     for name, value in given.items():
         current, comma, wake_up = str(value).partition(",")
         option = f"--sleep {name}"
-        found[name] = (_read(current, "ma", option)[0],
+        found[name] = (_read(current, "ma", option, most=MOST_SLEEP_MA)[0],
                        _read(wake_up, "ns", option)[0] / 1e3 if comma else None)
     return found
 
 
 def _read(text: str, dimension: str, option: str, factor: float = 1.0, more: str = "",
-          ) -> tuple[float, str]:
+          most: float = math.inf) -> tuple[float, str]:
     found = read_quantity(text, dimension)
-    if found is None or not found[1] or not 0 < found[0] < math.inf:
-        raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
-                         f"one of {', '.join(UNITS[dimension])}{more}"
-                         + suggest_unit(text, dimension))
+    if found is None or not found[1] or not 0 < found[0] < math.inf or found[0] > most:
+        large = found is not None and found[1] and most < found[0] < math.inf
+        raise UsageError(f"{option} {text!r} is " + (
+            f"above the largest accepted, {most:g} {dimension.replace('_per_', '/')}" if large else
+            "not understood; accepted: a number above zero with "
+            f"one of {', '.join(UNITS[dimension])}{more}{suggest_unit(text, dimension)}"))
     return found[0] * factor, found[1]

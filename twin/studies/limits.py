@@ -7,6 +7,7 @@ source; what nobody listed is not known, and never guessed.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
@@ -154,12 +155,13 @@ def read_limit(name: str, given: float | str, option: str = "") -> float:
         text = text.strip().removeprefix("$").removesuffix("USD").removesuffix("$")
     number, written = read_quantity(text, dimension) or (0.0, "")
     limit = number / float(UNITS[dimension][unit]) if written else number
+    what = "price" if option.startswith("--price") else "limit"
     if dimension == "bytes" and not written and 0 < number < LEAST_PLAIN_BYTES:
         raise UsageError(f"{option} {text!r} is no limit; accepted: so few bytes with their unit, "
                          f"{number:g}KiB or {number:g}B")
     if not 0 < limit < LARGEST:
         accepted = f"in {unit}, or with one of {', '.join(UNITS[dimension])}" if unit else "in USD"
-        raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 {accepted}"
+        raise UsageError(f"{option} {text!r} is no {what}; accepted: a number above 0 {accepted}"
                          + f", below {LARGEST:g}" * (limit >= LARGEST)
                          + suggest_unit(text, dimension))
     return limit
@@ -321,7 +323,13 @@ def name_boards(option: str, given: Mapping[str, Value] | None, boards: Iterable
     ------
     UsageError
         For a name of no chip and no board, of those asked about or shipped, and one given twice.
+
+    Warns
+    -----
+    UserWarning
+        Of a value no board asked about takes.
     """
+    boards = [*boards]
     chips, found = {name for one in boards for name in (one.name, one.soc)}, dict[str, Value]()
     for name, value in (given or {}).items():
         known = name
@@ -337,6 +345,11 @@ def name_boards(option: str, given: Mapping[str, Value] | None, boards: Iterable
         if known in found:
             raise UsageError(f"{option} {name}: is given twice")
         found[known] = value
+    for name in {*found} - {next((key for key in (one.name, one.soc) if key in found), "")
+                            for one in boards}:
+        warnings.warn(f"{option} {name}: changes nothing: " + (
+            "its board has a value of its own" if name in chips else "is not asked about"),
+            stacklevel=2)
     return found
 
 

@@ -35,6 +35,7 @@ from twin.pricing.prediction import Prediction, flash_room, ram_room
 from twin.runtimes.choice import DEFAULT
 from twin.studies.axes import NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.duty import (
+    TYPED,
     Duty,
     assumed_paths,
     current_paths,
@@ -315,7 +316,8 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
         ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
-        price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary)
+        price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
+        currents=TYPED if board.power.of_networks else "")
 
 
 def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:

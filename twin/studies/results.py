@@ -79,6 +79,8 @@ class Row:
         Of the whole board, which is compared with nothing; None is not known.
     boundary : str
         Where its energy is counted: "chip" at its rail, or "board" at its input.
+    currents : str
+        "as stated": its run current is drawn in every cycle as it is typed; "" for its file's.
     sleep : str
         State between inferences, "not known", or "" where no duty was asked.
     wake_up_us : float
@@ -121,6 +123,7 @@ class Row:
     price_of: str = ""
     kit_usd: float | None = None
     boundary: str = ""
+    currents: str = ""
     sleep: str = ""
     wake_up_us: float = 0.0
     mean_mw: float | None = None
@@ -277,7 +280,7 @@ _NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "kit_usd
                 for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "sleep", "price_of")
+_LATER = ("boundary", "currents", "sleep", "price_of")
 """Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front", *_LATER)
@@ -294,6 +297,8 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_low_{unit}": None if interval is None else interval.low,
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
+    if row.currents:
+        record["currents"] = row.currents
     if row.sleep:
         record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
                    "wake_up_us": row.wake_up_us}

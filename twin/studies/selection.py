@@ -21,6 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 from hwmodels.errors import TwinError
+from hwmodels.quantities import significant
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.runtimes.choice import default_runtime
 from twin.studies.advice import Advice, give_advice
@@ -422,9 +423,9 @@ def describe_miss(row: Row, limits: Limits, chance: float) -> str:
         value = getattr(row, name)
         if value is not None and value <= limit:  # the period, of which waking up takes too much
             periods = (value + row.wake_up_us) / (limits.every_us or limit)
-            return f"wake-up and time {periods:.4g} periods"
+            return f"wake-up and time {significant(periods, 4)} periods"
         return WORDS[name] + (" not known" if value is None else
-                              f" {value / limit:.4g} times its limit")
+                              f" {significant(value / limit, 4)} times its limit")
 
     broken = [tell(name, limit) for name, limit in limits.list_limits() if name in row.violations]
     return ", ".join(broken) or f"limits met with {chance:.1%}"

@@ -58,7 +58,7 @@ def test_residuals_are_connected_as_in_the_zoo():
 
 @pytest.mark.parametrize("spoil, message", [
     (lambda d: d["layers"].append({"op": "EINSUM", "inp": [], "out": [], "dt": "i8"}),
-     "1 operators are not supported: 10 EINSUM"),
+     "1 operator is not supported: 10 EINSUM"),
     (lambda d: d.update(macs=1), "macs says 1, the layers make"),
     (lambda d: d["layers"][1].update(stride=[1, 1]), "layer 1 CONV_2D: output"),
     (lambda d: d["layers"][1].update(inp=[[1, 7, 7, 7]]), "no tensor of shape"),

@@ -404,3 +404,42 @@ def test_a_narrow_terminal_says_which_columns_of_a_choice_have_no_room() -> None
              "default", "--max-usd", "9", "--every", "1s", "--cell", "1000mAh")
     assert "no room for" in (narrow := run(*words, columns=80).stdout) and "USD: a wider" in narrow
     assert "no room for" not in run(*words).stdout
+
+
+def test_options_that_change_nothing_say_so() -> None:
+    def warned(*words: str) -> str:
+        ended = run("sweep", "ad", "-b", "nucleo_u575zi_q", *words)
+        assert ended.exit_code == 0
+        return ended.stderr
+
+    assert "--sleep: changes nothing without --every PERIOD" in warned(
+        "--sleep", "nucleo_u575zi_q=1uA,8us")
+    assert "--currents nucleo_l4r5zi: changes nothing: is not asked about" in warned(
+        "--currents", "nucleo_l4r5zi=100uA/MHz")
+    assert "--price stm32u575zi: changes nothing: its board has a value of its own" in warned(
+        "--price", "stm32u575zi=3", "--price", "nucleo_u575zi_q=7")
+    assert "changes nothing" not in warned("--price", "stm32u575zi=3")
+    for option in ("--by", "--over"):
+        refused = run("select", "ad", "-b", "nucleo_u575zi_q", option, "days")
+        assert refused.exit_code == 2 and "--every PERIOD" in refused.stderr
+
+
+def test_a_slip_of_the_unit_is_refused_where_it_stands_and_prices_are_no_limits() -> None:
+    words = ("sweep", "ad", "-b", "nucleo_u575zi_q", "--every", "1s")
+    for option, value, said in (
+            ("--currents", "1e9uA/MHz", "is above the largest accepted, 100 ma/mhz"),
+            ("--sleep", "10A", "is above the largest accepted, 1000 ma"),
+            ("--price", "3EUR", "is no price")):
+        refused = run(*words, option, f"nucleo_u575zi_q={value}")
+        assert refused.exit_code == 2 and f"{option} nucleo_u575zi_q" in refused.stderr
+        assert said in refused.stderr
+
+
+def test_every_table_says_that_an_energy_is_of_stated_currents() -> None:
+    own = ("-b", "nucleo_u575zi_q", "--currents", "nucleo_u575zi_q=190uA/MHz")
+    for command in ("select", "sweep", "check"):
+        more = ("--max-ms", "99") if command == "check" else ("-b", "nucleo_l4r5zi")
+        told = run(command, "ad", *own, *more)
+        text = " ".join((told.stdout + told.stderr).split())
+        assert "what the currents you state give, in every cycle" in text, command
+        assert "nucleo_l4r5zi: what the currents" not in text

@@ -139,7 +139,7 @@ def _check_arena(deployment: Deployment, stated: int | None,
     needed = f"{buffer.name}: {buffer.needed_bytes:,} bytes are needed{more}"
     notes: tuple[str, ...] = ()
     if spare < 0:
-        notes = (f"{needed}; {-spare:,} are lacking",)
+        notes = (f"{needed}; {-spare:,} {'is' if spare == -1 else 'are'} lacking",)
     elif spare > MUCH * buffer.needed_bytes:
         notes = (f"{needed}; {spare:,} could be saved",)
     return max(0, spare), (Requirement(name=f"fits {buffer.name}", unit="bytes", limit=stated,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from os import PathLike, fspath
 from typing import Any
@@ -12,6 +13,7 @@ from twin.api.requests import split_words, takes
 from twin.api.requests.advice import Advise, check_efforts
 from twin.api.requests.prediction import Check
 from twin.api.requests.studies import Compared, Select, Sweep
+from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
@@ -57,14 +59,24 @@ def limits_of(asked: Compared | Advise) -> Limits:
 
 def read_over(asked: Sweep | Select) -> tuple[str, ...]:
     """Return what the front is over; by default of a duty its mean power in place of energy."""
+    need_duty(asked, "--over", split_words(asked.objectives))
     usual = (*(("time", "energy") if asked.every is None else ("days", "time")),
              *(("price",) if isinstance(asked, Select) else ()))
     return read_objectives(split_words(asked.objectives) or usual)
 
 
+def need_duty(asked: Compared, option: str, words: Iterable[str]) -> None:
+    """Refuse to rank by mean power where no duty is asked for."""
+    if asked.every is None and "mean_mw" in read_objectives(words):
+        raise UsageError(f"{option} days, power: are of a duty; accepted: --every PERIOD with "
+                         "it, such as --every 1s")
+
+
 def make_deployer(asked: Compared | Advise | Check, boards: Iterable[Value], **more: Any,
                   ) -> Deployer:
     """Return what deploys and prices the points of a request, on boards or names of them."""
+    if asked.sleep and asked.every is None:
+        warnings.warn("--sleep: changes nothing without --every PERIOD", stacklevel=2)
     named = [one if isinstance(one, Board) else load_board(str(one)) for one in boards]
     return Deployer(calibration=fspath(asked.calibration), temperature=asked.temperature,
                     duty=read_duty(asked.every, asked.cell), known_only=asked.known_only,
@@ -117,6 +129,7 @@ def select(asked: Select) -> Selection:
         runtimes = ()  # nobody's wish but the option's default
     space = make_space(list_values(asked.models), boards, runtimes=runtimes,
                        clocks=split_words(asked.clocks), settings=asked.settings)
+    need_duty(asked, "--by", split_words(asked.by))
     deployer = make_deployer(asked, boards)
     check_named(space, boards, split_words(asked.clocks), deployer)
     for model in list_values(asked.models):

@@ -4,11 +4,24 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
+from hwmodels.quantities import read_quantity, suggest_unit
 from twin.api.requests import Option, Request, parse_quantity
+from twin.errors import UsageError
+from twin.studies.duty import MOST_MA_PER_MHZ
 
 
 def _size(option: str) -> Callable[[str], int]:
     return lambda text: int(parse_quantity(text, "bytes", option))
+
+
+def _read_run_current(text: str) -> float:
+    """Read a run current in mA/MHz; a bare number is in uA/MHz."""
+    current, unit = read_quantity(text, "ma_per_mhz") or (0.0, "")
+    current *= 1.0 if unit else 1e-3
+    if not 1e-3 <= current <= MOST_MA_PER_MHZ:
+        raise UsageError(f"--run-current {text!r}: accepted: 1 to {1e3 * MOST_MA_PER_MHZ:,.0f} "
+                         "uA/MHz, such as 190uA/MHz" + suggest_unit(text, "ma_per_mhz"))
+    return current
 
 
 @dataclass(frozen=True)
@@ -43,5 +56,5 @@ class NewBoard(Request):
         "--regulator", "ldo|smps|none", "What makes the core voltage; may be guessed.")] = None
     run_ma_per_mhz: Annotated[float | None, Option(
         "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, in "
-        "microampere per megahertz; unknown, and no --like: energy is not known.", least=1.0,
-        most=1e5, parse=lambda microamps: microamps / 1e3)] = None
+        "microampere per megahertz, or with its unit (0.19mA/MHz); unknown, and no --like: energy "
+        "is not known.", text=str, parse=_read_run_current)] = None

@@ -57,6 +57,6 @@ def refuse_unknown(path: str, unknown: list[str], assume_unsupported: str | None
         Listing every unknown operator of the file.
     """
     if unknown and assume_unsupported != "copy":
-        raise ModelError(f"{path}: {len(unknown)} operators are not supported: "
-                         f"{', '.join(unknown)}; --assume-unsupported copy prices them as "
-                         "memory copies")
+        many = "operator is" if len(unknown) == 1 else "operators are"
+        raise ModelError(f"{path}: {len(unknown)} {many} not supported: {', '.join(unknown)}; "
+                         "--assume-unsupported copy prices them as memory copies")

@@ -46,6 +46,7 @@ def _read(graph: Graph, text: str) -> Graph:
 
 REWRITE = Rewrite(
     name="network.batch", accepted=f"inputs at a time, 1 to {MOST}",
-    does="so many inputs are computed at a time, and all figures are of all of them",
+    does="so many inputs are computed at a time: all figures are of all of them, and a period of "
+         "--every holds one batch",
     effort="conversion", costs="", stage=80, values=lambda graph: ("2", "4"), apply=_read,
     whole=True, several=True)

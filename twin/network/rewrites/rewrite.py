@@ -219,7 +219,8 @@ def read_share(name: str, text: str, low: float, high: float) -> float:
     except ValueError:
         value = float("nan")
     if not low < value < high:
-        raise UsageError(f"{name}: {text!r}; accepted: a number above {low:g} and below {high:g}")
+        raise UsageError(f"{name}: {text!r}; accepted: a number above {low:g} and below {high:g}, "
+                         f"or {load_rewrite(name).neutral:g}, which changes nothing")
     return value
 
 

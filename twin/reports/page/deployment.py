@@ -47,6 +47,7 @@ from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.roofline import chart_roofline, list_sides
 from twin.reports.tables.header import describe_arena, header_pairs, setup_line
+from twin.reports.tables.limits import format_chance
 from twin.studies.change import Change
 
 
@@ -210,8 +211,7 @@ REQUIREMENTS = (
     number("limit", lambda one: _write_figure(one, one.limit)),
     Column("interval", lambda one: "" if one.interval is None else " to ".join(
         _write_figure(one, end).text for end in (one.interval.low, one.interval.high))),
-    number("chance above", "chance_above", lambda chance: "" if chance is None else
-           f"{100 * chance:.0f} %"),
+    number("chance above", "chance_above", format_chance),
     Column("verdict", "verdict", tone=lambda one: "good" if one.surely_met else
            "" if one.met or one.predicted is None else "bad"))
 

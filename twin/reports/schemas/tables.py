@@ -60,6 +60,7 @@ class TableRow(TypedDict):
     probability: Annotated[float | None, Says("that all limits are met")]
     front: str
     boundary: NotRequired[Annotated[str, Says("energy of the chip at its rail, or of the board")]]
+    currents: NotRequired[Annotated[str, Says("as stated, where the run current is typed in")]]
     price_of: NotRequired[Annotated[str, Says("what the price is: the chip and how known, or as "
                                               "stated")]]
     kit_usd: NotRequired[Annotated[float | None, Says("of the whole board; compared with nothing")]]

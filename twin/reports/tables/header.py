@@ -84,7 +84,9 @@ def answer_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}),
         "flash": (prediction.flash_bytes, prediction.flash_available_bytes)}
     lines = {
-        "model": f"{deployment.graph.name}, {prediction.macs:,} MACs",
+        "model": f"{deployment.graph.name}, {prediction.macs:,} MACs" + "".join(
+            f", figures are of a batch of {inputs} inputs"
+            for name, inputs in deployment.rewritten if name == "network.batch"),
         "board": f"{board.name}, {board.core.model} at {frequency}",
         "time": (f"{prediction.kind} {format_time(prediction.time_us)}"
                  f"{_within(sure.time_us if sure else None, format_time)}, "
@@ -102,7 +104,8 @@ def answer_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         lines["helps"] = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].rstrip(".")
         if not deployment.target.executes:
             lines["helps"] += ("; `twin advise --max-ms "
-                               f"{0.8e-3 * prediction.time_us:.2g}` prices changes")
+                               f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}` "
+                               "prices changes")
     notes = place_warnings(prediction).beside
     return [pair for name, text in lines.items() if text
             for pair in ((name, text), *([("", notes[name])] if name in notes else []))]

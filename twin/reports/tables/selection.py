@@ -16,6 +16,7 @@ from twin.reports.tables.studies import (
     describe_row,
     draw_columns,
     fit_widths,
+    group_alike,
     head_placement,
     list_figures,
     mark_row,
@@ -59,6 +60,8 @@ def say_pick(selection: Selection, model: str) -> str:
     changed = sorted(
         (not is_sure(best), EFFORTS.index(best.effort), -(best.row.probability or 0.0), place)
         for place, one in enumerate(mine) for best in ((one.advice and one.advice.best),) if best)
+    if all(one.row.failure for one in mine):
+        return f"{name_model(model)}: no board runs it"
     if not met:
         nearest = mine[changed[0][3]] if changed and not may else mine[0]
         told = "no board meets as it is; with a change" if changed and not may else (
@@ -112,10 +115,10 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
                      key=lambda one: one.row.verdict)
     if missing:
         parts.append(Text(""))
-    for one in missing:
-        verdict = {"may": "may", "no": "not"}[one.row.verdict]
-        parts.append(Text(f"{verdict} {one.row.board} (score {one.score:.0f}): "
-                          f"{explain_miss(one)}"))
+    for same in group_alike(missing, lambda one: one.row.reason or one.row.board):
+        verdict = {"may": "may", "no": "not"}[same[0].row.verdict]
+        parts.append(Text(f"{verdict} {', '.join(one.row.board for one in same)} "
+                          f"(score {same[0].score:.0f}): {explain_miss(same[0])}"))
     return parts
 
 
@@ -175,8 +178,8 @@ def list_remarks(selection: Selection) -> list[str]:
                             if one.row.price_usd is None and not one.row.failure)
     ranked = ", then ".join(WORDS[name] for name in selection.by)
     return [*([f"what meets is ordered by {ranked}, not by score"] if ranked else []), SCORE_SAYS,
-            f"{len(selection.table.rows)} configurations of boards and libraries predicted; shown "
-            "is each board's default library, or another where only that meets; -o writes all",
+            f"{len(selection.table.predicted)} configurations of boards and libraries predicted; "
+            "rows have a board's default library, or another where only that meets; -o writes all",
             *(["of what misses limits more than "
                f"{NEAR:g} times no change is tried: twin advise MODEL -b BOARD does"] if any(
                 is_far(one.row, selection.limits) for one in selection.choices) else []),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import (
@@ -17,6 +18,7 @@ from hwmodels.quantities import (
 )
 from twin.network.model_names import name_model
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite, makes_another
+from twin.pricing.calibrated import OWN_CURRENTS
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
@@ -34,6 +36,8 @@ LEGEND = {
     "**": "** on the Pareto front whatever in the intervals is true",
     "*": "* on it by the predictions", "?": "? perhaps on it, by the intervals"}
 """What the marks say, of `write_legend`."""
+
+_Noun = TypeVar("_Noun")
 
 SHOWN = 40
 """Rows shown unless another number is asked for."""
@@ -68,7 +72,8 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         if sheet.columns and not any("90 %" in str(one.header) for one in sheet.columns) and any(
                 row.time is not None for row in cut):
             notes.append("± to the upper end of the 90 % interval")
-        notes += (*say_idle(cut), *say_prices(cut), *say_rounding(cut))
+        notes += (*say_idle(cut), *(say_prices(cut) if "USD" not in left_out else ()),
+                  *say_rounding(cut))
         if left_out:
             notes.append(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json")
         parts += [Text(""), sheet, Text(""), *(Text(note, style="dim") for note in notes)]
@@ -84,9 +89,11 @@ def first_boards(table: Table) -> Content:
         Column("board", "board"), number("ms", "time_us", _thousandth),
         number("90 %", "time", _ends), number("mJ", "energy_uj", _thousandth),
         number("90 %", "energy", _ends),
-        number("fits in", "ram_bytes", lambda size: format_size(size) if size else "no"),
+        number("fits in", lambda row: format_size(row.ram_bytes) if row.ram_bytes else
+               "no" * (row.failure not in ("runtime", "model")), "{}"),
         Column("library", lambda row: "" if row.failure else row.runtime)]
-    notes = [f"{row.board}: {row.reason}" for row in table.failed]
+    notes = [f"{', '.join(row.board for row in same)}: {same[0].reason}"
+             for same in group_alike(table.failed, lambda row: row.reason)]
     notes += say_idle(rows)
     return Group(
         Text("five kinds of core, of each the board with most published measurements"),
@@ -370,11 +377,13 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
     """Say in which state boards sleep, and which energies are of a whole board with its idle."""
     sleeps = dict.fromkeys(f"{row.board} {say_sleep(row)}" for row in rows if row.sleep)
     boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
+    own = dict.fromkeys(row.board for row in rows if row.currents)
     cell_wh = next((row.life_days * 24 * row.mean_mw / 1e3 for row in rows
                     if row.life_days is not None and row.mean_mw is not None), None)
     return [*([] if cell_wh is None else [
         f"days: from {significant(cell_wh)} Wh, all usable, without regulator losses or "
         "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)"]),
+        *([f"energy of {', '.join(own)}: {OWN_CURRENTS}"] if own else ()),
         *([f"asleep: {', '.join(sleeps)}"] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
                                  f"holds the {idle_mw:,.0f} mW the idle board draws meanwhile")
@@ -409,6 +418,14 @@ def mark_row(row: Row) -> str:
 def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
     """Return rows as a table without a frame; those that violate a limit are dim."""
     return tabulate(columns, rows, gap=1, style=lambda row: "dim" * (row.verdict == "no"))
+
+
+def group_alike(nouns: Iterable[_Noun], key: Callable[[_Noun], object]) -> list[list[_Noun]]:
+    """Return nouns that share a key together, in the order of the first of each."""
+    groups: dict[object, list[_Noun]] = {}
+    for noun in nouns:
+        groups.setdefault(key(noun), []).append(noun)
+    return [*groups.values()]
 
 
 def list_failures(table: Table) -> list[Content]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from twin.reports.columns import Column, number
+from twin.reports.rivals import write_figure
 from twin.reports.tables.parts import Console, Content, Group, Text, new_pairs, spaced, tabulate
 from twin.reports.tables.parts import Table as Sheet
 from twin.reports.tables.studies import sweep_report
@@ -79,16 +81,17 @@ def sensitivity_report(found: Sequence[Sensitivity]) -> Content:
     """Return a table for every model on every board, the axis that matters most first."""
     parts: list[Content] = []
     for one in found:
-        morris = one.method == "morris"
+        morris, write = one.method == "morris", partial(write_figure, one.quantity)
         columns = [
             Column("axis", "axis"), number("mean effect" if morris else "total", "index", "{:.3g}"),
             number("sd" if morris else "+-", "spread", "{:.2g}"),
             *([] if morris else [number("alone", "alone", "{:.3g}")]),
             Column("from", "low_value"), Column("to", "high_value"),
-            Column("figure", lambda axis: f"{axis.low:.4g} to {axis.high:.4g}")]
-        parts.append(Group(Text(f"{one.model} on {one.board}: {WORDS[one.quantity]} "
-                                f"({one.quantity}), {one.method}, {one.points} configurations; "
-                                f"{one.middle:.4g} with every axis in its middle: "
+            Column("figure", lambda axis, write=write: (  # type: ignore[misc]
+                f"{write(axis.low)} to {write(axis.high)}"))]
+        parts.append(Group(Text(f"{one.model} on {one.board}: {WORDS[one.quantity]}, "
+                                f"{one.method}, {one.points} configurations; "
+                                f"{write(one.middle)} with every axis in its middle: "
                                 + ", ".join(f"{axis.axis} {axis.middle_value}"
                                             for axis in one.influences)),
                            tabulate(columns, one.influences)))
