@@ -33,8 +33,14 @@ BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",
           "cortex-m33": "nucleo_u575zi_q"}
 """Where rows of a core run; rows of other cores are held against the table itself."""
 
-LEVELS = {"O2": "2026", "Os": "2026-os", "O2-dcheck": "2026-dcheck"}
+BUILDS = {"O2": "", "Os": "-os", "O2-dcheck": "-dcheck"}
 LIBRARIES = {"cmsis-nn": "tflm-cmsis-nn", "reference": "tflm-reference"}
+
+
+def name_runtime(kernels: str, level: str) -> str:
+    """Return the runtime of kernels built at a level ("Os", of an older release "Os@2023")."""
+    options, _, release = level.partition("@")
+    return f"{LIBRARIES[kernels]}@{release or '2026'}{BUILDS[options]}"
 
 
 def execute(row: Counted) -> tuple[int, int, int]:
@@ -46,8 +52,8 @@ def execute(row: Counted) -> tuple[int, int, int]:
     amounts = read_amounts(row)
     if row.core not in BOARDS:
         return amounts.total, amounts.loads, amounts.stores
-    runtime = f"{LIBRARIES[row.kernels]}@{LEVELS[row.level]}"
-    deployment = deploy(read_graphs()[row.model], BOARDS[row.core], runtime=runtime)
+    deployment = deploy(read_graphs()[row.model], BOARDS[row.core],
+                        runtime=name_runtime(row.kernels, row.level))
     kernels = [kernel for group in lower_network(deployment) for kernel in group]
     runs = simulate(kernels, deployment.board, code_address=code_address(deployment),
                     code_memory=deployment.code, cold=True)
@@ -124,7 +130,7 @@ def judge_networks() -> None:
           f"{'largest':>8} {'network':>8}")
     for key, counts in found.items():
         kernels, core, level, network = key
-        said = execute_network(network, BOARDS[core], f"{LIBRARIES[kernels]}@{LEVELS[level]}")
+        said = execute_network(network, BOARDS[core], name_runtime(kernels, level))
         told = [counts[str(place)] for place in range(len(said))]
         line = describe_errors(" ".join(key), (
             one / other - 1 for one, other in zip(said, told, strict=True)))

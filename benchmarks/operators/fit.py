@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
 from twin.runtimes.counted.describe import describe
-from twin.runtimes.counted.table import REFERENCE
+from twin.runtimes.counted.table import LACKS, REFERENCE, find_newer
 from twin.runtimes.counted.work import SCALAR, VECTOR, Work
 
 FIXED = 400.0
@@ -322,9 +322,13 @@ def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]
 def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
     """Write the coefficients: one file for kernels, core and level."""
     priors = find_priors(groups)
-    fitted = {}
+    fitted: dict[Key, tuple[dict[str, dict[str, float]], int]] = {}
     for key, rows in groups.items():
-        if not _same_code(key, rows, groups):
+        if key.kernels != REFERENCE and _lacks(key, groups):
+            lacking = dict.fromkeys(("instructions", "loads", "stores", "load_bytes",
+                                     "store_bytes"), 0.0)
+            fitted[key._replace(variant=LACKS)] = {"call": lacking}, len(rows)
+        elif not (_same_code(key, rows, groups) and _shared(key, groups)):
             prior = priors.get(key)
             names = choose_terms(rows) if prior is None else prior.names
             fitted[key] = fit(rows, names, prior), len(rows)
@@ -353,6 +357,30 @@ def _same_code(key: Key, rows: Sequence[Row], groups: Mapping[Key, Sequence[Row]
         same.get(row.counted.model) == row.counted.instructions for row in rows)
 
 
+def _shared(key: Key, groups: Mapping[Key, Sequence[Row]]) -> bool:
+    """Whether the newest release, too, runs the reference's code."""
+    now = key._replace(level=key.level.partition("@")[0])
+    return now not in groups or _same_code(now, groups[now], groups)
+
+
+def _lacks(key: Key, groups: Mapping[Key, Sequence[Row]]) -> bool:
+    """Whether an older release runs an operator by portable code that has own code since."""
+    if "@" not in key.level or _shared(key, groups):
+        return False
+    counts: dict[str, dict[str, int]] = {key.kernels: {}, REFERENCE: {}}
+    levels = [key.level]
+    while "@" in levels[-1]:
+        levels.append(find_newer(levels[-1]))
+    for level in reversed(levels):  # Code of a newer release that no row tells from it.
+        for other, rows in groups.items():
+            same = other[1:4] == key._replace(level=level)[1:4]
+            if same and (other.kernels == REFERENCE or level == key.level):
+                counts[other.kernels] |= {
+                    row.counted.model: row.counted.instructions for row in rows}
+    own, portable = counts[key.kernels], counts[REFERENCE]
+    return all(portable.get(model) == count for model, count in own.items())
+
+
 def _with_classes(table: Mapping[str, Mapping[str, float]],
                   like: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """Return coefficients whose classes sum to the instructions of each term.
@@ -370,6 +398,6 @@ def _with_classes(table: Mapping[str, Mapping[str, float]],
         whole = sum(shares.values())
         shares = {name: share if share > NEGLIGIBLE * whole else 0.0
                   for name, share in shares.items()}
-        scale = told["instructions"] / sum(shares.values())
+        scale = told["instructions"] / (sum(shares.values()) or 1.0)
         filled[term] = {**told, **{name: share * scale for name, share in shares.items()}}
     return filled

@@ -85,8 +85,8 @@ def test_what_was_never_counted_stands_in_and_is_assumed():
 
 def test_a_change_of_shape_is_a_copy_in_its_own_place():
     graph = one_layer("reshape", [tensor((1, 8, 8, 4))], [tensor((1, 256))])
-    old, new = (deploy(graph, BOARD, runtime=f"tflm-cmsis-nn@{release}")
-                for release in ("2023", "2026"))
+    old, new = (deploy(graph, BOARD, runtime=runtime)
+                for runtime in ("cmsis-nn@6.0", "tflm-cmsis-nn@2023"))
     assert lower_network(old) == ((),)
     (kernel,), = lower_network(new)
     assert {operand.name for operand in kernel.operands} == {"input", "output"}
@@ -112,12 +112,50 @@ def test_a_library_without_an_operator_borrows_the_portable_one_as_assumed():
 
 
 @pytest.mark.parametrize("board", [BOARD, "apollo510_evb"])
-def test_sixteen_bit_layers_of_old_releases_run_their_own_kernels(board):
+def test_sixteen_bit_layers_of_other_releases_run_their_own_kernels(board):
     graph = conv_graph(dtype="int16")
-    old, new = (predict(deploy(graph, board, runtime=f"tflm-cmsis-nn@{release}")).layers[0]
-                for release in ("2023", "2026"))
+    old, new = (predict(deploy(graph, board, runtime=runtime)).layers[0]
+                for runtime in ("cmsis-nn@6.0", "tflm-cmsis-nn@2026"))
     assert old.instructions == new.instructions
     assert old.assumed
+
+
+@pytest.mark.parametrize("level, core", [
+    ("Os", "m33"), ("Os", "m0plus"), ("O2-dcheck", "m3"), ("Os@2023", "m33"), ("O2@2.3.1", "m0plus")])
+def test_a_build_counted_on_one_core_is_carried_to_others(level, core):
+    graph = conv_graph()
+    work = describe(graph, graph.layers[0])
+    assert work is not None
+    plain, built, there, here = (look_up("reference", where, how, "conv_2d", work) for where, how in (
+        (core, "O2"), (core, level), ("m4", level), ("m4", "O2")))
+    assert plain and built and there and here and built.stands_in and not there.stands_in
+    assert built.total / plain.total == pytest.approx(there.total / here.total, rel=1e-3)
+    assert built.total != plain.total
+
+
+def test_a_release_has_the_counts_of_the_next_newer_where_its_source_is_the_same():
+    same = one_layer("abs", [tensor((1, 64))], [tensor((1, 64))])
+    work = describe(same, same.layers[0])
+    assert work is not None
+    assert look_up("reference", "m4", "O2@2023", "abs", work) == look_up(
+        "reference", "m4", "O2", "abs", work)
+    # CMSIS-NN's own maximum came in February 2025.
+    pair = one_layer("maximum", [tensor((1, 8, 8, 8)), tensor((1, 8, 8, 8))], [tensor((1, 8, 8, 8))])
+    work = describe(pair, pair.layers[0])
+    assert work is not None
+    assert look_up("cmsis-nn", "m4", "O2@2024", "maximum", work) == look_up(
+        "reference", "m4", "O2@2024", "maximum", work)
+    newest = look_up("cmsis-nn", "m4", "O2", "maximum", work)
+    portable = look_up("cmsis-nn", "m4", "O2@2023", "maximum", work)
+    assert newest and portable and portable.total > 1.5 * newest.total
+
+
+@pytest.mark.parametrize("release", ["2.3.1", "2023", "2024"])
+def test_padding_and_means_of_older_releases_run_element_by_element(release):
+    padded = one_layer("pad", [tensor((1, 16, 16, 16))], [tensor((1, 18, 18, 16))], options={
+        "paddings": ((0, 0), (1, 1), (1, 1), (0, 0))})
+    made = predict(deploy(padded, BOARD, runtime=f"tflm-cmsis-nn@{release}"))
+    assert made.layers[0].instructions > 10 * 18 * 18 * 16
 
 
 def test_softmax_counts_the_logits_that_are_near():

@@ -42,9 +42,11 @@ def test_the_default_of_every_runtime_is_its_latest_release():
     names = {identity.partition("@")[0] for identity in list_runtimes()}
     for name in names - {"firmware"}:  # its versions are levels of optimisation
         releases = [one for one in list_runtimes() if one.startswith(f"{name}@")]
-        # Counted releases have no learnt prices yet: asked for by name.
-        latest = [one for one in releases if load_runtime(one).counted is None][-1]
-        assert load_runtime(name).identity == latest
+        # Counted releases have no learnt prices yet: asked for by name, but TFLM's of 2023.
+        latest = [one for one in releases
+                  if load_runtime(one).counted is None or one.endswith("@2023")]
+        latest = [one for one in latest if not one.endswith(("-os", "-dcheck"))]
+        assert load_runtime(name).identity == latest[-1]
     assert load_runtime("x-cube-ai").version == "10.2.0"
 
 
@@ -66,7 +68,7 @@ def test_a_float_island_is_told_with_its_layers(kws):
         prediction.warnings[0]
     assert prediction.deployment.runtime.name == "x-cube-ai"  # most rows of this board
     prediction = predict(deploy(island, BOARD, runtime="tflm-cmsis-nn"))
-    assert [layer.index for layer in prediction.layers if layer.assumed] == [11, 12]
+    assert [layer.op for layer in prediction.layers if layer.assumed] == []  # counted in float, too
     whole = predict(deploy(kws, BOARD, runtime="tflm-cmsis-nn"))
     assert [layer.cycles for layer in prediction.layers[:10]] == [
         layer.cycles for layer in whole.layers[:10]]
@@ -135,7 +137,7 @@ def test_a_chip_with_a_longer_prefix_goes_before_its_family(kws):
 @pytest.mark.parametrize(("dtype", "board", "identity"), [
     ("int16", "nucleo_u575zi_q", "tflm-cmsis-nn@2026"),
     ("int16", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1"),
-    ("uint8", "nucleo_l4r5zi", "tflm-cmsis-nn@2026"),  # the measured release has no uint8
+    ("uint8", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1"),
     ("uint8", "esp32s3_devkitc", "tflm-reference@2026"),
     ("float32", "nucleo_l4r5zi", "x-cube-ai@9.0.0"),
     ("float32", "esp32s3_devkitc", "tflm-reference@2026"),

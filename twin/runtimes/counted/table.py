@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,6 +29,16 @@ NEAREST = {"exp": "log", "neg": "abs", "sin": "cos", "gelu": "logistic", "tile":
 
 REFERENCE = "reference"
 """Kernels every library falls back to; a table of others holds only what differs from them."""
+
+
+BASE = "m4"
+"""The core every release and level was counted on."""
+
+NEWER = {"2.3.1": "2023", "2023": "2024", "2024": ""}
+"""Releases, and the next newer one that was counted; the newest stands in no level's name."""
+
+LACKS = "none"
+"""Variant of an operator a release's library has no kernel of: the portable one runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +80,25 @@ def choose_core(isa: str, fpu: str | None) -> tuple[str, bool]:
     return described.counted[fpu or "none"], described.counted_elsewhere
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _read(kernels: str, core: str, level: str) -> _Rows:
+    """Return the coefficients of one build; none where nothing was counted of it alone."""
     table: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     path = FOLDER / f"{kernels}-{core}-{level}.csv"
-    if not path.is_file():  # Some levels were counted on one core only.
-        path = FOLDER / f"{kernels}-{core}-O2.csv"
+    if not path.is_file():
+        return table
     with path.open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
             terms = table.setdefault((row["operator"], row["variant"]), {})
             terms[row["term"]] = {name: float(row[name] or 0) for name in _COLUMNS}
     return table
+
+
+def find_newer(level: str) -> str:
+    """Return the level of the next newer release: its count holds where the source is the same."""
+    options, _, release = level.partition("@")
+    newer = NEWER.get(release, "")
+    return f"{options}@{newer}" if newer else options
 
 
 def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts | None:
@@ -91,7 +109,7 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
     kernels : str
         "cmsis-nn" or "reference".
     core, level : str
-        "m4"; "O2", "Os" or "O2-dcheck".
+        "m4"; "O2", "Os" or "O2-dcheck", of an older release "O2@2023".
     op : str
         Canonical operator.
     work : Work
@@ -99,19 +117,29 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
 
     Notes
     -----
-    A variant nobody counted takes the coefficients of the operator's nearest: the same path of the
-    library without its strides, then the same types.
+    A table of an older release holds only code that executes otherwise than the next newer one's,
+    and operators its library lacked. What was not counted on a core at a level is carried from the
+    Cortex-M4, by the ratio of what both have counted (assumed). A variant nobody counted takes the
+    coefficients of the operator's nearest: the same path of the library without its strides, then
+    the same types.
     """
     op = ALIASES.get(op, op)
-    for library in dict.fromkeys((kernels, REFERENCE)):
-        rows = _read(library, core, level)
-        code = work.code(library, core)
-        terms = rows.get((op, code))
-        if terms is not None:
-            return _sum_up(terms, work.count(library), stands_in=work.guessed)
-        like = rows.get((op, code.rsplit(" ", 1)[0])) if code != work.variant else None
-        if like is not None:
-            return _sum_up(like, work.count(library), stands_in=True)
+    if (op, LACKS) in _read(kernels, BASE, level.replace(level.partition("@")[0], "O2")):
+        kernels = REFERENCE
+    found = _find(kernels, core, level, op, work)
+    if found is not None:
+        return found
+    options, _, release = level.partition("@")
+    if release:
+        newer = find_newer(level)
+        found = look_up(kernels, core, newer, op, work)
+        there = _find(kernels, BASE, f"O2@{release}", op, work)
+        return _carry(found, there, look_up(kernels, BASE, find_newer(f"O2@{release}"), op, work))
+    if options != "O2" and core != BASE:
+        return _carry(look_up(kernels, core, "O2", op, work),
+                      _find(kernels, BASE, level, op, work), _find(kernels, BASE, "O2", op, work))
+    if core != BASE and (found := _find(kernels, BASE, level, op, work)) is not None:
+        return replace(found, stands_in=True)
     if op in NEAREST and not any(name == op for name, _ in _read(REFERENCE, core, level)):
         op = NEAREST[op]
     near = [(variant, terms) for (name, variant), terms in _read(REFERENCE, core, level).items()
@@ -121,6 +149,34 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
     types = work.variant.split(" ")[0]
     same = [terms for variant, terms in near if variant.split(" ")[0] == types]
     return _sum_up((same or [terms for _, terms in near])[0], work.terms, stands_in=True)
+
+
+def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts | None:
+    """Return what was counted of this very build; None where nothing was."""
+    for library in dict.fromkeys((kernels, REFERENCE)):
+        rows = _read(library, core, level)
+        code = work.code(library, core)
+        terms = rows.get((op, code))
+        if terms is not None:
+            return _sum_up(terms, work.count(library), stands_in=work.guessed)
+        if "@" in level and (op, code) in _read(library, core, "O2"):
+            break  # Its own kernel, the same as in the next release.
+        like = rows.get((op, code.rsplit(" ", 1)[0])) if code != work.variant else None
+        if like is not None:
+            return _sum_up(like, work.count(library), stands_in=True)
+    return None
+
+
+def _carry(amounts: Amounts | None, there: Amounts | None,
+           instead: Amounts | None) -> Amounts | None:
+    """Return amounts times the ratio of two that were counted on another core."""
+    if amounts is None or there is None or instead is None:
+        return amounts
+    factor = there.total / instead.total
+    return Amounts(
+        instructions={name: round(factor * count) for name, count in amounts.instructions.items()},
+        stands_in=True, **{name: round(factor * getattr(amounts, name))
+                           for name in ("loads", "stores", "load_bytes", "store_bytes")})
 
 
 def _sum_up(terms: Mapping[str, Mapping[str, float]], counts: Mapping[str, float], *,
