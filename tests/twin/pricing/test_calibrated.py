@@ -153,7 +153,7 @@ def test_runtimes_nobody_measured_stay_at_stated_prices_where_asked() -> None:
     assert prediction.bill == predict(deployment).bill
 
 
-@pytest.mark.parametrize("runtime", ["tflm-reference@2023", "unknown"])
+@pytest.mark.parametrize("runtime", ["float-reference", "unknown"])
 def test_a_library_nobody_measured_takes_the_spread_between_libraries(runtime: str) -> None:
     sure = predict_calibrated(deploy("kws", BOARD, runtime=runtime)).certainty
     assert "spread between libraries" in sure.calibration
