@@ -121,13 +121,15 @@ def test_sixteen_bit_layers_of_other_releases_run_their_own_kernels(board):
 
 
 @pytest.mark.parametrize("level, core", [
-    ("Os", "m33"), ("Os", "m0plus"), ("O2-dcheck", "m3"), ("Os@2023", "m33"), ("O2@2.3.1", "m0plus")])
+    ("Os", "m33"), ("Os", "m0plus"), ("O2-dcheck", "m3"), ("Os@2023", "m33"),
+    ("O2@2.3.1", "m0plus")])
 def test_a_build_counted_on_one_core_is_carried_to_others(level, core):
     graph = conv_graph()
     work = describe(graph, graph.layers[0])
     assert work is not None
-    plain, built, there, here = (look_up("reference", where, how, "conv_2d", work) for where, how in (
-        (core, "O2"), (core, level), ("m4", level), ("m4", "O2")))
+    plain, built, there, here = (
+        look_up("reference", where, how, "conv_2d", work) for where, how in (
+            (core, "O2"), (core, level), ("m4", level), ("m4", "O2")))
     assert plain and built and there and here and built.stands_in and not there.stands_in
     assert built.total / plain.total == pytest.approx(there.total / here.total, rel=1e-3)
     assert built.total != plain.total
@@ -140,7 +142,8 @@ def test_a_release_has_the_counts_of_the_next_newer_where_its_source_is_the_same
     assert look_up("reference", "m4", "O2@2023", "abs", work) == look_up(
         "reference", "m4", "O2", "abs", work)
     # CMSIS-NN's own maximum came in February 2025.
-    pair = one_layer("maximum", [tensor((1, 8, 8, 8)), tensor((1, 8, 8, 8))], [tensor((1, 8, 8, 8))])
+    image = (1, 8, 8, 8)
+    pair = one_layer("maximum", [tensor(image), tensor(image)], [tensor(image)])
     work = describe(pair, pair.layers[0])
     assert work is not None
     assert look_up("cmsis-nn", "m4", "O2@2024", "maximum", work) == look_up(
