@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
 from twin.runtimes.counted.describe import describe
-from twin.runtimes.counted.table import LACKS, REFERENCE, find_newer
+from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE
 from twin.runtimes.counted.work import SCALAR, VECTOR, Work
 
 FIXED = 400.0
@@ -325,9 +325,8 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
     fitted: dict[Key, tuple[dict[str, dict[str, float]], int]] = {}
     for key, rows in groups.items():
         if key.kernels != REFERENCE and _lacks(key, groups):
-            lacking = dict.fromkeys(("instructions", "loads", "stores", "load_bytes",
-                                     "store_bytes"), 0.0)
-            fitted[key._replace(variant=LACKS)] = {"call": lacking}, len(rows)
+            nothing = dict.fromkeys(fit(rows, choose_terms(rows))["call"], 0.0)
+            fitted[key._replace(variant=LACKS)] = {"call": nothing}, len(rows)
         elif not (_same_code(key, rows, groups) and _shared(key, groups)):
             prior = priors.get(key)
             names = choose_terms(rows) if prior is None else prior.names
@@ -359,7 +358,7 @@ def _same_code(key: Key, rows: Sequence[Row], groups: Mapping[Key, Sequence[Row]
 
 def _shared(key: Key, groups: Mapping[Key, Sequence[Row]]) -> bool:
     """Whether the newest release, too, runs the reference's code."""
-    now = key._replace(level=key.level.partition("@")[0])
+    now = key._replace(level=BASE[1])
     return now not in groups or _same_code(now, groups[now], groups)
 
 
@@ -367,18 +366,13 @@ def _lacks(key: Key, groups: Mapping[Key, Sequence[Row]]) -> bool:
     """Whether an older release runs an operator by portable code that has own code since."""
     if "@" not in key.level or _shared(key, groups):
         return False
-    counts: dict[str, dict[str, int]] = {key.kernels: {}, REFERENCE: {}}
-    levels = [key.level]
-    while "@" in levels[-1]:
-        levels.append(find_newer(levels[-1]))
-    for level in reversed(levels):  # Code of a newer release that no row tells from it.
-        for other, rows in groups.items():
-            same = other[1:4] == key._replace(level=level)[1:4]
-            if same and (other.kernels == REFERENCE or level == key.level):
-                counts[other.kernels] |= {
-                    row.counted.model: row.counted.instructions for row in rows}
-    own, portable = counts[key.kernels], counts[REFERENCE]
-    return all(portable.get(model) == count for model, count in own.items())
+    levels = {BASE[1], *(f"O2@{release}" for release in NEWER if release >= key.level[3:])}
+    own, portable = ({(row.counted.model, row.counted.instructions)
+                      for other, rows in groups.items() for row in rows
+                      if other[:2] + other[3:4] == (kernels, key.core, key.op)
+                      and other.level in among}
+                     for kernels, among in ((key.kernels, {key.level}), (REFERENCE, levels)))
+    return own <= portable
 
 
 def _with_classes(table: Mapping[str, Mapping[str, float]],
