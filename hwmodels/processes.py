@@ -37,12 +37,17 @@ def map_forked(function: Callable[[_Item], _Made], items: Sequence[_Item]) -> It
                                initializer=_hold, initargs=(function, items))
     try:
         yield from pool.map(_compute_held, range(len(items)))
+    except KeyboardInterrupt:
+        for process in multiprocessing.active_children():
+            process.terminate()  # They wait for nothing: what is done of an item is lost.
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _hold(function: Callable[[Any], Any], items: Sequence[Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The process that forked this one ends it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _held[:] = function, items
 
 

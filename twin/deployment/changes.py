@@ -53,6 +53,9 @@ class Choose:
     value: object
 
 
+ALIKE = 0.6
+"""Likeness of words from which a path is named as near."""
+
 NEAREST = 8
 """Paths an error names where one is not known."""
 
@@ -233,6 +236,8 @@ def name_near_paths(path: str, board: Board) -> str:
     branch = path.split(".")[0]
     known = dict.fromkeys(name for name, _, _ in list_paths_of(board))
     near = sorted(known, key=rank)[:NEAREST]
+    if rank(near[0]) > -ALIKE:
+        return f"nothing is like it; all of them: twin explain paths {board.name}"
     meant = f"did you mean {near[0]}? " * bool(difflib.get_close_matches(path, near[:1]))
     return f"{meant}nearest: {', '.join(near)}; all of them: twin explain paths {board.name}"
 

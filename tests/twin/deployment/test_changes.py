@@ -145,6 +145,8 @@ def test_a_path_there_is_not_is_answered_with_the_eight_nearest(path, meant):
         deployment.replace({path: "1"})
     near = str(refused.value).partition("nearest: ")[2].partition(";")[0].split(", ")
     assert near[0] == meant and len(near) == NEAREST == 8
+    with pytest.raises(TwinError, match="nothing is like it; all of them: twin explain"):
+        deployment.replace({"nosuch": "1"})
 
 
 def test_a_value_that_leaves_the_network_as_it_is_is_no_change():

@@ -187,3 +187,10 @@ def test_an_error_of_a_forked_process_is_raised_here(monkeypatch) -> None:
     assert own not in list(map_forked(lambda item: os.getpid(), range(4)))
     with pytest.raises(ZeroDivisionError):
         list(map_forked(lambda item: 1 // item, [1, 0]))
+    reading, writing = os.pipe()
+    made = map_forked(lambda item: item and os.read(reading, 1), range(3))
+    assert next(made) == 0
+    with pytest.raises(KeyboardInterrupt):
+        made.throw(KeyboardInterrupt)  # ends though nobody writes what the others wait for
+    os.close(reading)
+    os.close(writing)

@@ -173,15 +173,15 @@ def describe(asked: Report) -> Page:
     rows = views.compare_with_published(
         subject.graph.name, subject.board.name, calibration=calibration
     ) if asked.published else None
-    advice = () if checked.met or not changes or not held else (say_best(give_advice(
+    advice = "" if checked.met or not changes or not held else say_best(give_advice(
         subject, read_limits(**{name.removesuffix("_bytes"): one for name, one in held.items()}),
-        deployer)),)
+        deployer))
     return describe_report(Outline(
         prediction=prediction, command=command, measured=beside, published=rows,
         power=recording,
         requirements=checked.requirements if held else (),
         locality=find_locality(prediction),
-        remarks=(*(() if beside is None else beside.remarks), *doubts, *advice),
+        remarks=(*(() if beside is None else beside.remarks), *doubts), advice=advice,
         changes=rank_changes(subject, deployer, asked.on_progress) if changes else None))
 
 

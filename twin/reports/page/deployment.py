@@ -75,6 +75,8 @@ class Report:
         What a power meter saw of it.
     remarks : tuple of str
         Warnings besides the prediction's.
+    advice : str
+        Where limits are missed, what would meet them; "" the change that saves most is named.
     """
 
     prediction: Prediction
@@ -86,6 +88,7 @@ class Report:
     published: PublishedView | None = None
     power: Recording | None = None
     remarks: tuple[str, ...] = ()
+    advice: str = ""
 
 
 def describe_report(report: Report) -> Page:
@@ -100,7 +103,7 @@ def describe_report(report: Report) -> Page:
         subtitle=f"{board.soc}, {board.core.model} at {format_frequency(hertz)} · "
                  f"{deployment.runtime.identity} · {prediction.temperature} caches",
         verdict=verdict, tone=tone, sentence=explain_time(prediction) + ".",
-        answers=list_answers(report), advice=tell_best(report.changes),
+        answers=list_answers(report), advice=report.advice or tell_best(report.changes),
         sections=tuple(section for section in _list_sections(report) if section is not None))
 
 

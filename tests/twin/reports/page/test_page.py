@@ -164,3 +164,10 @@ def test_another_name_than_html_is_refused() -> None:
 
     with pytest.raises(UsageError, match=r"ends in \.html"):
         Paged(page="report.txt").check()
+
+
+def test_what_helps_most_is_what_meets_limits_that_are_missed():
+    page = twin.report(twin.deploy("ad", "nucleo_f401re"), limits={"max_ms": 6.0})
+    best = twin.advise(twin.deploy("ad", "nucleo_f401re"), max_ms=6.0).best
+    advice, = re.findall(r"What helps most</strong>([^<]*)", page)
+    assert f"change that meets them: {best.words}" in advice
