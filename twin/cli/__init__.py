@@ -25,7 +25,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
                "scenario": "scenario:app", "tune": "decide:tune"},
     "Measure": {"plan": "whatif:plan", "measure": "measure:measure",
                 "import": "measure:import_log", "energy": "measure:energy",
-                "firmware": "firmware:app"},
+                "firmware": "firmware:app", "doctor": "boards:doctor"},
     "Learn": {"compare": "learn:compare", "attribute": "learn:attribute",
               "diagnose": "learn:diagnose", "why": "learn:why",
               "diff": "learn:diff", "calibrate": "learn:calibrate"},

@@ -10,8 +10,8 @@ import typer
 
 import twin
 from twin.api.requests import Option
-from twin.api.requests.boards import NewBoard
-from twin.cli.options import AsJson, ShownByName, command
+from twin.api.requests.boards import Doctor, NewBoard
+from twin.cli.options import AsJson, Json, ShownByName, command
 from twin.cli.output import note_written, show_view, warn
 from twin.errors import UsageError
 
@@ -113,3 +113,9 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
         show_view(found, "catalogue:boards_table", found.boards, broken=found.broken,
                   as_json=as_json)
         warn(f"broken: {why}" for why in ({} if as_json else found.broken).values())
+
+
+@command(view="doctor:doctor_report", ends=lambda found: not found.is_ready)
+def doctor(asked: Doctor, json: Json) -> object:
+    """Look for compilers, flash tools, ports and permissions; say what to type for a board."""
+    return twin.doctor(**asked.arguments)

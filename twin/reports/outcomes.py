@@ -57,3 +57,49 @@ class Accuracies:
     model: str
     before: Accuracy
     after: Accuracy | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """Something that was looked for.
+
+    Parameters
+    ----------
+    name : str
+        What.
+    found : str
+        Its version or place; "" where it is not there or not usable.
+    advice : str
+        What to type where it is not.
+    needed : bool
+        Whether the board asked about cannot be measured without it.
+    """
+
+    name: str
+    found: str
+    advice: str = ""
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """What is there, and what to type.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        In the order they were made.
+    board : str or None
+        The one asked about.
+    steps : tuple of (str, str)
+        What to type, and what it does.
+    """
+
+    checks: tuple[Check, ...]
+    board: str | None
+    steps: tuple[tuple[str, str], ...]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all that is needed is there."""
+        return all(check.found or not check.needed for check in self.checks)

@@ -3,4 +3,4 @@ CORE := cortex-m7
 FPU := fpv5-d16
 FAMILY := cortex_m stm32 stm32_l1 stm32_h7
 PYOCD := stm32h7a3zitxq
-OPENOCD := board/st_nucleo_h7.cfg
+OPENOCD := interface/stlink.cfg target/stm32h7x.cfg

@@ -24,6 +24,7 @@ from twin.api.requests import (
     prediction,
 )
 from twin.api.requests.advice import Advise
+from twin.api.requests.boards import Doctor
 from twin.api.requests.measurement import Energy, Import
 from twin.api.requests.programs import DeployElf, LearnRuntime
 from twin.api.requests.reporting import Report
@@ -52,6 +53,7 @@ FUNCTIONS = {
     "compare_firmware": firmware.Compare, "compare_published": attribution.Published,
     "compare_sessions": keeping.CompareSessions,
     "deploy_elf": DeployElf, "diagnose": attribution.Diagnose, "diff": attribution.Diff,
+    "doctor": Doctor,
     "diff_studies": DiffStudies, "reproduce": keeping.Reproduce, "run_scenario": RunScenario,
     "study_front": Front,
     "energy": Energy, "export_firmware": firmware.Export, "flash_firmware": firmware.Flash,

@@ -5,9 +5,18 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from hwmodels.quantities import read_quantity, suggest_unit
-from twin.api.requests import Option, Request, parse_quantity
+from twin.api.requests import BOARD_FILES, Option, Request, parse_quantity
 from twin.errors import UsageError
 from twin.studies.duty import MOST_MA_PER_MHZ
+
+
+@dataclass(frozen=True)
+class Doctor(Request):
+    """The board whose tools are looked for."""
+
+    board: Annotated[str | None, Option(
+        "--board -b", "BOARD", "Also what this board needs, and what to type.",
+        files=BOARD_FILES)] = None
 
 
 def _size(option: str) -> Callable[[str], int]:

@@ -291,6 +291,33 @@ class SessionsCompared(TypedDict):
     difference: Annotated[dict[str, Any] | None, Says("of comparison.schema.json")]
 
 
+class CheckRow(TypedDict):
+    """Something that was looked for."""
+
+    name: str
+    found: Annotated[str, Says("its version or place; empty where it is not there or usable")]
+    advice: Annotated[str, Says("what to type where it is not")]
+    needed: Annotated[bool, Says("whether the board cannot be measured without it")]
+
+
+class Step(TypedDict):
+    """What to type, and what it does."""
+
+    type: Annotated[str, Of(itemgetter(0))]
+    does: Annotated[str, Of(itemgetter(1))]
+
+
+class Checkup(TypedDict):
+    """Of `twin doctor`."""
+
+    schema: Literal[1]
+    kind: Literal["checkup"]
+    board: str | None
+    ready: Annotated[bool, Of("is_ready")]
+    checks: list[CheckRow]
+    steps: list[Step]
+
+
 class Removed(TypedDict):
     """Of `twin sessions clean`; `removed` is false without --yes: they would be."""
 
@@ -370,7 +397,7 @@ class Accuracy(TypedDict):
 
 Outcomes = (Calibration | Calibrations | Energy | Imported | Measured | Machine | Built | Ran
             | Builds | Flashed | Written | Agreements | SessionsCompared | Removed | NewBoard
-            | LearntRuntime | Serving | Accuracy | Tuning)
+            | LearntRuntime | Serving | Accuracy | Tuning | Checkup)
 """What commands did, told apart by `kind`."""
 
 ROWS = {"Overlay": ("calibrations", Learning), "Agreement": ("agreements", AgreementRow)}

@@ -39,9 +39,10 @@ _THEIRS = ", CMSIS-NN"
 
 _OVERFLOW = re.compile(r"region [`']MEMORY_(\w+)' overflowed by (\d+) bytes"
                        r"|section '([\w.]+)' will not fit in region '(?:MEMORY_)?(\w+)'")
-_GCC = {"arm": ("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"),
+COMPILER_PACKAGES = {"arm": ("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"),
         "riscv": ("riscv64-unknown-elf-gcc", "apt-get install gcc-riscv64-unknown-elf"),
         "host": ("cc", "install a C compiler")}
+"""Compiler of each kind of machine code, and what to type where it is missing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -244,7 +245,7 @@ def _check_choices(compiler: str | None, optimisation: str, kernels: str) -> Non
 
 
 def _default_compiler(port: Port) -> str:
-    there = shutil.which(_GCC[port.arch][0]) is not None
+    there = shutil.which(COMPILER_PACKAGES[port.arch][0]) is not None
     return "gcc" if there or find_spec("ziglang") is None else "clang"
 
 
@@ -253,7 +254,7 @@ def _find_compiler(compiler: str, port: Port) -> str:
     check_permission()
     if shutil.which("make") is None:
         raise ToolMissingError("make is not installed: apt-get install make")
-    gcc, advice = _GCC[port.arch]
+    gcc, advice = COMPILER_PACKAGES[port.arch]
     if compiler == "clang" and find_spec("ziglang") is not None:
         return "zig"
     if compiler == "clang" and shutil.which("clang") is None:
@@ -309,7 +310,8 @@ def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:
 
 
 def _version(used: str, port: Port) -> str:
-    commands = {"gcc": [_GCC[port.arch][0], "-dumpfullversion"], "clang": ["clang", "-dumpversion"],
+    commands = {"gcc": [COMPILER_PACKAGES[port.arch][0], "-dumpfullversion"],
+                "clang": ["clang", "-dumpversion"],
                 "zig": [*command_of("ziglang"), "version"]}
     answer = subprocess.run(commands[used], capture_output=True, text=True, check=False)
     return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import ToolMissingError, tell_in_one_line
 from hwmodels.files import write_whole
 from hwmodels.program.elf import read_elf_file
 from twin.errors import FirmwareError, UsageError
@@ -49,10 +50,19 @@ def find_programmer(port: Port) -> tuple[str, ...]:
     if target and shutil.which("pyocd"):
         return ("pyocd", "flash", "--target", target, "IMAGE")
     if files and shutil.which("openocd"):
-        configuration = [word for file in files.split() for word in ("-f", file)]
-        return ("openocd", *configuration, "-c", "program {IMAGE} verify reset exit")
+        return ("openocd", *configure_openocd(files), "-c", "program {IMAGE} verify reset exit")
     raise ToolMissingError("neither pyocd nor openocd is installed: pip install pyocd, or "
                            "apt-get install openocd")
+
+
+def configure_openocd(files: str) -> tuple[str, ...]:
+    """Return openocd's words for configuration files; a J-Link's are told that it talks SWD."""
+    words: list[str] = []
+    for file in files.split():
+        words += ["-f", file]
+        if file == "interface/jlink.cfg":  # JTAG by default, which these targets refuse
+            words += ["-c", "transport select swd"]
+    return tuple(words)
 
 
 def _find_st_programmer(loader: str, address: str) -> tuple[str, ...]:
@@ -117,3 +127,56 @@ def write_flat(image: Path) -> Path:
     flat = image.with_suffix(".bin")
     write_whole(flat, bytes(whole))
     return flat
+
+
+REHEARSAL_S = 30
+"""How long a tool may take to say whether it knows a part."""
+
+
+def rehearse(port: Port) -> str:
+    """Try the tool that would write an image, without a board; return the command it would run.
+
+    openocd reads its configuration and ends before it opens a probe, esptool and ST's programmer
+    say their version, pyocd lists the parts it knows.
+
+    Raises
+    ------
+    UsageError
+        When the port is not one to be flashed.
+    ToolMissingError
+        When the tool is not installed, or does not know the part.
+    """
+    command = find_programmer(port)
+    tool = Path(command[0]).name
+    if tool == "pyocd":
+        known = _ask((command[0], "list", "--targets")).split()
+        if command[3] not in known:
+            raise ToolMissingError(f"pyocd does not know {command[3]}: "
+                                   f"pyocd pack install {command[3]}")
+    elif tool == "openocd":
+        _ask((*command[:-2], "-c", "shutdown"))
+    elif tool.startswith("esptool"):
+        _ask((*command[:3], "version"))
+    else:
+        _ask((command[0], "--version"))
+        loader = Path(command[command.index("-el") + 1])
+        if not loader.is_file():
+            raise ToolMissingError(f"{loader}: the loader of the external flash is not there; it "
+                                   "comes with STM32CubeProgrammer")
+    return shlex.join(command)
+
+
+def _ask(words: tuple[str, ...]) -> str:
+    """Run a tool that touches no board; return what it says."""
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=REHEARSAL_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said_why = tell_in_one_line(str(error))
+        raise ToolMissingError(f"{words[0]} does not run: {said_why}") from error
+    if said.returncode:
+        lines = (said.stderr or said.stdout).strip().splitlines() or ["nothing said"]
+        told = next((line for line in lines if "Error" in line), lines[-1])
+        raise ToolMissingError(f"{shlex.join(words)} ends with {said.returncode}: {told}; "
+                               "accepted: a newer release, or another of the tools")
+    return said.stdout + said.stderr

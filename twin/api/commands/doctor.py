@@ -1,0 +1,228 @@
+"""`twin doctor`: which tools and ports there are, and what to type for a board's first results.
+
+The page docs/first-light.md is made of it: python -m twin.api.commands.doctor > docs/first-light.md
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from calibration.collecting.link import PortInfo, list_ports
+from hwmodels.board.facts import Board
+from hwmodels.board.file import list_boards, load_board
+from hwmodels.errors import TwinError
+from hwmodels.kernels.library import open_library
+from twin.api.commands.boards import list_virtual_boards
+from twin.api.requests import takes
+from twin.api.requests.boards import Doctor
+from twin.errors import UsageError
+from twin.program.image.compile import ports
+from twin.program.image.compile.build import COMPILER_PACKAGES, find_missing
+from twin.program.image.compile.flashing import configure_openocd, rehearse
+from twin.reports.outcomes import Check, Checkup
+
+EXTRAS = {"plot": "matplotlib", "onnx": "onnx", "boards": "serial"}
+"""A package of each extra."""
+
+FLASHERS = {"pyocd": "pip install pyocd", "openocd": "apt-get install openocd",
+            "esptool": "pip install esptool",
+            "STM32_Programmer_CLI": "comes with STM32CubeProgrammer, bin/ on the PATH"}
+
+VERSION_S = 20
+
+
+@takes(Doctor)
+def doctor(asked: Doctor) -> Checkup:
+    """Look for tools, ports and permissions, and say what to type for a board's first results.
+
+    No board is touched: tools that write flash are asked whether they know the part.
+    """
+    board = None if asked.board is None else load_board(asked.board)
+    checks = [*_check_machine(), *_check_tools(), _try("emulators", _list_emulators),
+              *_check_ports(needed=board is not None)]
+    if board is not None:
+        checks += _check_board(board)
+    return Checkup(checks=tuple(checks), board=None if board is None else board.name,
+                   steps=tuple(list_steps(board) if board else _FIRST_STEPS))
+
+
+_FIRST_STEPS = (("twin predict kws", "what a network takes on five boards; needs nothing else"),
+                ("twin boards", "the boards there are"),
+                ("twin doctor -b nucleo_l4r5zi", "what one of them needs, and what to type"))
+
+
+def _try(name: str, look: Callable[[], str], *, needed: bool = False) -> Check:
+    """Look for something; what is missing says what to type."""
+    try:
+        return Check(name=name, found=look(), needed=needed)
+    except TwinError as error:
+        return Check(name=name, found="", advice=str(error), needed=needed)
+
+
+def _check_machine() -> Iterator[Check]:
+    yield Check(name="twin", found=f"{version('embedded-twin')}, Python "
+                                   f"{platform.python_version()}, {platform.platform()}")
+    loops, why = open_library()
+    yield Check(name="compiled loops", found="" if loops is None else "of these sources",
+                advice=f"{why}: slow without; python -m hwmodels.kernels")
+    clock = time.get_clock_info("perf_counter")
+    yield Check(name="host clock", found=f"{clock.implementation}, {1e9 * clock.resolution:g} ns")
+    for extra, package in EXTRAS.items():
+        yield Check(name=f"extra {extra}", found=package if find_spec(package) else "",
+                    advice=f"pip install 'embedded-twin[{extra}]'")
+
+
+def _check_tools() -> Iterator[Check]:
+    tools = {"make": "apt-get install make", **dict(COMPILER_PACKAGES.values()), **FLASHERS}
+    for tool, advice in tools.items():
+        path = shutil.which(tool)
+        yield Check(name=tool, found="" if path is None else _ask_version(path), advice=advice)
+
+
+def _ask_version(path: str) -> str:
+    """Return the first line a tool says of its version, else where it is."""
+    try:
+        said = subprocess.run((path, "--version"), capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=VERSION_S, errors="replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return path
+    lines = [line.strip() for line in (said.stdout + said.stderr).splitlines()
+             if any(map(str.isdigit, line))]
+    return lines[0] if lines and not said.returncode else path
+
+
+def _list_emulators() -> str:
+    """Name the virtual boards that can run; where none can, raise what the first needs."""
+    boards = list_virtual_boards()
+    names = [one.name for one in boards if not one.missing]
+    if not names:
+        raise UsageError(boards[0].missing)
+    return ", ".join(names)
+
+
+def _check_ports(*, needed: bool) -> Iterator[Check]:
+    try:
+        found = list_ports()
+    except TwinError as error:
+        yield Check(name="serial ports", found="", advice=str(error), needed=needed)
+        return
+    if not found:
+        yield Check(name="serial ports", found="", needed=needed,
+                    advice="none: plug the board in (a data cable); without one: --virtual")
+    for port in found:
+        usable = os.access(port.device, os.R_OK | os.W_OK)
+        yield Check(name=f"port {port.device}", needed=needed, advice=_grant(port),
+                    found=(port.probe or "unknown USB device") if usable else "")
+
+
+def _grant(port: PortInfo) -> str:
+    """Say how a user may open a port."""
+    try:
+        import grp
+
+        group = grp.getgrgid(os.stat(port.device).st_gid).gr_name
+    except (ImportError, OSError, KeyError):
+        group = "dialout"
+    return f"no permission: sudo usermod -aG {group} $USER, then log in again"
+
+
+def _check_board(board: Board) -> Iterator[Check]:
+    """Check what one board needs: a port of the firmware, a compiler, a tool that flashes it."""
+    def build() -> str:
+        missing = find_missing(_port_of(board).name)
+        if missing:
+            raise UsageError(missing)
+        return f"port {_port_of(board).name}"
+
+    yield _try(f"build for {board.name}", build, needed=True)
+    yield _try(f"flash {board.name} (dry run)", lambda: rehearse(_port_of(board)), needed=True)
+
+
+def _port_of(board: Board) -> ports.Port:
+    return ports.choose_port(board, None)
+
+
+def list_steps(board: Board) -> Iterator[tuple[str, str]]:
+    """Yield what to type for a board's first five minutes, and what each does."""
+    name = board.name
+    yield f"twin predict kws -b {name}", "time, energy, memory; needs no board"
+    try:
+        port = _port_of(board)
+    except TwinError:
+        yield (f"twin firmware export kws -o project --isa {board.core.isa}",
+               "two C files for a project of yours: no port of our firmware is for this board")
+        yield f"twin measure kws -b {name} --port /dev/ttyACM0", "asks that program"
+        return
+    virtual = _find_virtual(board)
+    if virtual:
+        yield (f"twin measure kws -b {name} --virtual {virtual} --runs 5 -o out/virtual",
+               "the same in an emulator of its core, without the board")
+    yield f"twin firmware build kws -b {name} -o out/kws", f"a C program, port {port.name}"
+    settings = port.settings
+    if {"PYOCD", "OPENOCD", "ESPTOOL", "CUBEPROG"} & set(settings):
+        yield (f"twin firmware flash kws -b {name}",
+               f"writes it: {_name_flasher(port)}")
+    where = "/dev/ttyACM0"
+    if "rtt" in settings.get("FAMILY", "").split():
+        where = "socket://localhost:9090"
+        words = shlex.join(configure_openocd(settings.get("OPENOCD", "BOARD.cfg")))
+        yield (f'openocd {words} -c "init; reset run" -c "rtt setup 0x20000000 0x40000 '
+               '{SEGGER RTT}; rtt start; rtt server start 9090 0"', "the line through the probe")
+    yield f"twin measure kws -b {name} --port {where} --runs 5 -o out/m", "times of every layer"
+    yield "twin attribute kws out/m", "beside the prediction: where the gap is, and why"
+
+
+def _name_flasher(port: ports.Port) -> str:
+    settings = port.settings
+    if "CUBEPROG" in settings:
+        return "STM32CubeProgrammer"
+    if "ESPTOOL" in settings:
+        return "esptool"
+    return " or ".join(tool for tool, key in (
+        (f"pyocd ({settings.get('PYOCD')})", "PYOCD"),
+        (f"openocd ({settings.get('OPENOCD')})", "OPENOCD")) if key in settings)
+
+
+def _find_virtual(board: Board) -> str | None:
+    """Return an emulator of a board's core, whose counts are cycles if there is one."""
+    names = sorted((one for one in list_virtual_boards() if one.core == board.core.model),
+                   key=lambda one: one.emulator != "unicorn")
+    return names[0].name if names else None
+
+
+HEADING = """# First light: what to type for each board
+
+`twin doctor -b BOARD` says which of the tools below are there, tries the one that flashes without
+touching the board, lists ports and permissions, and prints these lines. `/dev/ttyACM0` is the first
+board plugged in on Linux; without `--port` the only one is taken. Next to a number that is longer
+than expected: [why.md](why.md). This page is made of the board files and ports
+(`python -m twin.api.commands.doctor > docs/first-light.md`).
+"""
+
+
+def write_page() -> str:
+    """Return a page with a section for each board."""
+    text = [HEADING]
+    for name in list_boards():
+        board = load_board(name)
+        text.append(f"\n## {name}\n\n{board.description}\n")
+        text += [f"\n    # {what}\n    {line}" for line, what in list_steps(board)]
+        text.append("\n")
+        readme = Path("firmware", "ports", name, "README.md")
+        if (ports.firmware_folder().parent / readme).is_file():
+            text.append(f"\nMore: [{readme.as_posix()}](../{readme.as_posix()})\n")
+    return "".join(text)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(write_page())
