@@ -1,6 +1,7 @@
 """Slow builds planted by another library, other tables and public figures, and what `why` says.
 
     python tests/made/made_builds.py [SEED ...]
+    python tests/made/made_builds.py observer [SEED ...]
 
 The truth is another library or release than the one the prediction uses, on silicon that is off by
 13 % (standard deviation), with 3 % of noise. What a plant costs is predicted for that library (its
@@ -259,6 +260,42 @@ def calibrate(judged: list[tuple[Plant, Why]]) -> list[tuple[float, float, float
     return bins
 
 
+WIDTH = 0.12
+"""Of the observer's densities, as a logarithm."""
+
+
+def observe(seeds, drawn) -> tuple[float, float, float]:
+    """Return first, among three and healthy for who knew how plants are drawn, from one number.
+
+    The density of each plant's times on each board is that of its own draws, smoothed; its share of
+    all is `SHARES`.
+    """
+    times: dict[tuple[str, tuple[str, ...]], list[float]] = {}
+    judged = []
+    for board, network, _, family in CASES:
+        for seed in drawn:
+            for plant in plant_case(board, network, family, seed):
+                times.setdefault((board, plant.causes), []).append(math.log(plant.time_us))
+        judged += [plant for seed in seeds for plant in plant_case(board, network, family, seed)]
+    first, three, healthy = [], [], []
+    numbers = (HEALTHY, len(CAUSES), len(PAIRS))
+    for plant in judged:
+        chances: dict[str, float] = {}
+        for (board, causes), logs in times.items():
+            if board == plant.board:
+                off = (np.array(logs) - math.log(plant.time_us)) / WIDTH
+                chance = SHARES[len(causes)] / numbers[len(causes)] * np.exp(-off**2 / 2).sum()
+                for cause in causes or (EXPECTED,):
+                    chances[cause] = chances.get(cause, 0.0) + float(chance)
+        ranked = sorted(chances, key=lambda name: -chances[name])
+        if plant.causes:
+            first.append(ranked[0] in plant.causes)
+            three.append(bool(set(ranked[:3]) & set(plant.causes)))
+        else:
+            healthy.append(ranked[0] == EXPECTED)
+    return float(np.mean(first)), float(np.mean(three)), float(np.mean(healthy))
+
+
 def main(seeds: list[int]) -> None:
     """Print what is found after no to three answers, and how true what is stated is."""
     for number, judged in judge(seeds).items():
@@ -269,4 +306,10 @@ def main(seeds: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(word) for word in sys.argv[1:]] or [1])
+    words = [word for word in sys.argv[1:] if word != "observer"]
+    asked = [int(word) for word in words] or [1]
+    if "observer" in sys.argv:
+        print("first {:.3g}, among three {:.3g}, healthy {:.3g}".format(
+            *observe(asked, range(1000, 1030))))
+    else:
+        main(asked)
