@@ -325,15 +325,20 @@ def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advic
 
 
 def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:
-    """Return a row as a free setting has it that surely meets the limits, and that setting.
+    """Return a row as a free setting has it that meets the limits, and that setting; "": none.
 
-    What was asked for by `--set` or `--clock` stays.
+    The fastest placement that meets them, else a setting that surely does. What was asked for by
+    `--set` or `--clock` stays.
     """
-    best = None if advice is None or row.met else advice.best
     asked = {name for name, value in row.inputs if value != OWN}
-    if best is None or best.effort != EFFORTS[0] or not is_sure(best) or any(
+    free = [] if advice is None or row.met else [
+        one for one in advice.ranked if one.row.met and one.effort == EFFORTS[0] and not any(
             path in asked or (path.startswith("clocks.") and "clock" in asked)
-            for path, _ in best.settings):
+            for path, _ in one.settings)]
+    placed = [one for one in free if all(path.startswith("placement.") for path, _ in one.settings)]
+    best = min(placed, key=lambda one: one.row.time_us or math.inf, default=None) or next(
+        filter(is_sure, free), None)
+    if best is None:
         return row, ""
     settled = dataclasses.replace(best.row, model=row.model, board=row.board,
                                   inputs=(*row.inputs, *best.settings))

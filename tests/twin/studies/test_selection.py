@@ -148,6 +148,9 @@ def test_a_placement_that_somebody_states_stays_and_a_far_miss_of_memory_is_sett
     asked = {"runtimes": "default", "max_ram": "80KiB"}
     moved, = twin.select("ad", ["apollo510_evb"], **asked).choices  # 4.3 times that by default
     assert moved.row.met and dict(moved.row.inputs)["placement.weights"] == "flash"
+    doubtful, = twin.select("ad", ["apollo510_evb"], **asked,
+                            max_uj=1.05 * moved.row.energy_uj).choices
+    assert doubtful.row.probability < 0.9 and doubtful.setting == moved.setting
     kept, = twin.select("ad", ["apollo510_evb"], **asked,
                         settings={"placement.weights": ["dtcm"]}).choices
     assert not kept.row.met and kept.row.weights == "dtcm" and not kept.setting
