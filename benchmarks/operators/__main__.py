@@ -33,14 +33,14 @@ BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",
           "cortex-m33": "nucleo_u575zi_q"}
 """Where rows of a core run; rows of other cores are held against the table itself."""
 
-BUILDS = {"O2": "", "Os": "-os", "O2-dcheck": "-dcheck"}
 LIBRARIES = {"cmsis-nn": "tflm-cmsis-nn", "reference": "tflm-reference"}
 
 
 def name_runtime(kernels: str, level: str) -> str:
     """Return the runtime of kernels built at a level ("Os", of an older release "Os@2023")."""
     options, _, release = level.partition("@")
-    return f"{LIBRARIES[kernels]}@{release or '2026'}{BUILDS[options]}"
+    return f"{LIBRARIES[kernels]}@{release or '2026'}" + (
+        options.replace("O2", "").replace("Os", "-os"))
 
 
 def execute(row: Counted) -> tuple[int, int, int]:

@@ -358,7 +358,7 @@ def _same_code(key: Key, rows: Sequence[Row], groups: Mapping[Key, Sequence[Row]
 
 def _shared(key: Key, groups: Mapping[Key, Sequence[Row]]) -> bool:
     """Whether the newest release, too, runs the reference's code."""
-    now = key._replace(level=BASE[1])
+    now = key._replace(level=key.level.split("@")[0])
     return now not in groups or _same_code(now, groups[now], groups)
 
 
