@@ -124,7 +124,7 @@ class Advice:
 
 def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | None = None, *,
                 efforts: Sequence[str] = EFFORTS, pairs: bool = True, thorough: bool = False,
-                paths: Sequence[str] = (), on_progress: Told | None = None) -> Advice:
+                on_progress: Told | None = None) -> Advice:
     """Return what would make a deployment meet limits.
 
     Parameters
@@ -141,8 +141,6 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
         Whether pairs are tried where no single change is sure to meet the limits.
     thorough : bool
         Whether dearer classes are tried where a cheaper one has a sure change.
-    paths : sequence of str
-        What-if paths that are tried; empty: all.
     on_progress : callable, optional
         Told (changes done, changes, failures).
 
@@ -158,8 +156,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     before, = (judge(row, limits) for row in deployer.predict_changed(deployment, [{}]))
     found: list[Change] = []
     refused: list[tuple[str, str]] = []
-    candidates = {effort: [item for item in items if not paths or item[0].path in paths]
-                  for effort, items in sort_candidates(deployment, efforts).items()}
+    candidates = sort_candidates(deployment, efforts)
     total = sum(map(len, candidates.values()))
     paired: list[Change] = []
     for effort in EFFORTS:

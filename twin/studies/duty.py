@@ -228,8 +228,12 @@ def _read_cell(text: str) -> Battery:
 
 def read_currents(given: Mapping[str, float | str]) -> dict[str, float]:
     """Read run currents by board or chip, "52uA/MHz"; mA/MHz."""
-    return {name: _read(str(value), "ma_per_mhz", f"--currents {name}", most=MOST_MA_PER_MHZ)[0]
-            for name, value in given.items()}
+    return {name: read_current(str(value), f"--currents {name}") for name, value in given.items()}
+
+
+def read_current(text: str, option: str) -> float:
+    """Read a run current; mA/MHz."""
+    return _read(text, "ma_per_mhz", option, most=MOST_MA_PER_MHZ)[0]
 
 
 def read_sleep(given: Mapping[str, float | str]) -> dict[str, tuple[float, float | None]]:
@@ -249,7 +253,7 @@ def _read(text: str, dimension: str, option: str, factor: float = 1.0, more: str
     if found is None or not found[1] or not 0 < found[0] < math.inf or found[0] > most:
         large = found is not None and found[1] and most < found[0] < math.inf
         raise UsageError(f"{option} {text!r} is " + (
-            f"above the largest accepted, {most:g} {dimension.replace('_per_', '/')}" if large else
+            f"above the largest accepted, {most:g} {next(iter(UNITS[dimension]))}" if large else
             "not understood; accepted: a number above zero with "
             f"one of {', '.join(UNITS[dimension])}{more}{suggest_unit(text, dimension)}"))
     return found[0] * factor, found[1]

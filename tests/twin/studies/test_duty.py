@@ -427,8 +427,8 @@ def test_options_that_change_nothing_say_so() -> None:
 def test_a_slip_of_the_unit_is_refused_where_it_stands_and_prices_are_no_limits() -> None:
     words = ("sweep", "ad", "-b", "nucleo_u575zi_q", "--every", "1s")
     for option, value, said in (
-            ("--currents", "1e9uA/MHz", "is above the largest accepted, 100 ma/mhz"),
-            ("--sleep", "10A", "is above the largest accepted, 1000 ma"),
+            ("--currents", "1e9uA/MHz", "is above the largest accepted, 100 mA/MHz"),
+            ("--sleep", "10A", "is above the largest accepted, 1000 mA"),
             ("--price", "3EUR", "is no price")):
         refused = run(*words, option, f"nucleo_u575zi_q={value}")
         assert refused.exit_code == 2 and f"{option} nucleo_u575zi_q" in refused.stderr

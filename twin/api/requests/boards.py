@@ -4,10 +4,8 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
-from hwmodels.quantities import read_quantity, suggest_unit
 from twin.api.requests import BOARD_FILES, Option, Request, parse_quantity
-from twin.errors import UsageError
-from twin.studies.duty import MOST_MA_PER_MHZ
+from twin.studies.duty import read_current
 
 
 @dataclass(frozen=True)
@@ -25,12 +23,7 @@ def _size(option: str) -> Callable[[str], int]:
 
 def _read_run_current(text: str) -> float:
     """Read a run current in mA/MHz; a bare number is in uA/MHz."""
-    current, unit = read_quantity(text, "ma_per_mhz") or (0.0, "")
-    current *= 1.0 if unit else 1e-3
-    if not 1e-3 <= current <= MOST_MA_PER_MHZ:
-        raise UsageError(f"--run-current {text!r}: accepted: 1 to {1e3 * MOST_MA_PER_MHZ:,.0f} "
-                         "uA/MHz, such as 190uA/MHz" + suggest_unit(text, "ma_per_mhz"))
-    return current
+    return read_current(text + "uA/MHz" * text[-1:].isdigit(), "--run-current")
 
 
 @dataclass(frozen=True)

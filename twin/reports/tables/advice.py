@@ -65,7 +65,7 @@ def say_best(advice: Advice) -> str:
                  else "may meet them")
         return (f"cheapest {kind} that {meets}: "
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
-                f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}{_say_surer(advice)}")
+                f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}")
     if advice.met:
         chance = advice.before.probability
         return "no change is needed" if chance is None or chance >= SURE else (
@@ -76,16 +76,6 @@ def say_best(advice: Advice) -> str:
     return (f"nothing that was tried meets them; nearest: {near.words} ({near.effort}): "
             f"{describe_figures(advice, near)}, still "
             f"{describe_miss(near.row, advice.limits, 0.0)}")
-
-
-def _say_surer(advice: Advice) -> str:
-    """Name the surest pair where the best change is less sure than it."""
-    surest = max((one for one in advice.pairs if one.row.met and one.row.probability),
-                 key=lambda one: one.row.probability or 0.0, default=None)
-    chance = None if advice.best is None else advice.best.row.probability
-    if surest is None or chance is None or (surest.row.probability or 0.0) < chance + 0.01:
-        return ""
-    return f"; surer: {surest.words} ({surest.effort}){_chance(surest)}"
 
 
 def say_suggestion(change: Change) -> str:

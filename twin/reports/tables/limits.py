@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from twin.studies.results import Row
 
 
-MOST_PERCENT = 100_000
-"""Share of a limit above which no more is said than that it is above."""
-
-
 def requirement_table(requirements: Sequence[Requirement]) -> Table:
     """Return what was asked, what is predicted, and the verdict, one row per requirement."""
     level = next((item.interval.level for item in requirements if item.interval is not None), None)
@@ -26,7 +22,9 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
                _figure("predicted", lambda item: format_number(item.predicted, item.decimals)),
                _figure("limit", lambda item: f"{format_number(item.limit, item.decimals)} "
                                              f"{item.unit}"),
-               number("used", _say_share, "{}"),
+               number("used", lambda item: None if item.predicted is None or item.limit <= 0 else
+                      f"{significant(100 * item.predicted / item.limit)} %"
+                      if item.predicted < 1e3 * item.limit else ">99,999 %", "{}"),
                Column("verdict", "verdict")]
     if level is not None:
         columns.insert(2, number(f"{100 * level:.0f} % interval", "interval", format_interval))
@@ -34,14 +32,6 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
     return tabulate(columns, requirements, drops=("used", "P(exceeds)"), style=lambda item:
                     "green" if item.surely_met else "yellow" if item.met or item.predicted is None
                     else "bold red")
-
-
-def _say_share(item: Requirement) -> str | None:
-    """Return how much of a limit is used."""
-    if item.predicted is None or item.limit <= 0:
-        return None
-    percent = 100 * item.predicted / item.limit
-    return f"{significant(percent)} %" if percent < MOST_PERCENT else f">{MOST_PERCENT:,} %"
 
 
 def _figure(header: str, take: Callable[[Requirement], str]) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -421,11 +422,8 @@ def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
 
 
 def group_alike(nouns: Iterable[_Noun], key: Callable[[_Noun], object]) -> list[list[_Noun]]:
-    """Return nouns that share a key together, in the order of the first of each."""
-    groups: dict[object, list[_Noun]] = {}
-    for noun in nouns:
-        groups.setdefault(key(noun), []).append(noun)
-    return [*groups.values()]
+    """Return neighbours that share a key together."""
+    return [[*same] for _, same in itertools.groupby(nouns, key)]
 
 
 def list_failures(table: Table) -> list[Content]:
