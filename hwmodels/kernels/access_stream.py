@@ -6,7 +6,7 @@ words and policies are those of `touch_stream`.
 
 from hwmodels.kernels.cache_words import BYPASS, HIT, WRITE_FILL
 from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
-from hwmodels.kernels.linked_lines import link_lines, meet_linked, order_lines
+from hwmodels.kernels.touch_stream import meet_line
 
 READ, WRITE, FETCH, FILL = 0, 1, 2, 3
 """Kinds of access; FILL is a read for a store that fills a line above."""
@@ -27,8 +27,8 @@ def row_of(met: Integer, kind: Integer) -> Integer:
 
 @compile_kept
 def meet_accesses(accesses: Table, serves: Words, owners: Words, regions: Integer, geometry: Words,
-                  state: Words, sums: Table, leaving: Table, homes: Words, down: Table,
-                  links: Words) -> Integer:
+                  state: Words, sums: Table, leaving: Table, homes: Words,
+                  down: Table) -> Integer:
     """Look accesses up; return how many rows of `down` were written.
 
     Parameters
@@ -51,12 +51,9 @@ def meet_accesses(accesses: Table, serves: Words, owners: Words, regions: Intege
         A region of each owner.
     down : ndarray of int64, (room, 2)
         Where a cache lies below, room for accesses it sees: two for each line; else no rows.
-    links : ndarray of int64
-        Room for `linked_lines`; of no length where entries are moved instead.
     """
     shift, through = geometry[2], 1 - geometry[4]
     written, below = 0, down.shape[0]
-    link_lines(state, links, geometry[1])
     for place in range(accesses.shape[0]):
         address, mark = accesses[place, 0], accesses[place, 1]
         region, kind, function = mark >> 12 & 255, mark & 3, mark >> 20
@@ -65,7 +62,7 @@ def meet_accesses(accesses: Table, serves: Words, owners: Words, regions: Intege
         write = 1 if kind == WRITE else 0
         cell, own = function * regions + region, function * MOST_OWNERS
         for line in range(address >> shift, ((address + (mark >> 2 & 1023) - 1) >> shift) + 1):
-            met, left = meet_linked(line, write, owners[region], geometry, state, links)
+            met, left = meet_line(line, write, owners[region], geometry, state)
             if kind != FETCH:
                 sums[write, cell] += 1
             if met != HIT:
@@ -85,5 +82,4 @@ def meet_accesses(accesses: Table, serves: Words, owners: Words, regions: Intege
                 down[written, 0] = left >> 8 << shift
                 down[written, 1] = function << 20 | homes[left >> 1 & 127] << 12 | 4 | WRITE
                 written += 1
-    order_lines(state, links, geometry[1])
     return written

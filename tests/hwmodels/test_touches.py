@@ -17,13 +17,10 @@ from hwmodels.cache.touches import (
     BYPASS,
     READ_FILL,
     WRITE_FILL,
-    describe_cache,
     visit_touches,
 )
 from hwmodels.errors import BoardError
 from hwmodels.kernels import cache_words
-from hwmodels.kernels.access_stream import MOST_OWNERS, meet_accesses
-from hwmodels.kernels.linked_lines import room_for_links
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -55,30 +52,6 @@ def test_touches_sum_to_the_counts(policy, monkeypatch):
                     expected.read_misses, expected.write_misses, expected.write_bypasses), case
             assert (left >= 0).sum() == counts.write_backs()
             assert len(np.unique(accesses)) == counts.total("reads") + counts.total("writes")
-
-
-@pytest.mark.parametrize("write,allocate", [("back", "read_write"), ("through", "read")])
-def test_linked_entries_are_those_that_are_moved(write, allocate):
-    cache = Cache(name="c", size_bytes=16 * 8, line_bytes=8, ways=16, replacement="lru",
-                  write=write, allocate=allocate)
-    geometry, found = describe_cache(cache), []
-    for room in (0, room_for_links(16)):
-        rng = np.random.default_rng(7)
-        words, links = new_state(cache).words.copy(), np.zeros(room, dtype=np.int64)
-        sums, down = np.zeros((6, 4), dtype=np.int64), np.zeros((4000, 2), dtype=np.int64)
-        leaving = np.zeros((2, 2 * MOST_OWNERS), dtype=np.int64)
-        steps = []
-        for span in (60, 300, 9000):  # fits; some more; lines that share a hint
-            address = rng.integers(0, span, 900)
-            marks = (rng.integers(0, 2, 900) << 20 | rng.integers(0, 2, 900) << 12 | 4 << 2
-                     | rng.integers(0, 3, 900))
-            written = meet_accesses(
-                np.stack([address, marks], axis=1), np.ones(8, dtype=np.int64),
-                np.array([0, 1]), 2, geometry, words, sums, leaving,
-                np.array([0, 1] + [0] * (MOST_OWNERS - 2)), down, links)
-            steps.append((written, down[:written].tolist(), words.tolist()))
-        found.append((steps, sums.tolist(), leaving.tolist()))
-    assert found[0] == found[1]
 
 
 def test_a_straddling_access_is_one_access_and_two_touches():

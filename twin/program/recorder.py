@@ -13,7 +13,6 @@ from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import line_buffer_of, new_state
 from hwmodels.kernels.access_stream import FETCH, FETCH_MISSES, FILL, MOST_OWNERS, READ, WRITE
-from hwmodels.kernels.linked_lines import room_for_links
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
 from twin.deployment.memories import FLASH_ROLES
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from twin.program.elf import Elf
 
 MOST_FUNCTIONS = 1024
-FEW_WAYS = 8
-"""From so many ways on, entries of a fully associative cache are linked, not moved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +91,6 @@ class _Lookup:
         self.homes[owners[::-1]] = np.arange(len(owners))[::-1]
         self.words = new_state(cache).words.copy()
         self.down = np.zeros((0, 2), dtype=np.int64)
-        linked = cache.replacement == "lru" and cache.sets == 1 and cache.ways >= FEW_WAYS
-        self.links = np.zeros(room_for_links(cache.ways) if linked else 0, dtype=np.int64)
         self.clear()
 
     def clear(self) -> None:
@@ -112,8 +107,7 @@ class _Lookup:
             # Two rows for each line; an access of a core straddles at most one border.
             self.down = np.zeros((4 * len(accesses), 2), dtype=np.int64)
         written = meet_accesses(accesses, self.serves, self.owners, self.regions, self.geometry,
-                                self.words, self.sums, self.leaving, self.homes, self.down,
-                                self.links)
+                                self.words, self.sums, self.leaving, self.homes, self.down)
         if self.below is not None and written:
             self.below.meet(self.down[:written])
 
