@@ -37,6 +37,7 @@ def escape(text: str, *, keep: str = "") -> str:
     """
     if text.isprintable():
         return text
+    text = re.sub("[\udc80-\udcff]", lambda byte: f"\\x{ord(byte[0]) - 0xdc00:x}", text)
     return STEERING.sub(lambda found: found[0] if found[0] in keep
                          else found[0].encode("unicode_escape").decode("ascii"), text)
 
