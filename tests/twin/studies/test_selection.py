@@ -191,3 +191,9 @@ def test_what_misses_by_far_has_no_advice_and_one_question_one_answer() -> None:
     best = twin.advise(twin.deploy("ad", "nucleo_f401re"), max_ms="6ms").best
     assert best is not None and all(best.words in text for text in told)
     assert is_sure(best) == all("cheapest" in text for text in told)
+
+
+def test_a_pick_is_not_doubted_by_an_energy_counted_elsewhere() -> None:
+    found = twin.select("kws", ["stm32n6570_dk", "apollo510_evb"], runtimes="default", max_ms=20)
+    assert {one.row.boundary for one in found.choices} == {"board", "chip"}
+    assert "its energy is lower" not in say_pick(found, "kws")

@@ -76,7 +76,9 @@ def say_pick(selection: Selection, model: str) -> str:
     doubts = [f"{WORDS[name]} of {one.row.board}" for one in may for name in one.row.unknown]
     doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
                if getattr(one.row, quantity) is None]
-    chances = draw_least([pick.row, *(one.row for one in others[:1])], quantity)
+    kind = pick.row.compared_as(quantity)
+    chances = draw_least([pick.row, *(
+        one.row for one in others[:1] if one.row.compared_as(quantity) == kind)], quantity)
     told += _say_changed(pick, mine, quantity)
     if doubts:
         return f"{told}; not known and would decide: {list_first(doubts, 3)}"
