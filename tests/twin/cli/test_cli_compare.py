@@ -39,7 +39,7 @@ def log(tmp_path, prediction):
 def test_a_log_becomes_what_a_board_would_have_measured(log, tmp_path, prediction):
     folder = tmp_path / "m"
     imported = run("import", "tflm", log, "-o", folder, "--clock", "120MHz", "--model", "kws",
-                   *WHERE)
+                   "--runtime", prediction.deployment.runtime.identity, *WHERE)
     assert imported.exit_code == 0, imported.output
     assert "measured: 2 runs, 13 layers" in imported.stdout and "not understood" not in \
         imported.stderr
@@ -47,8 +47,8 @@ def test_a_log_becomes_what_a_board_would_have_measured(log, tmp_path, predictio
     assert found.header.model_sha256 == prediction.deployment.graph.sha256
     assert found.percentile("latency", 50, 2) == pytest.approx(2 * prediction.layers[2].time_us,
                                                                 rel=1e-5)
-    compared = run("compare", "kws", *WHERE, "--measured", folder, "--calibration", "none",
-                   "--plot", tmp_path / "m.png")
+    compared = run("compare", "kws", *WHERE, "--runtime", prediction.deployment.runtime.identity,
+                   "--measured", folder, "--calibration", "none", "--plot", tmp_path / "m.png")
     assert compared.exit_code == 0, compared.output
     total = next(line.split() for line in compared.stdout.splitlines()
                  if line.startswith("total"))
