@@ -52,7 +52,7 @@ class Translator:
         layer = None if raw.layer == wire.LAYER_INFERENCE else self._model_layer(raw.layer)
         clock = wire.CLOCKS.get(described.clock)
         yield Sample(run=raw.run, layer=layer, counter=prefix + name, clock=clock,
-                     value=raw.value, unit=UNITS.get(clock, "events"))
+                     value=raw.value, unit=UNITS[clock])
         if name in self.scales:
             derived, factor = self.scales[name]
             yield Sample(run=raw.run, layer=layer, counter=prefix + derived,

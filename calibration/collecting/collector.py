@@ -270,7 +270,7 @@ class Campaign:
             overhead.reads, 1)}
         if not first:
             append_samples(folder, [Sample(run=self._next_run, counter=name, clock=clock,
-                                           unit=UNITS.get(clock, "cycles"), value=value)
+                                           unit=UNITS[clock], value=value)
                                     for name, value in values.items()])
 
     def _collect_pass(self, plan: Plan, one: Pass, folder: Path, most: int, made: int) -> None:

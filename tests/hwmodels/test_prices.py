@@ -29,6 +29,15 @@ UNIT = Power(voltage_v=1.0, reference_voltage_v=1.0, regulator="ldo", leakage_ma
              stall_share=0.5)
 
 
+def test_a_current_of_networks_is_drawn_in_every_cycle_where_it_is_known():
+    board = load_board("nucleo_l4r5zi")
+    for more, expected in (({}, 1000), ({"of_networks": True}, 2000),
+                           ({"of_networks": True, "activity_ma_per_mhz": None}, 1000),
+                           ({"of_networks": True, "clock_tree_ma_per_mhz": None}, None)):
+        made = replace(board, power=replace(UNIT, **more))
+        assert derive_prices(made).price("clock_tree", "").pj == expected
+
+
 def test_units_by_hand():
     """1 mA/MHz at 1 V is 1e-3 A / 1e6 Hz x 1 V = 1 nJ = 1000 pJ a cycle; 1 mA at 1 V, 1 pJ/ns."""
     assert clock_tree_pj(UNIT) == 1000

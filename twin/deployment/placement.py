@@ -250,7 +250,7 @@ def _lay_out_arena(graph: Graph, runtime: Runtime, requests: Sequence[Buffer],
     from twin.deployment.memories import spread_buffers
 
     parts = spread_buffers(requests, rooms, lay_out)
-    return (sum(parts) if parts else lay_out(requests)), parts
+    return sum(parts), parts
 
 
 def _lay_out_buffers(graph: Graph, runtime: Runtime, buffers: Sequence[Buffer]) -> int:

@@ -18,6 +18,7 @@ from twin.deployment.placement import (
     align,
     layer_dtype,
     plan_placement,
+    reads_packed,
     requantisation_bytes,
 )
 from twin.errors import PlacementError
@@ -158,6 +159,30 @@ def test_what_is_streamed_takes_no_room_and_ends_keep_inputs_alive():
     assert plan.slot(1).size_bytes == 0
     assert lives(plan) == {"t0": (0, 1), "t1": (0, 1), "t2": (1, 2), "t3": (2, 2)}
     assert plan.live_bytes == (32, 48, 32)
+
+
+def test_a_buffer_a_compiler_keeps_has_the_size_and_the_life_it_states():
+    plan = plan_placement(chain([32, 48, 16, 16]), MadeRuntime(), ISA, Fusion(
+        buffers={1: TaskBuffer(tensor=1, size_bytes=20, first=1, last=2)}))
+    assert lives(plan) == {"t0": (0, 0), "t1": (1, 2), "t2": (1, 2), "t3": (2, 2)}
+    assert plan.slot(1).size_bytes == 20
+
+
+def test_an_arena_of_several_memories_is_the_sum_of_its_parts():
+    """The largest, t1, leaves the first memory; t0 and t2 share its place, one after the other."""
+    plan = plan_placement(chain([32, 48, 16]), MadeRuntime(), ISA, rooms=(48, 48))
+    assert (plan.arena_bytes, plan.parts_bytes, plan.first_bytes) == (80, (32, 48), 32)
+    assert [slot.offset_bytes for slot in plan.arena] == [0, 32, 0]
+
+
+@pytest.mark.parametrize(("dtype", "packed"), [
+    ("int4", True), ("uint4", True), ("int8", False), ("uint8", False)])
+def test_weights_of_four_bits_are_taken_apart_first(dtype, packed):
+    graph = made([tensor((1, 2)), weights(dtype=dtype), tensor((1, 3)),
+                  weights(dtype=dtype, data=None)],
+                 ("fully_connected", (0, 1), (2,)), ("fully_connected", (0, 3), (2,)),
+                 ("fully_connected", (0, -1), (2,)), ("relu", (0,), (2,)))
+    assert [reads_packed(graph, layer) for layer in graph.layers] == [packed, False, False, False]
 
 
 def test_a_network_of_one_layer_and_of_none():
