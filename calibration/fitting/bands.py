@@ -65,7 +65,11 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     cells = fit.evidence.cells
     libraries = [other.library for other in cells]
     if cell.library not in libraries:
-        return _stranger_band(fit, cell, len(set(libraries)))
+        between = _stranger_band(fit, cell, len(set(libraries)))
+        return widest(between, *(
+            _lend(fit, lender, between, cell, range(len(cells))) for lender in dict.fromkeys(
+                replace(cell, board=other.board, core=other.core) for other in cells
+                if other.core == cell.core and not cell.board)))
     usable = [] if left_out is None else [
         row for row, key in enumerate(left_out.keys)
         if key != without and np.isfinite(left_out.scores[row])]

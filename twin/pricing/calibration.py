@@ -192,30 +192,37 @@ def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
                      for layer, unknown in zip(graph.layers, assumed, strict=True)])
 
 
-def know_core(time: Learnt, basis: str) -> Learnt | None:
+MIX = {"conv": 0.3, "pointwise": 0.4, "depthwise": 0.2, "fully_connected": 0.05, "memory": 0.05}
+"""Shares of time of a typical network by price; assumed."""
+
+
+def know_core(time: Learnt, basis: str, board_sd: float = 0.0) -> Learnt | None:
     """Return prices whose deviations are those of a core's table; None where rows know as much.
 
     Parameters
     ----------
     time : Learnt
-        No row of which is of this release on this board.
+        Of this release on this board, or of its nearest.
     basis : str
         From `tell_basis`.
+    board_sd : float
+        How far boards of a core lie apart, where the library was measured on this one: cores left
+        out lacked their boards' rows, too.
 
     Notes
     -----
     What the core executes is off by one factor: its prices are wholly correlated.
     """
-    shared = CORE_SD**2 + (CARRIED_SD**2 if basis == CARRIED else 0.0)
+    shared = CORE_SD**2 - board_sd**2 + (CARRIED_SD**2 if basis == CARRIED else 0.0)
     covariance = np.full((len(TIME_PRICES), len(TIME_PRICES)), shared)
     for name, sd in (("memory", WAITING_SD), ("call", CALLING_SD)):
         place = TIME_PRICES.index(name)
         covariance[place], covariance[:, place] = 0.0, 0.0
         covariance[place, place] = sd**2
     band = core_band()
-    even = np.array([1.0 if name in OWN_FAMILIES else 0.0 for name in TIME_PRICES])
-    even /= even.sum()
-    if time.band.up * math.sqrt(even @ time.matrix() @ even) <= band.up * math.sqrt(shared):
+    mix = np.array([MIX.get(name, 0.0) for name in TIME_PRICES])
+    if time.band.up * math.sqrt(mix @ time.matrix() @ mix) <= band.up * math.sqrt(
+            mix @ covariance @ mix):
         return None
     lower = np.tril_indices(len(TIME_PRICES))
     return replace(
@@ -380,14 +387,14 @@ def _stranger_calibration(deployment: Deployment) -> Calibration | None:
 def _know_instructions(found: Calibration, deployment: Deployment) -> Calibration:
     """Return prices as sure as counted instructions make them, where no row was more.
 
-    Factors stay. What is left where nobody measured the library, or this release of it here, is
-    how far cores lie from their tables.
+    Factors stay. What is left is how far cores lie from their tables.
     """
     runtime = deployment.runtime
-    if found.entry.time.rows or not (runtime.counted or runtime.counted_on):
+    if not (runtime.counted or runtime.counted_on):
         return found
     basis = tell_basis(runtime, deployment.board.core)
-    time = know_core(found.entry.time, basis) if basis else None
+    time = know_core(found.entry.time, basis, 0.0 if found.entry.board is None else min(
+        found.spread.get("board", 0.0), CORE_SD / 2)) if basis else None
     return found if time is None else replace(
         found, counted=basis, entry=replace(found.entry, time=time),
         time=replace(found.time, covariance=time.matrix()))
