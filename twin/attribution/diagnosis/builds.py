@@ -13,13 +13,10 @@ from collections.abc import Iterator, Sequence
 from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.fault_list import change, link_kernels, list_faults
 from twin.attribution.diagnosis.faults import COMPILED, REBUILT, Fault
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deployment import Deployment
 from twin.pricing.prediction import Prediction
 from twin.runtimes.choice import list_defaults, portable_runtime
 from twin.runtimes.file import list_runtimes
-
-LEVELS_COUNTED_ON = "nucleo_l4r5zi"
-"""A board of the Cortex-M4, for which levels of optimisation and assertions were counted."""
 
 COUNTED_LEVELS = (("optimisation", "-Os", "os"), ("assertions", "assertions", "dcheck"))
 """Kind, name, and how such a release of a library ends."""
@@ -115,14 +112,14 @@ def _compile_otherwise(deployment: Deployment) -> Iterator[Fault]:
     runtime, own = deployment.runtime.name, set()
     for library in dict.fromkeys((runtime, "tflm-reference")):
         for kind, name, ending in COUNTED_LEVELS:
-            for fault in _count_level(deployment, library, ending):
+            for changed, versus in _count_level(deployment, library, ending):
                 alone = library == runtime
                 own |= {kind} if alone else set()
                 yield Fault(
                     kind=kind if alone else f"reference kernels and {kind}",
                     remedy="" if alone else link_kernels(deployment),
                     name=name if alone else f"reference kernels and {name}", rebuilds=True,
-                    errors=COMPILED if alone else REBUILT, deployment=fault[0], versus=fault[1])
+                    errors=COMPILED if alone else REBUILT, deployment=changed, versus=versus)
     yield Fault(kind="optimisation", name="-Og or -O1", remedy="", rebuilds=True,
                 slowdown=DEBUG_LEVEL, slowdown_sd=DEBUG_LEVEL_SD)
     if "assertions" not in own:
@@ -131,22 +128,20 @@ def _compile_otherwise(deployment: Deployment) -> Iterator[Fault]:
 
 def _count_level(deployment: Deployment, library: str,
                  ending: str) -> Iterator[tuple[Deployment, Deployment | None]]:
-    """Yield the deployment of a counted level, and that of the release it is compared with."""
-    level = next((one for one in reversed(list_runtimes())
-                  if one.startswith(f"{library}@") and one.endswith(f"-{ending}")), None)
-    if level is None:
-        return
+    """Yield the deployment of a counted level, and that of the release it is compared with.
+
+    The level is of the runtime's own release where that was counted, else of the newest.
+    """
     present = deployment.runtime.identity
-    board = deployment.board
-    own = board.core.model == "cortex-m4" or not board.core.isa.startswith("arm")
+    counted = [one for one in list_runtimes()
+               if one.startswith(f"{library}@") and one.endswith(f"-{ending}")]
+    if not counted:
+        return
+    level = f"{present}-{ending}" if f"{present}-{ending}" in counted else counted[-1]
     fair = level.removesuffix(f"-{ending}") if library == deployment.runtime.name else present
     try:
-        if own and fair == present:
-            yield deployment.replace({"runtime": level}), None
-        else:
-            where = board if own else LEVELS_COUNTED_ON
-            yield tuple(deploy(deployment.graph, where, runtime=one)  # type: ignore[misc]
-                        for one in (level, fair))
+        yield deployment.replace({"runtime": level}), (
+            None if fair == present else deployment.replace({"runtime": fair}))
     except TwinError:  # it does not fit there, or an operator was not counted
         return
 

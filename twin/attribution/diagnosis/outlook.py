@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
 from twin.attribution.diagnosis.builds import list_all
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
@@ -19,6 +21,7 @@ from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_at, predict_calibrated
 from twin.pricing.calibration import AUTO, Calibration, choose_calibration
 from twin.pricing.prediction import Prediction
+from twin.runtimes.file import list_runtimes
 
 NORMAL_90 = 1.6449
 """Standard deviations from the middle to the ends of a 90 % interval."""
@@ -90,11 +93,15 @@ class Outlook:
         Of the logarithm of their times, by their interval and what is known of the library.
     hypotheses : tuple of Hypothesis
         "as expected" first.
+    releases : mapping of str to ndarray of float, (clocks,)
+        Of the library, by identity: logarithm of its time over that of `bases`. One alone where the
+        release is stated.
     """
 
     bases: tuple[Prediction, ...]
     sd: float
     hypotheses: tuple[Hypothesis, ...]
+    releases: Mapping[str, np.ndarray]
 
 
 def foresee(deployments: Sequence[Deployment], *, library: str = "release",
@@ -137,7 +144,25 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
             sizes=parts[0].sizes + parts[1].sizes, sd=math.hypot(parts[0].sd, parts[1].sd),
             share=parts[0].share * parts[1].share))
     return Outlook(bases=tuple(bases), hypotheses=tuple(found), sd=math.hypot(
-        own, DATA["libraries"][library]["sd"]))
+        own, DATA["libraries"][library]["sd"]),
+        releases=_predict_releases(bases, calibration) if library != "release" else {
+            bases[0].deployment.runtime.identity: np.zeros(len(bases))})
+
+
+def _predict_releases(bases: Sequence[Prediction], calibration: Any) -> dict[str, np.ndarray]:
+    """Return by how much longer each release of the library takes, as a logarithm, at each clock.
+
+    A network a release does not run is left out with it.
+    """
+    runtime, found = bases[0].deployment.runtime, {}
+    for identity in list_runtimes():
+        name, _, version = identity.partition("@")
+        if name == runtime.name and ("-" not in version or identity == runtime.identity):
+            with suppress(TwinError):
+                found[identity] = np.array([math.log(predict_calibrated(
+                    base.deployment.replace({"runtime": identity}), calibration=calibration,
+                ).time_us / base.time_us) for base in bases])
+    return found
 
 
 def _foresee_all(bases: Sequence[Prediction], library: str, calibration: Any,

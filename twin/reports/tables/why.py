@@ -14,20 +14,26 @@ MOST_ROWS, MOST_NAMED = 4, 5
 LEAST = 0.02
 """Of a cause, the least probability that is worth a word."""
 
+OFF = 1.1
+"""By how much another release of the library differs to be worth one."""
+
 
 def why_report(why: Why) -> Content:
     """Return what is expected, the likeliest causes, and what would tell them apart."""
     return spaced([new_pairs(_head(why)), new_pairs(_causes(why)), new_pairs(_next(why))])
 
 
-def _head(why: Why) -> list[tuple[str, str]]:
+def _head(why: Why) -> Iterator[tuple[str, str]]:
     gap = why.measured_us - why.expected_us
     explain = f", {format_time(gap)} to explain" if gap > 0 else ""
     ratio = f"{why.measured_us / why.expected_us:.3g} x expected"
-    return [("measured", f"{format_time(why.measured_us)}, {ratio}{explain}: {why.model} on "
-                         f"{why.board}"),
-            ("expected", f"{format_time(why.expected_us)}, 90 % within {format_time(why.low_us)} "
-                         f"to {format_time(why.high_us)}, {why.runtime}")]
+    yield "measured", (f"{format_time(why.measured_us)}, {ratio}{explain}: {why.model} on "
+                       f"{why.board}")
+    yield "expected", (f"{format_time(why.expected_us)}, 90 % within {format_time(why.low_us)} to "
+                       f"{format_time(why.high_us)}, {why.runtime}")
+    if others := [f"{name} {format_time(time)}" for name, time, _ in why.releases
+                  if not 1 / OFF < time / why.expected_us < OFF]:
+        yield "or", f"{', '.join(others)}: say which release runs (--runtime)"
 
 
 def _causes(why: Why) -> Iterator[tuple[str, str]]:
@@ -37,7 +43,9 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
         rows.insert(place, None)
     for row in rows:
         if row is None:
-            yield f"{100 * why.as_expected:3.0f} %", EXPECTED
+            likeliest = max(why.releases, key=lambda release: release[2])[0]
+            yield f"{100 * why.as_expected:3.0f} %", EXPECTED + (
+                f", if {likeliest} runs" if likeliest != why.runtime else "")
             continue
         amount = f": +{format_time(row.explains_us)}" if row.detail else ""
         yield f"{100 * row.probability:3.0f} %", f"{row.says}{amount}"

@@ -70,6 +70,19 @@ def test_assertions_cost_reference_kernels_most_and_are_predicted_together(outlo
     assert found.pairs[0][0] == ("assertions", "reference")
 
 
+def test_a_release_nobody_stated_is_one_of_those_known():
+    old = time_us(runtime="tflm-cmsis-nn@2.3.1")
+    assert old > 1.5 * time_us()
+    named = foresee([deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)], library="name")
+    found = weighing.explain(named, [old])
+    assert found.verdict == weighing.EXPECTED
+    assert max(found.releases, key=lambda one: one[2])[0] == "tflm-cmsis-nn@2.3.1"
+    assert math.fsum(chance for _, _, chance in found.releases) == pytest.approx(found.as_expected)
+    result = run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", "tflm-cmsis-nn", "--measured",
+                 f"{time_us()}us")
+    assert "tflm-cmsis-nn@2026" in result.stdout and "(--runtime)" in result.stdout
+
+
 def test_answers_rule_causes_in_and_out(outlook):
     measured = [9 * time_us()]
     before = weighing.explain(outlook, measured)
