@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -339,8 +340,28 @@ def bound(value: float, sd: float, band: Band) -> Interval:
     band : Band
         How far to go either way.
     """
-    return Interval(low=value * math.exp(-band.down * sd), high=value * math.exp(band.up * sd),
-                    level=band.level)
+    low, high = find_ends(value, (sd, band))
+    return Interval(low=float(low), high=float(high), level=band.level)
+
+
+def find_ends(value: Amounts, *errors: tuple[Amounts, Band]) -> tuple[Amounts, Amounts]:
+    """Return the ends of intervals of positive values: the one place where they are worked out.
+
+    Parameters
+    ----------
+    value : float or ndarray of float
+        Predicted; NaN is not known, and has no ends.
+    *errors : (float or ndarray of float, Band)
+        Standard deviations of its logarithm by independent causes, and how far to go of each.
+
+    Returns
+    -------
+    (float or ndarray of float, ...)
+        value exp(-d) and value exp(u), with d the root of the sum of (down x sd)^2, u that of up.
+    """
+    down, up = (reduce(np.hypot, [reach * sd for reach, sd in side]) for side in zip(
+        *(((band.down, sd), (band.up, sd)) for sd, band in errors), strict=True))
+    return value * np.exp(-down), value * np.exp(up)
 
 
 def probability_less(log_difference: float, sd: float) -> float:

@@ -29,6 +29,7 @@ from calibration.fitting.intervals import (
     Interval,
     bound,
     concentrate,
+    find_ends,
     left_untold,
 )
 from calibration.fitting.overlay import Learnt
@@ -247,8 +248,7 @@ def bound_energies(calibration: Calibration, terms: Floats, time_sd: Floats, tim
     whole, band = terms.sum(axis=-1), learnt.band.band()
     with np.errstate(divide="ignore", invalid="ignore"):
         sd = np.maximum(deviation(estimate, learnt, terms / whole[..., None], spread), least)
-    low = whole * 1e-6 * np.exp(-np.hypot(time_band.down * time_sd, band.down * sd))
-    high = whole * 1e-6 * np.exp(np.hypot(time_band.up * time_sd, band.up * sd))
+    low, high = find_ends(whole * 1e-6, (time_sd, time_band), (sd, band))
     if not calibration.entry.powers_are_own:
         stated = (terms / factors).sum(axis=-1) * 1e-6
         low, high = np.minimum(low, stated), np.maximum(high, stated)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from calibration.fitting.intervals import Band, find_ends
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.paths.timing import Floats
@@ -415,16 +416,21 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: W
     calibration, found = doubted.calibration, deviate(item, doubted, work)
     band, rivals, sd = calibration.entry.time.band.band(), count_rivals(item, work), found.total
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
-    batch.time_low_us[at] = batch.time_us[at] * np.exp(-band.down * sd) * low
-    batch.time_high_us[at] = batch.time_us[at] * np.exp(band.up * sd) * high
-    batch.energy_low_uj[at], batch.energy_high_uj[at] = bound_energies(
-        calibration, terms, sd, band, found.spread, factors=power, least=doubted.least_power)
+    write_ends(batch, at, sd, band, bound_energies(
+        calibration, terms, sd, band, found.spread, factors=power, least=doubted.least_power))
+    batch.time_low_us[at] *= low
+    batch.time_high_us[at] *= high
     layers = batch.layers
     if layers is None:
         return
     sd = deviate_layers(item, doubted, work, found)
     columns = (at[:, None], np.arange(sd.shape[1]))
-    layers.time_low_us[columns] = layers.time_us[columns] * np.exp(-band.down * sd)
-    layers.time_high_us[columns] = layers.time_us[columns] * np.exp(band.up * sd)
-    layers.energy_low_uj[columns], layers.energy_high_uj[columns] = bound_energies(
-        calibration, draw_layers(item, work), sd, band, ALONE, factors=power[:, None])
+    write_ends(layers, columns, sd, band, bound_energies(
+        calibration, draw_layers(item, work), sd, band, ALONE, factors=power[:, None]))
+
+
+def write_ends(arrays: Batch | LayerArrays, at: Any, sd: Floats, band: Band,
+               energies: tuple[Floats, Floats]) -> None:
+    """Write intervals of times, by their deviations, and of energies, whose ends are known."""
+    arrays.time_low_us[at], arrays.time_high_us[at] = find_ends(arrays.time_us[at], (sd, band))
+    arrays.energy_low_uj[at], arrays.energy_high_uj[at] = energies

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,12 +10,13 @@ from hwmodels.counts import CAUSES, EVENTS
 from hwmodels.paths.timing import Floats
 from twin.pricing.accelerator.certainty import (
     PARTS,
+    band_of,
     bound_energies,
     deviate,
     deviate_tasks,
 )
 from twin.pricing.accelerator.columns import POWERED
-from twin.pricing.batch import Batch, LayerArrays
+from twin.pricing.batch import Batch, write_ends
 from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.offloaded import POWERED_PRICES, Ints, Lines, Offloaded
 
@@ -191,26 +191,17 @@ class _Sums:
         """Write intervals: `twin.pricing.accelerator.certainty` says what they are."""
         spread = self.spread
         assert spread is not None
-        time_us, reach = batch.time_us[at], spread.reach
-        sd = deviate(parts, self.part, time_us, spread)
-        _write(batch, at, time_us, sd, reach, bound_energies(
-            energy_pj.sum(axis=1), unsure.sum(axis=1), sd, reach))
+        band = band_of(spread)
+        sd = deviate(parts, self.part, batch.time_us[at], spread)
+        write_ends(batch, at, sd, band, bound_energies(
+            energy_pj.sum(axis=1), unsure.sum(axis=1), sd, band))
         if batch.layers is None:
             return
         alone = deviate_tasks(parts, self.epoch, self.part, self.steps, spread)
         sd = np.stack([alone[:, own].max(axis=1) if len(own) else np.zeros(len(at))
                        for own in self.epochs], axis=1)
-        _write(batch.layers, (at[:, None], np.arange(self.layers)),
-               batch.layers.time_us[at, :self.layers], sd, reach,
-               bound_energies(energy_pj, unsure, sd, reach))
-
-
-def _write(arrays: Batch | LayerArrays, at: Any, time_us: Floats, sd: Floats, reach: float,
-           energies: tuple[Floats, Floats]) -> None:
-    """Write both intervals of times and energies."""
-    arrays.time_low_us[at] = time_us * np.exp(-reach * sd)
-    arrays.time_high_us[at] = time_us * np.exp(reach * sd)
-    arrays.energy_low_uj[at], arrays.energy_high_uj[at] = energies
+        write_ends(batch.layers, (at[:, None], np.arange(self.layers)), sd, band,
+                   bound_energies(energy_pj, unsure, sd, band))
 
 
 def _multiply(values: Floats, board: Ints, columns: Floats, factors: Floats | None,

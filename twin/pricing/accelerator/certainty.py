@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibration.fitting.intervals import LEVEL, Band, Interval, bound
+from calibration.fitting.intervals import LEVEL, Band, Interval, bound, find_ends
 from hwmodels.board.facts import Board
 from hwmodels.columns import Floats, Ints
 from hwmodels.counts import Bill, BillLine
 from hwmodels.schedule import Npu, Task
 from twin.deployment.costs import HAND_OVER_EVENTS, TaskPrediction, bill_us
 from twin.network.graph import Graph
-from twin.pricing.accelerator.energy import DEVIATIONS, sum_energy
+from twin.pricing.accelerator.energy import NORMAL, sum_energy
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty
 from twin.pricing.prediction import Prediction
 from twin.runtimes.compiler import Spread, Step
@@ -54,8 +54,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     offload = deployment.runtime.offload
     assert offload is not None, "asked of a runtime that offloads"
     spread = offload.spread
-    band = Band(down=spread.reach, up=spread.reach, level=LEVEL, basis="model-based",
-                count=spread.families)
+    band = band_of(spread)
     tasks, total_us = prediction.epochs, prediction.time_us
     parts = np.array([split_time(task, board, spread, knows_host(
         task.step, deployment.executed, spread)) for task in tasks]).reshape(1, -1)
@@ -69,7 +68,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))]).T
     bounds = [_interval(*ends) for ends in zip(*bound_energies(
-        energy_pj, unsure_pj, np.array([*sd, *sds]), spread.reach), strict=True)]
+        energy_pj, unsure_pj, np.array([*sd, *sds]), band), strict=True)]
     own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.epoch
     return Certainty(
         calibration=f"spread of {offload.family} networks and profiled tasks, "
@@ -123,8 +122,14 @@ def deviate_tasks(parts: Floats, task: Ints, part: Ints, count: int, spread: Spr
     return np.where(totals != 0, np.sqrt(variance + spread.schedule ** 2), 0.0)
 
 
+def band_of(spread: Spread) -> Band:
+    """Return how many deviations an interval of an accelerator reaches."""
+    return Band(down=spread.reach, up=spread.reach, level=LEVEL, basis="model-based",
+                count=spread.families)
+
+
 def bound_energies(energy_pj: Floats, unsure_pj: Floats, sd: Floats,
-                   reach: float) -> tuple[Floats, Floats]:
+                   band: Band) -> tuple[Floats, Floats]:
     """Return ends of energies in microjoules, NaN where there is none: times', and prices' besides.
 
     Parameters
@@ -133,12 +138,12 @@ def bound_energies(energy_pj: Floats, unsure_pj: Floats, sd: Floats,
         Energies, and each line of them times the relative deviation of its price, added up.
     sd : ndarray of float, (...)
         Of the logarithms of the times.
-    reach : float
-        Deviations of a time its interval reaches; prices' are normal.
+    band : Band
+        Of the times; prices' are normal.
     """
     energy_pj = np.where(energy_pj != 0, energy_pj, np.nan)
-    width = np.hypot(reach * sd, DEVIATIONS * np.sqrt(np.log1p((unsure_pj / energy_pj) ** 2)))
-    return energy_pj * 1e-6 * np.exp(-width), energy_pj * 1e-6 * np.exp(width)
+    return find_ends(energy_pj * 1e-6, (sd, band), (
+        np.sqrt(np.log1p((unsure_pj / energy_pj) ** 2)), NORMAL))
 
 
 def _or_one(values: Floats) -> Floats:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from calibration.fitting.intervals import Interval
+from calibration.fitting.intervals import LEVEL, Band, Interval, bound
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill
 
-LEVEL = 0.9
-DEVIATIONS = 1.645
+NORMAL = Band(down=1.645, up=1.645, level=LEVEL, basis="model-based", count=0)
 """Standard deviations on either side that hold nine in ten."""
 
 _PATHS = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
@@ -52,7 +51,7 @@ def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | No
     if not total_pj:
         return None
     sd = math.sqrt(math.log1p((unsure_pj / total_pj)**2))
-    return total_pj * 1e-6, _bound(total_pj * 1e-6, sd)
+    return total_pj * 1e-6, bound(total_pj * 1e-6, sd, NORMAL)
 
 
 def sum_energy(bill: Bill, board: Board) -> tuple[float, float]:
@@ -74,11 +73,6 @@ def sum_energy(bill: Bill, board: Board) -> tuple[float, float]:
 def read_deviations(board: Board) -> Mapping[str, float]:
     """Relative deviation of each fact that states one."""
     return {fact.path: fact.rel_sd for fact in board.facts if fact.rel_sd is not None}
-
-
-def _bound(value_uj: float, sd: float) -> Interval:
-    factor = math.exp(DEVIATIONS * sd)
-    return Interval(low=value_uj / factor, high=value_uj * factor, level=LEVEL)
 
 
 def path_of(event: str, place: str, board: Board) -> str:
