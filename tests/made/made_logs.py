@@ -249,11 +249,53 @@ ITM = (bytes(5) + b"\x80" + EVENTS + mark(0) + EVENTS + b"\xc0\x8a\x01" + EVENTS
        + mark(1) + bytes([0x05, 0b010000]) + b"\x70" + bytes([1, 65]) + mark(0xFFFF)
        + mark(0) + EVENTS + mark(0xFFFF) + EVENTS)
 
+_MLTK_SUMMARY = {
+    "name": "keyword_spotting", "accelerator": "None", "input_shape": "1x49x10x1", "n_layers": 2,
+    "cpu_cycles": 13000000, "cpu_clock_rate": 78000000, "time": 0.16666666666666666}
+_MLTK_LAYERS = [
+    {"index": place, "opcode": name, "ops": 2 * macs, "macs": macs, "cpu_cycles": cycles,
+     "time": cycles / 78e6, "input_shape": "1x49x10x1"}
+    for place, (name, macs, cycles) in enumerate((("conv_2d", 1280000, 12870000),
+                                                  ("softmax", 0, 130000)))]
+MLTK_JSON = json.dumps({"summary": _MLTK_SUMMARY, "summary_labels": {"name": "Name"},
+                        "layers": _MLTK_LAYERS, "layer_labels": {"index": "Index"}}, indent=2)
+MLTK_TEXT = """Profiling Summary
+Name: keyword_spotting
+Accelerator: MVP
+Input Shape: 1x49x10x1
+Layer Count: 2
+Unsupported Layer Count: 0
+Accelerator Cycle Count: 1.2M
+CPU Cycle Count: 253.1k
+CPU Utilization (%): 19.7
+Clock Rate (hz): 78.0M
+Time (s): 16.5m
+
+Model Layers
++-------+---------+--------+--------+------------+------------+----------+-------------+
+| Index | OpCode  | # Ops  | # MACs | Acc Cycles | CPU Cycles | Time (s) | Input Shape |
++-------+---------+--------+--------+------------+------------+----------+-------------+
+| 0     | conv_2d | 2.6M   | 1.3M   | 1.2M       | 123.1k     | 14.8m    | 1x49x10x1   |
+| 1     | softmax | 60.0   | 0      | 0          | 130.0k     | 1.7m     | 1x12        |
++-------+---------+--------+--------+------------+------------+----------+-------------+
+"""
+ZEPHYR = """*** Booting Zephyr OS build v3.7.0 ***
+Timing results: Clock frequency: 120 MHz
+[00:00:01.204,101] <inf> main: conv_2d : 1234560 cycles , 10288000 ns
+[00:00:01.204,301] <inf> main: softmax : 2400 cycles , 20000 ns
+[00:00:01.204,345] <inf> main: inference : 1237800 cycles , 10315000 ns
+[00:00:02.204,101] <inf> main: conv_2d : 1234500 cycles , 10287500 ns
+[00:00:02.204,301] <inf> main: softmax : 2412 cycles , 20100 ns
+[00:00:02.204,345] <inf> main: inference : 1237788 cycles , 10314900 ns
+"""
+ZEPHYR_BENCH = "thread.invoke.kernel - Whole inference   :  1237800 cycles , 10315000 ns :\n" * 2
+
 LOGS: dict[str, tuple[str | bytes, ...]] = {
     "npu-profiler": (NPU,), "tflm": (TFLM_TEXT, TFLM_CSV, TFLM_MS, TFLM_MICRO, TFLM_TAGS),
     "neuralspot": (NEURALSPOT, NEURALSPOT_PMU), "st-edge-ai": (ST_NEW, ST_NPU),
     "x-cube-ai": (ST_OLD,), "vela": (VELA,), "mlperf-tiny": (MLPERF_LOG, MLPERF_RESULTS),
     "perf-stat": (PERF_TEXT, PERF_CSV, PERF_REPEATED, PERF_JSON), "itm": (ITM,),
+    "mltk": (MLTK_JSON, MLTK_TEXT), "zephyr": (ZEPHYR, ZEPHYR_BENCH),
     "etdump": ((Path(__file__).parent / "executorch" / "net.etdp").read_bytes(),),
 }
 """Whole logs by the format that reads them."""

@@ -14,6 +14,8 @@ from made_logs import (
     LOGS,
     MLPERF_LOG,
     MLPERF_RESULTS,
+    MLTK_JSON,
+    MLTK_TEXT,
     NEURALSPOT,
     NEURALSPOT_PMU,
     NPU,
@@ -30,6 +32,8 @@ from made_logs import (
     TFLM_TAGS,
     TFLM_TEXT,
     VELA,
+    ZEPHYR,
+    ZEPHYR_BENCH,
     mark,
 )
 
@@ -63,6 +67,44 @@ def test_tflm_text_and_csv(tmp_path):
     assert tags.values("timer_ticks_MAX_POOL_2D").tolist() == [52380]
     with pytest.raises(MeasurementError, match=r"log\.txt:3: event 2 where 1 is due"):
         imported(tmp_path, "tflm", TFLM_CSV.replace("\n1,SOFT", "\n2,SOFT", 1))
+
+
+def test_mltk(tmp_path):
+    """Text rounds to a tenth of its unit; the simulator alone states energy."""
+    found = imported(tmp_path, "mltk", MLTK_JSON)
+    assert found.values("cpu_cycles", 0).tolist() == [12_870_000]
+    assert found.values("latency", 0).tolist() == [165_000]
+    assert (found.header.kind, dict(found.header.clocks_hz)) == ("measured", {"cpu": 78e6})
+    text = imported(tmp_path, "mltk", MLTK_TEXT)
+    assert text.values("latency", 1).tolist() == [1700] and "busy_cycles" not in text.counters
+    assert dict(text.header.environment)["accelerator"] == "MVP"
+    whole = MLTK_JSON.replace('"accelerator": "None"', '"accelerator": "MVP"')
+    assert "busy_cycles" in imported(tmp_path, "mltk", whole).counters
+    estimate = MLTK_JSON.replace('"ops": 0', '"energy": 0.0002')
+    assert imported(tmp_path, "mltk", estimate).header.kind == "predicted"
+    for old, new, said in (
+            ('"n_layers": 2', '"n_layers": 3', "2 of 3 layers are listed"),
+            ('"index": 1', '"index": 2', "layer 2 where 1 is due"),
+            ('"time": 0.1666', '"time": 0.2666', "layers take 166,667 us, the whole 266,667"),
+            ('"cpu_clock_rate": 78', '"cpu_clock_rate": 39', "contradict each other"),
+            ('"layers": [', '"layers": 1, "x": [', "no JSON of this report")):
+        assert old in MLTK_JSON
+        with pytest.raises(MeasurementError, match=said):
+            imported(tmp_path, "mltk", MLTK_JSON.replace(old, new))
+
+
+def test_zephyr(tmp_path):
+    found = imported(tmp_path, "zephyr", ZEPHYR)
+    assert found.values("timer_ticks", 0).tolist() == [1_234_560, 1_234_500]
+    assert found.values("latency").tolist() == [10_315, 10_314.9]
+    bench = imported(tmp_path, "zephyr", ZEPHYR_BENCH)
+    assert bench.layers == () and bench.values("latency").tolist() == [10_315, 10_315]
+    for old, new, said in (
+            ("1234560 cycles", "123456 cycles", r"log\.txt:3: 123,456 cycles in 10,288 us are of"),
+            ("10288000 ns", "10288000", "is cut or damaged"),
+            ("frequency: 120", "frequency: 100", "a clock of 120 MHz, other lines of 100 to 100")):
+        with pytest.raises(MeasurementError, match=said):
+            imported(tmp_path, "zephyr", ZEPHYR.replace(old, new, 1))
 
 
 def test_neuralspot(tmp_path):
