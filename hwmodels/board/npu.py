@@ -125,6 +125,9 @@ class Pool:
     staging: Annotated[bool, Key(
         SWITCH, "Whether weights are brought to it before a layer, and nothing else is placed in "
                 "it.")] = False
+    resident: Annotated[bool, Key(
+        SWITCH, "Whether weights are copied to it once, before the first inference, and nothing "
+                "else is placed in it.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +270,11 @@ class Npu:
     def staging(self) -> Pool | None:
         """The pool weights are brought to before a layer; None where units take them as streams."""
         return next((pool for pool in self.pools if pool.staging), None)
+
+    @property
+    def resident(self) -> Pool | None:
+        """The pool weights stay in from the first inference on; None without one."""
+        return next((pool for pool in self.pools if pool.resident), None)
 
     def interface(self, name: str) -> Interface:
         """Return the interface of that name."""

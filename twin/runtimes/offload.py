@@ -19,6 +19,7 @@ Number = Callable[[str, Any], float]
 """(key, leaf of the file) -> its value, its fact kept."""
 
 RULES = {
+    "ai8x": "twin.runtimes.ai8x.rules:Ai8x",
     "by-role": "twin.runtimes.units:UnitRules",
     "neural-art": "twin.runtimes.neural_art.rules:NeuralArt",
 }

@@ -31,8 +31,11 @@ def count_copies(deployment: Deployment) -> Counts:
     Assumed: a DMA controller copies at the sustained rate; its set-up and the latency of a first
     access are left out.
     """
-    npu, pools = deployment.board.npu, plan_of(deployment).pools
-    if npu is None or not pools.weight_bytes:
+    npu, plan = deployment.board.npu, plan_of(deployment)
+    pools, resident = plan.pools, npu.resident if npu is not None else None
+    size = pools.weight_bytes if resident is None else sum(
+        work.weight_bytes for work in plan.grouping.works.values())
+    if npu is None or not size:
         return Counts()
     flash = next((pool for pool in npu.pools if pool.memory == deployment.constants), None)
     if flash is None:
@@ -40,8 +43,7 @@ def count_copies(deployment: Deployment) -> Counts:
     constants = {index for index, tensor in enumerate(deployment.executed.tensors)
                  if tensor.is_constant}
     names = {home.pool for tensor, home in pools.homes.items() if tensor in constants}
-    (first, *_) = (pool for pool in npu.pools if pool.name in names)
-    size = pools.weight_bytes
+    first = resident or next(pool for pool in npu.pools if pool.name in names)
     slower = max((flash, first), key=lambda pool: _cycles(size, pool))
     cycles = math.ceil(_cycles(size, slower))
     lines = [CountLine(event="npu_external_wait" if slower.external else "npu_ram_wait",
