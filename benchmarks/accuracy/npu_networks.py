@@ -124,7 +124,7 @@ def _make_case(row: PublishedRow, graph: Graph) -> Case:
         name=name.partition("__")[0], family=family_of(name),
         measured_ms=float(row.latency_ms or 0), predicted_ms=prediction.time_us / 1e3,
         macs=graph_macs(graph), weights_bytes=_streamed_bytes(deployment),
-        epochs=len(prediction.epochs), npu_share=coverage.shares[0], host_share=coverage.shares[1])
+        epochs=len(prediction.tasks), npu_share=coverage.shares[0], host_share=coverage.shares[1])
 
 
 def _streamed_bytes(deployment: Deployment) -> int:

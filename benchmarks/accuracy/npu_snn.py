@@ -91,7 +91,7 @@ def compare_elementwise() -> list[tuple[str, int, float, float]]:
 
 def _ours(graph: Graph) -> dict[str, float]:
     deployment = deploy(graph, "stm32n6570_dk", runtime="neural-art", weights="flash")
-    epoch = predict(deployment).epochs[0]
+    epoch = predict(deployment).tasks[0]
     assert epoch.kind == "hw"
     return {"pre": epoch.pre_cpu_cycles, "core": epoch.core_cpu_cycles,
             "post": epoch.post_cpu_cycles}

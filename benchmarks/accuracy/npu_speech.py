@@ -110,11 +110,11 @@ def print_cases() -> None:
              "| measured, uJ | twin, uJ | error |", "|" + " --- |" * 9]
     for case in list_speech_cases():
         said = case.prediction
-        host = sum(epoch.pre_cpu_cycles + epoch.post_cpu_cycles for epoch in said.epochs)
+        host = sum(epoch.pre_cpu_cycles + epoch.post_cpu_cycles for epoch in said.tasks)
         lines.append(
             f"| {case.name} | {case.measured_ms:.3f} | {said.time_us / 1e3:.3f} | "
             f"{said.time_us / 1e3 / case.measured_ms - 1:+.1%} | "
-            f"{case.measured_cpu_cycles:,.0f} / {host:,.0f} | {len(said.epochs)} | "
+            f"{case.measured_cpu_cycles:,.0f} / {host:,.0f} | {len(said.tasks)} | "
             f"{case.measured_uj:.1f} | {said.energy_uj or math.nan:.1f} | "
             f"{(said.energy_uj or math.nan) / case.measured_uj - 1:+.1%} |")
     sys.stdout.write("\n".join(lines) + "\n")

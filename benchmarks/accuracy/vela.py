@@ -124,7 +124,7 @@ def make_report(pairs: Sequence[Pair]) -> str:
 
 def _parts(prediction: Prediction) -> tuple[float, float, float, float]:
     """Microseconds in the NPU's cores, the host's operators, the hand-over, and all."""
-    core_us = sum(epoch.run.core_npu_cycles for epoch in prediction.epochs) / 1e3
+    core_us = sum(epoch.run.core_npu_cycles for epoch in prediction.tasks) / 1e3
     host_hz = prediction.deployment.board.clock("cpu").frequency_hz
     hand_over_us = sum(line.cycles for line in prediction.bill.lines
                        if line.event in HAND_OVER_EVENTS) / host_hz * 1e6

@@ -97,7 +97,7 @@ def main() -> int:
     plans = [plan_task(epoch, npu) for epoch in epochs]
     check_ticks(plans)
     deployment = deploy(graph, board, runtime="neural-art")
-    assert len(predict(deployment).epochs) == EPOCHS + 1, "and one that copies the input"
+    assert len(predict(deployment).tasks) == EPOCHS + 1, "and one that copies the input"
     steps, few = count_steps(plans), count_steps(plans[:SPECIFIED])
 
     def anew(run: Callable[[], object]) -> float:

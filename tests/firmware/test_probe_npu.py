@@ -157,7 +157,7 @@ def test_a_replayed_prediction_compares_with_itself(tmp_path):
     """Each epoch of `ic` as predicted, sent by the probe, imported, set beside the prediction."""
     epochs = []
     predicted = predict(deploy("ic", "stm32n6570_dk", runtime="neural-art"))
-    for epoch, counts in zip(predicted.epochs, count_tasks(predicted), strict=True):
+    for epoch, counts in zip(predicted.tasks, count_tasks(predicted), strict=True):
         number = int(re.sub(r"\D", "", epoch.name) or 0)
         flags = 16 if "core_npu_cycles" in counts else 32
         bursts = [round(counts.get(f"busif{busif}_{way}_bursts_{beats}", 0)) for busif in (0, 1)

@@ -124,7 +124,7 @@ def test_stepping_an_operator_whose_data_engines_move():
                  options=(("axis", 1),))
     graph = Graph(name="made", source="made", sha256="0" * 64, layers=(*first.layers, last),
                   tensors=(*first.tensors, tensor((1, 192))), inputs=(0,), outputs=(4,))
-    _, stepped = predict(deploy(graph, ROUND, runtime="neural-art")).epochs
+    _, stepped = predict(deploy(graph, ROUND, runtime="neural-art")).tasks
     check(stepped.bill, Line("launch", "epoch_host_cycle", "pre", 140, 140, 140, 140_000),
           Line("launch", "epoch_host_cycle", "post", 70, 70, 70, 70_000),
           Line("launch", "epoch_host_cycle", "stepping", 6157, 6157, 6157, 6_157_000),

@@ -68,10 +68,10 @@ def test_no_layer_is_free_unless_it_only_renames(seed):
 def test_layers_and_epochs_sum_to_the_same_total(seed):
     prediction = predict(offload("kws", CACHED, seed))
     layers = math.fsum(layer.time_us for layer in prediction.layers)
-    epochs = math.fsum(epoch.time_us for epoch in prediction.epochs)
+    epochs = math.fsum(epoch.time_us for epoch in prediction.tasks)
     assert layers == pytest.approx(prediction.time_us, rel=1e-12)
     assert epochs == pytest.approx(prediction.time_us, rel=1e-12)
-    last = prediction.epochs[-1]
+    last = prediction.tasks[-1]
     assert last.start_us + last.time_us == pytest.approx(prediction.time_us, rel=1e-12)
 
 
@@ -90,14 +90,14 @@ def test_keeping_more_on_the_host_costs_more_hand_over():
     maintained = [sum(line.cycles for line in p.bill.lines if line.event == "cache_clean")
                   for p in (whole, split)]
     assert maintained[1] > maintained[0]
-    assert len(split.epochs) > len(whole.epochs)
+    assert len(split.tasks) > len(whole.tasks)
 
 
 def test_the_epoch_controller_takes_the_host_out_between_epochs():
     off = predict(deploy("ic", CACHED, runtime="neural-art"))
     on = predict(deploy("ic", CACHED, runtime="neural-art").replace(
         {"npu.epoch_controller": "true"}))
-    pre = [sum(e.pre_cpu_cycles > 0 for e in p.epochs if e.kind == "hw") for p in (off, on)]
-    hardware = sum(e.kind == "hw" for e in off.epochs)
+    pre = [sum(e.pre_cpu_cycles > 0 for e in p.tasks if e.kind == "hw") for p in (off, on)]
+    hardware = sum(e.kind == "hw" for e in off.tasks)
     assert pre[0] == hardware and 0 < pre[1] < hardware
     assert on.time_us < off.time_us

@@ -186,7 +186,7 @@ def bound_offloaded_plainly(prediction):
     unsure = {fact.path: fact.rel_sd or 0.0 for fact in board.facts}
     whole, alone = dict.fromkeys(PARTS, 0.0), {}
     variance = told.network**2
-    for epoch in prediction.epochs:
+    for epoch in prediction.tasks:
         parts = dict(zip(PARTS, split_time(epoch, board, told, all(
             graph.layers[i].op in told.host_known for i in epoch.step.layers)), strict=True))
         total = sum(parts.values())
@@ -196,7 +196,7 @@ def bound_offloaded_plainly(prediction):
             *(time / total * told.sd(name) for name, time in parts.items())) if total else 0.0
         whole = {name: whole[name] + time for name, time in parts.items()}
     variance += sum((time / prediction.time_us * told.sd(name))**2 for name, time in whole.items())
-    sds = [math.sqrt(variance), *(max((alone[name] for name in layer.epochs), default=0.0)
+    sds = [math.sqrt(variance), *(max((alone[name] for name in layer.tasks), default=0.0)
                                   for layer in prediction.layers)]
     times, energies = [], []
     for part, sd in zip([prediction, *prediction.layers], sds, strict=True):

@@ -55,7 +55,7 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
                     if fact.path == path), None) for prediction in (before, after)]
     if path.startswith("placement.") or (values[0] is not None and values[0] == values[1]):
         return ": it is that already"
-    if path.startswith("npu.") and not after.epochs:
+    if path.startswith("npu.") and not after.tasks:
         return f": {deployment.runtime.identity} does not use the NPU"
     if path == "offload.host":
         return ": what it names is on the host already, or moves no data"
@@ -73,7 +73,7 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
 
 def _most_used(path: str, prediction: Prediction) -> int | None:
     """Engines, or units of a kind, of the epoch that uses most; None for other paths."""
-    epochs = [epoch.run.task for epoch in prediction.epochs]
+    epochs = [epoch.run.task for epoch in prediction.tasks]
     if path == "npu.engines":
         return max((len(epoch.transfers) for epoch in epochs), default=0)
     parts = path.split(".")
@@ -86,7 +86,7 @@ def _most_used(path: str, prediction: Prediction) -> int | None:
 def _explain_units(before: Prediction, after: Prediction,
                    changes: Mapping[str, object]) -> Iterator[str]:
     old, new = before.deployment.board.npu, after.deployment.board.npu
-    if (old is None or new is None or not before.epochs or not after.epochs
+    if (old is None or new is None or not before.tasks or not after.tasks
             or after.time_us == before.time_us):
         return
     slower = after.time_us > before.time_us

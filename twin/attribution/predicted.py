@@ -44,7 +44,7 @@ def side_of_prediction(prediction: Prediction) -> Side:
     side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board),
                    environment={BOARD_HASH: hash_board(board)})
     npu = board.npu
-    if not prediction.epochs or npu is None:
+    if not prediction.tasks or npu is None:
         return side
     from twin.pricing.accelerator.report import count_tasks, total_counters
 

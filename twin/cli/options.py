@@ -36,9 +36,7 @@ def place(model: str, board: str, asked: Placed,
 def deploy(model: str, board: str, asked: Placed,
            calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says, with its changes."""
-    deployment = place(model, board, asked, calibration)
-    changes = asked.arguments.get("changes")
-    return deployment.replace(changes) if changes else deployment
+    return place(model, board, asked, calibration).replace(asked.arguments.get("changes"))
 
 
 def check_picture(plot: str | None) -> None:

@@ -227,7 +227,7 @@ def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
     views = ["report:report" if details else "brief:brief_report"]
     if per_operand:
         views.append("operands:operand_table")
-    if prediction.epochs and (epochs or (details and epochs is None)):
+    if prediction.tasks and (epochs or (details and epochs is None)):
         views.append("epochs:epochs_report" if epochs else "epoch_table:epoch_table")
     for place, view in enumerate(views):
         if place:

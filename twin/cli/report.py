@@ -93,7 +93,7 @@ def report(model: Subject, limits: Held, priced: Priced, boards: Boards = None,
             deployment = place(model, board, Deployed(
                 runtime=runtime, changes=settings, assume_unsupported=assume_unsupported,
                 **settled.arguments), calibration)
-        return deployment.replace(settings) if settings else deployment
+        return deployment.replace(settings)
 
     chain = bool(stage or stages)
     if len(several) > 1 and chain:

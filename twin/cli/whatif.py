@@ -132,9 +132,8 @@ def transform(model: Model, board: OptionalBoard = None, runtime: Runtime = None
     if board is None or output:
         raise UsageError("transform: accepted: --set network.PATH=VALUE with -o FILE to write a "
                          "changed network, or -b BOARD to list what could be changed on it")
-    deployment = twin.deploy(model, board, runtime=runtime, assume_unsupported=assume_unsupported)
-    if settings:
-        deployment = deployment.replace(settings)
+    deployment = twin.deploy(model, board, runtime=runtime,
+                             assume_unsupported=assume_unsupported).replace(settings)
     found = twin.list_transformations(deployment)
     if as_json:
         show_json(found, model=deployment.graph.name, board=deployment.board.name,

@@ -36,8 +36,8 @@ class LayerCost:
         Data-cache lines looked up and filled.
     assumed : bool
         A kernel without source or data behind it was used.
-    epochs : tuple of str
-        Epochs it ran in, for a layer of an accelerator.
+    tasks : tuple of str
+        Tasks it ran in, for a layer of an accelerator.
     """
 
     bill: Bill
@@ -47,13 +47,13 @@ class LayerCost:
     accesses: int = 0
     misses: int = 0
     assumed: bool = False
-    epochs: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
     families: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPrediction:
-    """One epoch of an inference, on the accelerator or in software.
+    """One task of an inference, on the accelerator or in software.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ class TaskPrediction:
     step : Step
         What it computes.
     run : TaskRun
-        What the accelerator did; of a software epoch only its dispatch.
+        What the accelerator did; of one in software only its dispatch.
     bill : Bill
         All of it: hand-over, core, host kernels, cache maintenance, what being powered costs.
     start_us, time_us : float
         When it begins in the inference, and how long it takes.
     pre_cpu_cycles, core_cpu_cycles, post_cpu_cycles : float
         Host cycles before, while the accelerator runs (the host waits), and after; the kernels
-        of a software epoch run after its dispatch, as the runtime's profiler counts them.
+        of one in software run after its dispatch, as the runtime's profiler counts them.
     """
 
     index: int
@@ -105,7 +105,7 @@ class Coverage:
     Parameters
     ----------
     npu_layers, host_layers : int
-        Layers in epochs with the accelerator, whole or stepped by the host; layers in software.
+        Layers in tasks of the accelerator, whole or stepped by the host; layers in software.
     npu_us, host_us, hand_over_us : float
         Time of the accelerator's cores, of the host's kernels, and of what is neither.
     """
@@ -123,20 +123,20 @@ class Coverage:
         return (self.npu_us / total_us, self.host_us / total_us, self.hand_over_us / total_us)
 
 
-def measure_coverage(epochs: Sequence[TaskPrediction], bill: Bill, board: Board) -> Coverage:
+def measure_coverage(tasks: Sequence[TaskPrediction], bill: Bill, board: Board) -> Coverage:
     """Say what part of an inference ran where.
 
     Parameters
     ----------
-    epochs : sequence of TaskPrediction
+    tasks : sequence of TaskPrediction
         Of it; at least one.
     bill : Bill
         Of the whole inference.
     board : Board
         Whose clocks the bill counts.
     """
-    software = {i for epoch in epochs if epoch.step.kind == "host" for i in epoch.step.layers}
-    covered = {i for epoch in epochs if epoch.step.kind != "host" for i in epoch.step.layers}
+    software = {i for task in tasks if task.step.kind == "host" for i in task.step.layers}
+    covered = {i for task in tasks if task.step.kind != "host" for i in task.step.layers}
     host = board.core.clock
     handed = Bill(tuple(line for line in bill.lines
                         if line.clock == host and line.event in HAND_OVER_EVENTS))

@@ -61,6 +61,7 @@ class Deployment(Draft):
         ----------
         overrides : mapping of str to object
             Dotted paths: those of `twin.deployment.changes.list_paths`, or any of the board file.
+            Without any, and without fields, the deployment is returned as it is.
         **fields
             Fields of the dataclass.
 
@@ -69,6 +70,8 @@ class Deployment(Draft):
         TwinError
             When a path does not exist or the board forbids the value.
         """
+        if not (overrides or fields):
+            return self
         from twin.deployment.changes import parse_changes
 
         named = {f"placement.{what}": fields.pop(what) for what in ("weights", "arena", "code")

@@ -52,11 +52,6 @@ class Transformation:
     values: tuple[str, ...]
     reason: str = ""
 
-    @property
-    def changes_outputs(self) -> bool:
-        """Whether the network may answer otherwise: its accuracy has to be measured again."""
-        return "accuracy" in self.costs
-
 
 def list_transformations(deployment: Deployment, efforts: Collection[str] = EFFORTS,
                          ) -> tuple[Transformation, ...]:

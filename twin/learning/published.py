@@ -91,11 +91,6 @@ class Comparison:
         return _ratio(self.predicted_uj, self.row.energy_uj) if self.row.judges_energy else None
 
     @property
-    def memory_ratio(self) -> float | None:
-        """Predicted over reported working memory; None when either is not known."""
-        return _ratio(self.predicted_arena_bytes, self.row.activations_bytes)
-
-    @property
     def stood_in(self) -> bool:
         """Whether another version or library predicted than the one that was measured."""
         return self.runtime is not None and self.row.runtime is not None and \

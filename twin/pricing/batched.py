@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 
 from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import LEVEL
-from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, spread_clock, spread_supply
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
@@ -152,7 +151,7 @@ def _supply(group: Group, volts: Floats) -> Group:
 
 def _make(base: Deployment, settings: dict[str, Any]) -> Made:
     try:
-        return base.replace(settings) if settings else base
+        return base.replace(settings)
     except TwinError as error:
         return error
 
@@ -169,14 +168,6 @@ def gather_rows(deployment: Deployment, rows: np.ndarray) -> Group:
     board = deployment.board
     return Group(rows=rows, deployment=deployment,
                  hertz=np.full(len(rows), board.clock(board.core.clock).frequency_hz))
-
-
-def sign_board(board: Board) -> tuple[object, ...]:
-    """Return all a clock may change of a board but frequencies; ratios to twelve digits."""
-    core = board.clock(board.core.clock).frequency_hz
-    return (board.power, tuple((memory.name, memory.wait_states, round(memory.latency_cycles, 9))
-                               for memory in board.memories),
-            tuple(float(f"{clock.frequency_hz / core:.12g}") for clock in board.clocks))
 
 
 def _list_ratios(clocks: Sequence[Floats]) -> Iterator[np.ndarray]:

@@ -307,7 +307,7 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
               else calibration)
     made = (_predict_stated(deployment, temperature, calibration) if chosen is None
             else _predict_learnt(deployment, chosen, temperature))
-    if made.epochs and calibration not in (None, NONE):
+    if made.tasks and calibration not in (None, NONE):
         from twin.pricing.accelerator.certainty import assure_offloaded
 
         made = dataclasses.replace(made, certainty=assure_offloaded(made))

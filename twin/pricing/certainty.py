@@ -80,7 +80,7 @@ class Certainty:
         For differences between predictions.
     doubtful : tuple of str
         Prices fitted as one with others, or that stand for what none counts: no findings.
-    epochs : tuple of Interval
+    tasks : tuple of Interval
         Of an accelerator's epochs, in microseconds, in order.
     powers : str
         What the energy rests on where no measured energy stands behind it.
@@ -96,7 +96,7 @@ class Certainty:
     unidentified: tuple[str, ...]
     draw: Draw = field(repr=False)
     doubtful: tuple[str, ...] = ()
-    epochs: tuple[Interval, ...] = ()
+    tasks: tuple[Interval, ...] = ()
     powers: str = ""
 
 

@@ -367,7 +367,7 @@ def _intervals(sure: Any) -> dict[str, Any]:
 def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -> dict[str, Any]:
     sure, layer = prediction.certainty, prediction.layers[position]
     cycles = cycles_by_clock(lines)
-    return fill(Layer, layer, **_named(prediction, list(layer.epochs) or ABSENT),
+    return fill(Layer, layer, **_named(prediction, list(layer.tasks) or ABSENT),
                 cycles=cycles.get(layer.clock, 0), cycles_by_clock=cycles,
                 macs_per_byte=layer.arithmetic_intensity, largest_cause=layer.largest_cause,
                 **_intervals(sure.layers[position] if sure else None),
@@ -379,9 +379,9 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
     if prediction.coverage is None:
         return dict.fromkeys(absent, ABSENT)
     deployment, npu = prediction.deployment, prediction.deployment.board.npu
-    own = prediction.compiler.describe_runs([task.run for task in prediction.epochs])
+    own = prediction.compiler.describe_runs([task.run for task in prediction.tasks])
     listed = [_task(prediction, *one) for one in zip(
-        prediction.epochs, _task_intervals(prediction), own, strict=True)]
+        prediction.tasks, _task_intervals(prediction), own, strict=True)]
     energy, interval = deployment.target.estimate_energy(
         deployment.board, prediction.bill) or (None, None)
     return {
@@ -395,13 +395,13 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
 
 def _named(prediction: Prediction, listed: Any) -> dict[str, Any]:
     """Return what is listed by task under its maker's word for them."""
-    own = prediction.compiler.task_name if prediction.epochs else "task"
+    own = prediction.compiler.task_name if prediction.tasks else "task"
     return {f"{name}s": listed if name == own else ABSENT for name in ("epoch", "task")}
 
 
 def _task_intervals(prediction: Prediction) -> Sequence[Any]:
     sure = prediction.certainty
-    return sure.epochs if sure is not None and sure.epochs else [None] * len(prediction.epochs)
+    return sure.tasks if sure is not None and sure.tasks else [None] * len(prediction.tasks)
 
 
 def _task(prediction: Prediction, task: TaskPrediction, interval: Any,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from warnings import warn
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
 from hwmodels.quantities import list_first
@@ -72,8 +73,8 @@ class LayerPrediction:
         Data-cache lines looked up and filled; 0 and 0 without a data cache.
     live_bytes : int
         Bytes of arena alive while it runs.
-    epochs : tuple of str
-        Names of the accelerator's epochs, and of software ones, it ran in.
+    tasks : tuple of str
+        Names of the accelerator's tasks, and of the host's, it ran in.
     clocks_hz : tuple of (str, float)
         Frequencies of the clocks its bill counts; may be left out where it is one.
     repeats : int
@@ -103,7 +104,7 @@ class LayerPrediction:
     accesses: int
     misses: int
     live_bytes: int
-    epochs: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
     clocks_hz: tuple[tuple[str, float], ...] = ()
     repeats: int = 1
     families: tuple[str, ...] = ()
@@ -175,7 +176,7 @@ class Prediction:
         Of one inference.
     warnings : tuple of str
         What a reader must know before using the figures.
-    epochs : tuple of TaskPrediction
+    tasks : tuple of TaskPrediction
         Of a runtime that offloads, in order.
     certainty : Certainty or None
         Intervals and what stands behind them; None at stated prices.
@@ -193,7 +194,7 @@ class Prediction:
     time_us: float
     energy_uj: float | None
     warnings: tuple[str, ...]
-    epochs: tuple[TaskPrediction, ...] = ()
+    tasks: tuple[TaskPrediction, ...] = ()
     kind: str = "predicted"
     certainty: Certainty | None = None
     voltage: str = ""
@@ -234,11 +235,17 @@ class Prediction:
         return self.deployment.runtime.compiler
 
     @property
+    def epochs(self) -> tuple[TaskPrediction, ...]:
+        """Former name of `tasks`."""
+        warn("Prediction.epochs is Prediction.tasks", DeprecationWarning, stacklevel=2)
+        return self.tasks
+
+    @property
     def coverage(self) -> Coverage | None:
         """What part of it an accelerator covers; None without one."""
-        if not self.epochs:
+        if not self.tasks:
             return None
-        return measure_coverage(self.epochs, self.bill, self.deployment.board)
+        return measure_coverage(self.tasks, self.bill, self.deployment.board)
 
 
 def ram_room(deployment: Deployment) -> int:
@@ -276,13 +283,13 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     -----
     bill = counts x prices, per kernel; a layer's bill is the sum of its kernels' and of the call
     overhead of its runtime; the total is the sum of the layers'. Who prices them is the runtime's
-    target: with one that offloads, layers are what their epochs cost, and the host's caches start
+    target: with one that offloads, layers are what their tasks cost, and the host's caches start
     empty in either temperature.
     """
     if temperature not in TEMPERATURES:
         raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
     prices = runtime_prices(deployment)
-    costs, epochs = deployment.target.price(deployment, prices, price_on_core,
+    costs, tasks = deployment.target.price(deployment, prices, price_on_core,
                                             cold=temperature == "cold")
     layers = tuple(_predict_layers(deployment, costs))
     bill = _merge_layers(layers)
@@ -293,7 +300,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
         setup=_setup_bill(deployment, prices), bill=bill, clock=clock,
-        cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz), epochs=epochs,
+        cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz), tasks=tasks,
         warnings=_warnings(deployment, layers, temperature),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6,
     )
@@ -301,7 +308,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
 
 def _merge_layers(layers: Sequence[LayerPrediction]) -> Bill:
     """Add the bills of layers, those that are columns as columns."""
-    if not any(layer.epochs for layer in layers):
+    if not any(layer.tasks for layer in layers):
         return merge_bills(layer.bill for layer in layers)
     from hwmodels.columns import merge_columns
 
@@ -330,7 +337,7 @@ def _predict_layers(deployment: Deployment,
             cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz),
             energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
             counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
-            misses=cost.misses, live_bytes=live, epochs=cost.epochs, clocks_hz=clocks_hz,
+            misses=cost.misses, live_bytes=live, tasks=cost.tasks, clocks_hz=clocks_hz,
             repeats=layer.repeats, families=cost.families, called=layer.op == FUNCTION)
 
 

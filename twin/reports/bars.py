@@ -207,7 +207,7 @@ def stack_causes(amounts: Sequence[Mapping[str, float]], causes: Iterable[str],
 
 def chart_epochs(prediction: Prediction) -> BarChart:
     """Describe the bill of each epoch, host and accelerator as time."""
-    epochs = prediction.epochs
+    epochs = prediction.tasks
     longest = max(epochs, key=lambda epoch: epoch.time_us)
     amounts = [{cause: bill_time_us(prediction, epoch.bill, cause)
                 for cause in prediction.bill.causes()} for epoch in epochs]
@@ -240,7 +240,7 @@ def chart_spans(prediction: Prediction, spans: Sequence[Span],
 
     return BarChart(
         rows=tuple(rows), axis="time, ms", scale=1e3, name="timeline", title="Who is busy when",
-        told=f"{len(prediction.epochs)} {prediction.compiler.task_name}s in "
+        told=f"{len(prediction.tasks)} {prediction.compiler.task_name}s in "
              f"{format_time(prediction.time_us)}; {prediction.compiler.channel_name}s by the pool "
              "they are bound to. Drag to look closer, double click to go back.",
         bars=tuple(sorted((Bar(

@@ -192,7 +192,7 @@ def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
         "estimated_total_macs": prediction.macs,
         "achieved_bandwidth_gbps": achieved,
         "configured_memory_bandwidth_gbps": configured,
-        "bandwidth_utilization": None if achieved is None or prediction.epochs
+        "bandwidth_utilization": None if achieved is None or prediction.tasks
         else achieved / configured,
         "achieved_gmacs": prediction.macs / time_s / 1e9 if time_s else None,
     }]

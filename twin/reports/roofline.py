@@ -61,7 +61,7 @@ def list_sides(prediction: Prediction, measured: Machine | None = None) -> list[
     board = prediction.deployment.board
     layers = [layer for layer in prediction.layers if layer.macs and layer.bytes_moved]
     sides, npu = [], board.npu
-    if prediction.epochs and npu is not None:
+    if prediction.tasks and npu is not None:
         on_npu = [(layer, cycles) for layer in layers
                   if (cycles := layer.bill.cycles(npu.clock)) > 0]
         layers = [layer for layer in layers if not layer.bill.cycles(npu.clock)]
@@ -166,7 +166,7 @@ def list_pool_roofs(prediction: Prediction) -> list[tuple[str, float]]:
     Pools of one rate are one roof.
     """
     npu = prediction.deployment.board.npu
-    used = {pool.name for epoch in prediction.epochs for pool in epoch.run.pools}
+    used = {pool.name for epoch in prediction.tasks for pool in epoch.run.pools}
     rates: dict[float, list[str]] = {}
     for pool in npu.pools if npu is not None else ():
         if pool.name in used:

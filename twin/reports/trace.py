@@ -54,7 +54,7 @@ def make_trace(prediction: Prediction) -> dict[str, Any]:
         layers, causes, bytes alive, MACs and power.
     """
     deployment = prediction.deployment
-    events = _accelerated_events(prediction) if prediction.epochs else _core_events(prediction)
+    events = _accelerated_events(prediction) if prediction.tasks else _core_events(prediction)
     return {"traceEvents": events, "displayTimeUnit": "ns",
             "otherData": {"kind": prediction.kind, "model": deployment.graph.name,
                           "board": deployment.board.name,
@@ -112,7 +112,7 @@ def _accelerated_events(prediction: Prediction) -> list[dict[str, Any]]:
                 "tid": 1, **_place(epoch.start_us, epoch.start_us + epoch.time_us),
                 "args": {"layers": ", ".join(map(str, epoch.run.task.layers)),
                          "core_npu_cycles": epoch.run.core_npu_cycles}}
-               for epoch in prediction.epochs]
+               for epoch in prediction.tasks]
     events += [_span_event(span, *rows[span.row]) for span in spans]
     for pool, rates in sample_bandwidth(spans, prediction.time_us).items():
         width_us = prediction.time_us / len(rates)

@@ -118,8 +118,3 @@ def find_assumed(op: str, dtype: str, isa: str) -> Lowering | None:
     vectors = list_extensions(isa)[0] == "mve"
     fits = dtype in ("int8", "uint8") or (OPERATORS[op].converts and dtype == "float32")
     return find_lowering(("helium",), op, "int8", isa) if vectors and fits else None
-
-
-def list_operators(library: str) -> tuple[str, ...]:
-    """Return the operators a library has kernels for, sorted."""
-    return tuple(sorted(find_operators(library)))

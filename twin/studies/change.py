@@ -153,7 +153,7 @@ class Explainer:
 
 
 def _gain(before: Prediction, after: Prediction) -> Interval | None:
-    if before.certainty is None or after.certainty is None or before.epochs or after.epochs:
+    if before.certainty is None or after.certainty is None or before.tasks or after.tasks:
         return None
     return ratio_interval(before.time_us, after.time_us, before.certainty.draw,
                           after.certainty.draw)

@@ -121,7 +121,7 @@ class Deployer:
         placed = deploy_towards(
             graph, board, settings, runtime=runtime,
             clock_hz=None if clock == OWN else read_clock(clock), network=network, **places)
-        return placed.replace(settings) if settings else placed
+        return placed.replace(settings)
 
     def read_graph(self, model: Value) -> Graph:
         """Return the network of a model axis' value."""
@@ -145,8 +145,7 @@ class Deployer:
 
     def state(self, deployment: Deployment) -> Deployment:
         """Return a deployment on its board as the user states it."""
-        own = self.list_stated(deployment.board)
-        return deployment.replace(own) if own else deployment
+        return deployment.replace(self.list_stated(deployment.board))
 
     def describe_prices(self, deployment: Deployment) -> tuple[str, str]:
         """Return which learnt prices a deployment gets, and what their intervals rest on."""
@@ -224,7 +223,7 @@ class Deployer:
         made: list[Deployment | TwinError] = []
         for change in changes:
             try:
-                made.append(deployment.replace(change) if change else deployment)
+                made.append(deployment.replace(change))
             except TwinError as error:
                 made.append(error)
         asked = {"model": deployment.graph.name, "board": deployment.board.name}

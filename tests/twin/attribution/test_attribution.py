@@ -193,9 +193,9 @@ def test_rows_for_a_spreadsheet_hold_every_figure():
 def test_an_accelerators_epochs_are_set_side_by_side():
     prediction = predict(deploy("kws", "stm32n6570_dk", runtime="neural-art"))
     side = side_of_prediction(prediction)
-    assert side.part == "epoch" and len(side.parts) == len(prediction.epochs)
+    assert side.part == "epoch" and len(side.parts) == len(prediction.tasks)
     samples = []
-    for epoch in prediction.epochs:
+    for epoch in prediction.tasks:
         for counter, clock, value in (
                 ("pre_cycles", "cpu", 2000 + epoch.pre_cpu_cycles),
                 ("post_cycles", "cpu", epoch.post_cpu_cycles),
@@ -212,7 +212,7 @@ def test_an_accelerators_epochs_are_set_side_by_side():
     check_sums(attribution)
     total = attribution.account("time").total
     gaps = {gap.counter: gap.gap for gap in total.lines if gap.counter}
-    expected = 2000 * len(prediction.epochs) / side.clocks_hz["cpu"] * 1e9
+    expected = 2000 * len(prediction.tasks) / side.clocks_hz["cpu"] * 1e9
     assert gaps["host, around epochs and in software ones"] == pytest.approx(expected, rel=0.01)
     assert abs(gaps["accelerator, inside epochs"]) < 0.01 * total.first
     assert attribution.account("cycles") is None  # two clocks are never added

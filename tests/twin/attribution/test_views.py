@@ -101,7 +101,7 @@ def test_four_views_of_one_pair_agree():
 def npu_measurement(prediction, extra=None):
     """What a profiler would say of a prediction; `extra` adds counters to an epoch by name."""
     samples = []
-    for epoch in prediction.epochs:
+    for epoch in prediction.tasks:
         counted = dict(zip(PHASES, (epoch.pre_cpu_cycles, epoch.core_cpu_cycles,
                                     epoch.post_cpu_cycles, epoch.run.core_npu_cycles),
                            strict=True))

@@ -125,7 +125,7 @@ def test_epochs_ask_for_no_more_engines_and_units_than_there_are(count):
 def test_fewer_engines_or_units_are_never_faster_in_the_npu():
     def core(changes):
         prediction = predict(deploy("ic", change_board(BOARD, changes), runtime="neural-art"))
-        return sum(epoch.run.core_npu_cycles for epoch in prediction.epochs)
+        return sum(epoch.run.core_npu_cycles for epoch in prediction.tasks)
 
     for path in ("npu.engines", "npu.units.CONV_ACC.count", "npu.units.ARITH_ACC.count"):
         whole = dict.fromkeys([path], {"npu.engines": 10}.get(path, 4))

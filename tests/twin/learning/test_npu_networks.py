@@ -60,5 +60,5 @@ def test_speech_networks_of_one_column():
         said = case.prediction
         assert said.time_us / 1e3 == pytest.approx(case.measured_ms, rel=0.15)
         if "no EC" in case.name:
-            host = sum(epoch.pre_cpu_cycles + epoch.post_cpu_cycles for epoch in said.epochs)
+            host = sum(epoch.pre_cpu_cycles + epoch.post_cpu_cycles for epoch in said.tasks)
             assert host == pytest.approx(case.measured_cpu_cycles, rel=0.05)

@@ -38,16 +38,16 @@ def run(*words):
 
 
 def epochs_of(prediction, layer):
-    return [epoch for epoch in prediction.epochs if layer in epoch.step.layers]
+    return [epoch for epoch in prediction.tasks if layer in epoch.step.layers]
 
 
 def test_a_network_runs_on_it_to_the_last_layer():
     prediction = predict(deploy("ic", "tile_evk", runtime=RUNTIME))
-    assert len(prediction.epochs) == 25  # 11 layers of the array with their weights, 4 others
-    work = [unit for epoch in prediction.epochs for unit in epoch.run.task.units]
+    assert len(prediction.tasks) == 25  # 11 layers of the array with their weights, 4 others
+    work = [unit for epoch in prediction.tasks for unit in epoch.run.task.units]
     assert {unit.kind for unit in work} == {"TILE", "LANES", "NULL"}
     assert sum(unit.macs for unit in work) == 12_501_632  # all of the network's
-    assert prediction.time_us == pytest.approx(sum(e.time_us for e in prediction.epochs))
+    assert prediction.time_us == pytest.approx(sum(e.time_us for e in prediction.tasks))
 
 
 def test_weights_are_staged_by_the_one_pair_of_engines():
@@ -114,7 +114,7 @@ def test_what_ifs_reach_its_parts():
     plain = deploy("ic", "tile_evk", runtime=RUNTIME)
 
     def compute(changes):
-        return sum(e.run.compute_cycles for e in predict(plain.replace(changes)).epochs)
+        return sum(e.run.compute_cycles for e in predict(plain.replace(changes)).tasks)
 
     assert compute({"npu.units.TILE.macs_per_cycle.8x8": 512}) < compute({})
     assert compute({"npu.units.TILE.count": 2}) < compute({})
@@ -219,7 +219,7 @@ def cascade(tmp_path, monkeypatch):
 def test_a_compiler_states_its_own_traffic_and_compressed_weights(cascade):
     prediction = predict(cascade)
     assert prediction.deployment.plan.reasons == ("",) * len(prediction.layers)
-    work = [unit for task in prediction.epochs for unit in task.run.task.units]
+    work = [unit for task in prediction.tasks for unit in task.run.task.units]
     assert sum(unit.macs for unit in work) == 12_501_632  # all of the network's, in stripes
     # layer 4: 3 x 3 of 16 channels to 32, 16 channels a walk, kept at six tenths of their bytes
     stripes = epochs_of(prediction, 4)
@@ -236,17 +236,17 @@ def test_a_compiler_states_its_own_traffic_and_compressed_weights(cascade):
 
 def test_a_cascade_takes_turns_and_keeps_a_few_rows_between_its_layers(cascade):
     prediction = predict(cascade)
-    order = [task.name for task in prediction.epochs if task.step.layers in ((4,), (5,))]
+    order = [task.name for task in prediction.tasks if task.step.layers in ((4,), (5,))]
     assert order == ["task_4.0", "task_4.1", "task_5.0", "task_4.2", "task_5.1", "task_4.3",
                      "task_5.2", "task_5.3"]
-    hosted = [task.name for task in prediction.epochs if task.name in order and (
+    hosted = [task.name for task in prediction.tasks if task.name in order and (
         task.pre_cpu_cycles or task.post_cpu_cycles)]
     assert hosted == ["task_4.0", "task_5.3"]
     between = cascade.executed.layers[4].outputs[0]
     assert cascade.executed.tensors[between].size_bytes == 16 * 16 * 32
     # two stripes of four rows, and the two a window of three reaches over
     assert cascade.placement.slot(between).size_bytes == 10 * 16 * 32
-    assert prediction.time_us == pytest.approx(sum(e.time_us for e in prediction.epochs))
+    assert prediction.time_us == pytest.approx(sum(e.time_us for e in prediction.tasks))
 
 
 def test_another_accelerator_is_reported_in_its_own_words(cascade, tmp_path):

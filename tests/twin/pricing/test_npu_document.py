@@ -87,14 +87,14 @@ def test_an_accelerator_has_intervals_of_network_layers_and_epochs():
     assert predict_calibrated(deployment, calibration="none").certainty is None
     assert said.time_us == PREDICTION.time_us and sure.time_us.holds(said.time_us)
     assert sure.energy_uj.holds(said.energy_uj)
-    assert len(sure.epochs) == len(said.epochs) and len(sure.layers) == len(said.layers)
-    for epoch, interval in zip(said.epochs, sure.epochs, strict=True):
+    assert len(sure.tasks) == len(said.tasks) and len(sure.layers) == len(said.layers)
+    for epoch, interval in zip(said.tasks, sure.tasks, strict=True):
         assert interval.holds(epoch.time_us)
         # an epoch alone is less sure than the network
         assert interval.high / epoch.time_us > sure.time_us.high / said.time_us
     written = json.loads(dump_document(to_document(said)))
     jsonschema.Draft202012Validator(load_schema()).validate(written)
-    assert written["epochs"][0]["time_interval_us"]["low"] == sure.epochs[0].low
+    assert written["epochs"][0]["time_interval_us"]["low"] == sure.tasks[0].low
 
 
 def test_intervals_are_wider_where_nothing_was_learnt():

@@ -119,7 +119,7 @@ def test_weights_moved_and_clocks_changed_move_the_report():
         return changed(**changes).time_us
 
     def computed(prediction):
-        return sum(epoch.run.compute_cycles for epoch in prediction.epochs)
+        return sum(epoch.run.compute_cycles for epoch in prediction.tasks)
 
     plain = predict(deployment).time_us
     assert time_us(placement__weights="npu_ram") < plain
@@ -131,7 +131,7 @@ def test_weights_moved_and_clocks_changed_move_the_report():
     # fewer units compute longer; one more waits for its weights here, and is one more to set up
     four, five = predict(deployment), changed(npu__units__CONV_ACC__count=5)
     assert computed(changed(npu__units__CONV_ACC__count=1)) > computed(four) >= computed(five)
-    assert sum(e.pre_cpu_cycles for e in five.epochs) > sum(e.pre_cpu_cycles for e in four.epochs)
+    assert sum(e.pre_cpu_cycles for e in five.tasks) > sum(e.pre_cpu_cycles for e in four.tasks)
     # weights are read once and in order: the cache has nothing to give; scattered walks need it
     assert time_us(npu__cache__enabled="false") == plain
     outside = deploy("kws", "stm32n6570_dk", runtime="neural-art", arena="hyperRAM")

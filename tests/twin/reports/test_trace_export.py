@@ -26,7 +26,7 @@ def prediction():
 
 def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction):
     """Twelve of them, from 1 as the compiler counts, whatever place they have in a list."""
-    numbers = [epoch.name.rpartition("_")[2] for epoch in prediction.epochs]
+    numbers = [epoch.name.rpartition("_")[2] for epoch in prediction.tasks]
     assert numbers == [str(place) for place in range(1, 13)]
     plot = plot_bars(chart_epochs(prediction))
     assert plot.traces and all(list(trace["x"]) == numbers for trace in plot.traces)
@@ -36,26 +36,26 @@ def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction):
              for text in axes.get_xticklabels()}
     assert ticks == {*numbers}
     assert [row.cells[0].text for row in list_epochs(prediction).rows] == [
-        epoch.name for epoch in prediction.epochs]
+        epoch.name for epoch in prediction.tasks]
 
 
 def test_spans_lie_inside_their_epoch_and_phases_do_not_overlap(prediction):
     spans = list_spans(prediction)
     for span in spans:
-        epoch = prediction.epochs[span.task]
+        epoch = prediction.tasks[span.task]
         assert epoch.start_us - 1e-6 <= span.start_us <= span.end_us
         assert span.end_us <= epoch.start_us + epoch.time_us + 1e-6
     host = sorted((span.start_us, span.end_us) for span in spans if span.row == "host")
     assert all(first[1] <= second[0] + 1e-6
                for first, second in itertools.pairwise(host))
     busy_us = math.fsum(end - start for start, end in host)
-    core_us = math.fsum(epoch.run.core_npu_cycles for epoch in prediction.epochs) / 1e3
+    core_us = math.fsum(epoch.run.core_npu_cycles for epoch in prediction.tasks) / 1e3
     assert busy_us + core_us == pytest.approx(prediction.time_us)
 
 
 def test_engines_move_what_their_epoch_asks(prediction):
     spans = list_spans(prediction)
-    for epoch in prediction.epochs:
+    for epoch in prediction.tasks:
         for engine in epoch.run.task.transfers:
             moved = math.fsum(span.bytes for span in spans if span.task == epoch.index
                               and span.row == f"STRENG {engine.channel}")
@@ -144,16 +144,16 @@ def test_timeline_picture_is_drawn(prediction, tmp_path):
     for bar in bill.patches:
         place = round(bar.get_x() + bar.get_width() / 2)
         tops[place] = max(tops.get(place, 0.0), bar.get_y() + bar.get_height())
-    for epoch in prediction.epochs:
+    for epoch in prediction.tasks:
         assert tops[epoch.index] == pytest.approx(epoch.time_us)
     # the number the report, the layers and the profiler call an epoch by
     shown = [label.get_text().rstrip("sh") for label in bill.get_xticklabels()]
-    assert shown == [epoch.name.rpartition("_")[2] for epoch in prediction.epochs]
+    assert shown == [epoch.name.rpartition("_")[2] for epoch in prediction.tasks]
     assert save_figure(figure, tmp_path / "timeline.png").stat().st_size > 10_000
 
 
 def test_every_unit_at_work_has_a_row(prediction):
-    for epoch in prediction.epochs:
+    for epoch in prediction.tasks:
         rows = {span.row for span in list_spans(prediction, tasks=[epoch.index])}
         for kind in ("CONV_ACC", "ARITH_ACC"):
             busy = sum(unit.count for unit in epoch.run.task.units if unit.kind == kind)

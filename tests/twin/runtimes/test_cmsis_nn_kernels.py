@@ -15,10 +15,10 @@ from hwmodels.nest.stream import check_nests
 from hwmodels.nest.traffic import measure_traffic
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
-from twin.runtimes.library import find_lowering, list_operators
+from twin.runtimes.library import find_lowering, find_operators
 from twin.runtimes.lowering import Lowering, Site
 
-OPERATORS = list_operators("cmsis_nn")
+OPERATORS = sorted(find_operators("cmsis_nn"))
 ISAS = ("armv6-m", "armv7-m", "armv7e-m", "rv32imc")
 
 

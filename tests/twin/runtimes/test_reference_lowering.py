@@ -13,10 +13,10 @@ from hwmodels.nest.traffic import measure_traffic
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.network.operators import OPERATORS
-from twin.runtimes.library import find_lowering, list_operators
+from twin.runtimes.library import find_lowering, find_operators
 from twin.runtimes.lowering import Lowering, Site
 
-REFERENCE = list_operators("reference")
+REFERENCE = sorted(find_operators("reference"))
 CORES = {"thumb2": ("armv7e-m", "single", "cortex-m4"), "thumb1": ("armv6-m", None,
          "cortex-m0plus"), "rv32": ("rv32imc", None, "rv32imc")}
 SAME = Window(kernel=(3, 3), padding=(1, 1, 1, 1))

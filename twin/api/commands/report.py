@@ -140,7 +140,7 @@ def _list_pictures(asked: Report) -> list[Callable[[], Any]]:
 
     made = predict_calibrated(asked.subject, temperature=asked.temperature,
                               calibration=fspath(asked.calibration))
-    drawn = PICTURES | (EPOCH_PICTURES if made.epochs else {})
+    drawn = PICTURES | (EPOCH_PICTURES if made.tasks else {})
     return [partial(draw, made) for draw in drawn.values()]
 
 

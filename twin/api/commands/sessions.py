@@ -239,7 +239,7 @@ def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]
 
 def _predict(asked: Predict) -> Prediction:
     deployment = deploy_request(asked)
-    return predict(deployment.replace(asked.changes) if asked.changes else deployment,
+    return predict(deployment.replace(asked.changes),
                    temperature=asked.temperature, calibration=asked.calibration)
 
 

@@ -113,7 +113,7 @@ class Engine(Reader):
             base = self._base(state, {})
         except DoesNotFitError:
             base = self._base(state, choose_room(settings))
-        return base.replace(settings) if settings else base
+        return base.replace(settings)
 
     def _base(self, state: State, told: Mapping[str, object]) -> Deployment:
         key = repr((state.model, state.board, state.runtime, sorted(told.items())))

@@ -55,7 +55,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     assert offload is not None, "asked of a runtime that offloads"
     spread = offload.spread
     band = band_of(spread)
-    tasks, total_us = prediction.epochs, prediction.time_us
+    tasks, total_us = prediction.tasks, prediction.time_us
     parts = np.array([split_time(task, board, spread, knows_host(
         task.step, deployment.executed, spread)) for task in tasks]).reshape(1, -1)
     task, part = np.divmod(np.arange(parts.shape[1]), len(PARTS))
@@ -63,7 +63,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     alone = deviate_tasks(parts, task, part, len(tasks), spread)[0]
     shares = parts.reshape(-1, len(PARTS)).sum(axis=0) / (total_us or 1.0)
     by_name = dict(zip([one.name for one in tasks], alone.tolist(), strict=True))
-    sds = [max((by_name[name] for name in layer.epochs), default=0.0)
+    sds = [max((by_name[name] for name in layer.tasks), default=0.0)
            for layer in prediction.layers]
     energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))]).T
@@ -78,7 +78,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, one, band), energy_uj=energy)
                      for layer, one, energy in zip(prediction.layers, sds, bounds[1:],
                                                    strict=True)),
-        epochs=tuple(bound(one.time_us, own_sd, band)
+        tasks=tuple(bound(one.time_us, own_sd, band)
                      for one, own_sd in zip(tasks, alone.tolist(), strict=True)),
         extrapolating=tuple(reason.format(shares[PARTS.index(name)])
                             for name, reason in _REASONS.items()

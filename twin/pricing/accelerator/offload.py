@@ -87,9 +87,9 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
         kernels = tuple([f"{task.kind}.{name}" for name, _ in task.operations])
         for position, part in zip(step.layers, parts, strict=True):
             costs.setdefault(position, []).append(
-                LayerCost(bill=part.bill, counts=part.counts, epochs=(task.name,),
+                LayerCost(bill=part.bill, counts=part.counts, tasks=(task.name,),
                           kernels=kernels) if cost is None else
-                replace(cost, bill=part.bill, epochs=(task.name,), kernels=cost.kernels or kernels,
+                replace(cost, bill=part.bill, tasks=(task.name,), kernels=cost.kernels or kernels,
                         counts=merge_counts([part.counts, cost.counts])))
         bill = parts[0].bill if len(parts) == 1 else merge_columns(part.bill for part in parts)
         tasks.append(_describe(len(tasks), step, run, bill, start_us, host, hertz))
@@ -220,7 +220,7 @@ def _merge(costs: Sequence[LayerCost]) -> LayerCost:
         accesses=sum(cost.accesses for cost in costs),
         misses=sum(cost.misses for cost in costs),
         assumed=any(cost.assumed for cost in costs),
-        epochs=tuple(name for cost in costs for name in cost.epochs))
+        tasks=tuple(name for cost in costs for name in cost.tasks))
 
 
 def _describe(index: int, step: Step, run: TaskRun, bill: Bill, start_us: float,

@@ -30,7 +30,7 @@ def count_tasks(prediction: Prediction) -> tuple[Counters, ...]:
     tuple of Counters
         In order; ops count a multiply-accumulate as two, as tools do.
     """
-    tasks, compiler = prediction.epochs, prediction.deployment.runtime.compiler
+    tasks, compiler = prediction.tasks, prediction.deployment.runtime.compiler
     return round_phases(own | {
         "ops": float(sum(2 * unit.macs + unit.ops for unit in task.run.task.units)),
         "pre_cycles": task.pre_cpu_cycles, "core_cycles": task.core_cpu_cycles,

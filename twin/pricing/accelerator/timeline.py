@@ -73,7 +73,7 @@ def list_spans(prediction: Prediction, *, steps: bool = True,
     """
     wanted = None if tasks is None else set(tasks)
     spans: list[Span] = []
-    for task in prediction.epochs:
+    for task in prediction.tasks:
         if wanted is None or task.index in wanted:
             spans += _host_spans(prediction, task)
             spans += _npu_spans(prediction, task, steps)

@@ -33,10 +33,10 @@ _DETAILED = 12
 
 def draw_timeline_figure(prediction: Prediction) -> Figure:
     """Return the sheet: Gantt, bandwidth and bill over the epochs of an inference."""
-    detailed = len(prediction.epochs) <= _DETAILED
+    detailed = len(prediction.tasks) <= _DETAILED
     spans = list_spans(prediction, steps=detailed)
     rows = list_rows(spans)
-    with new_sheet(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.epochs)} "
+    with new_sheet(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.tasks)} "
                    f"{prediction.compiler.task_name}s in "
                    f"{format_time(prediction.time_us)}", describe_deployment(prediction)) as figure:
         gantt, bandwidth, bill = figure.subplots(
@@ -80,7 +80,7 @@ def draw_epoch_bills(prediction: Prediction, axes: Axes) -> None:
         chart_epochs(prediction), scale=1.0, axis="time, us",
         across=f"{name}, s: in software, h: host steps the engines",
         rows=tuple(f"{task.number}{'s' * (task.step.kind == 'host')}{'h' * task.step.stepped}"
-                   for task in prediction.epochs)),
+                   for task in prediction.tasks)),
         axes, thick=0.86, title=f"bill by {name}")
 
 

@@ -90,7 +90,7 @@ def write_pictures(prediction: Prediction, target: str,
     """
     if not is_folder(target):
         return (save_figure(draw_sheet(prediction), target),)
-    pictures = PICTURES | (EPOCH_PICTURES if prediction.epochs else {})
+    pictures = PICTURES | (EPOCH_PICTURES if prediction.tasks else {})
     if measured is not None:
         pictures |= {"roofline": partial(draw_roofline_figure, measured=measured)}
     pictures |= {name: partial(draw_own, name=name) for name in find_entries("twin.figures")

@@ -54,7 +54,7 @@ def list_epochs(prediction: Prediction) -> Table:
     """Return a row for each task."""
     return make_table(
         "epoch-table", f"{prediction.compiler.task_name.capitalize()}s; cycles of two clocks are "
-        "never added", (Column(prediction.compiler.task_name, "name"), *EPOCHS), prediction.epochs,
+        "never added", (Column(prediction.compiler.task_name, "name"), *EPOCHS), prediction.tasks,
         details=lambda epoch: ((f"{part.resource}, {part.cause}",
                                 f"{part.npu_cycles:,.0f} NPU cycles")
                                for part in epoch.run.exposed))

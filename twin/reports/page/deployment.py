@@ -118,7 +118,7 @@ def describe_refusal(title: str, reason: str, command: str) -> Page:
 def _list_sections(report: Report) -> Sequence[Section | None]:
     prediction = report.prediction
     epochs = None
-    if prediction.epochs:
+    if prediction.tasks:
         from twin.reports.page.accelerated import describe_epochs
 
         epochs = describe_epochs(prediction)
@@ -268,8 +268,8 @@ def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[s
                       f"{format_time(interval.low)} to {format_time(interval.high)}"))
     if layer.kernels:
         found.append(("kernels", ", ".join(dict.fromkeys(layer.kernels))))
-    if layer.epochs:
-        found.append((f"{prediction.compiler.task_name}s", ", ".join(layer.epochs)))
+    if layer.tasks:
+        found.append((f"{prediction.compiler.task_name}s", ", ".join(layer.tasks)))
     return tuple(found)
 
 
@@ -292,6 +292,6 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
         draw_arena(prediction), *cached,
         *([] if cached else [Notes(notes=(
             "no plot of working sets and miss rates: no access of the core looks up a data cache"
-            if not prediction.epochs else
+            if not prediction.tasks else
             "no plot of working sets and miss rates: the host starts with empty caches in each "
             "software epoch",))]))

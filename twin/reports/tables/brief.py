@@ -45,7 +45,7 @@ def brief_report(prediction: Prediction, console: Console) -> Content:
     """
     more = "--details: every layer and line of the bill"
     pairs = answer_pairs(prediction)
-    if prediction.epochs:
+    if prediction.tasks:
         from twin.reports.tables.coverage import coverage_pairs
 
         pairs += coverage_pairs(prediction)[:1]
@@ -94,7 +94,7 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
     groups = [*rows, rest] if rest else rows
     shown = share_out([math.fsum(one.time_us for one in group) / 1e3 for group in groups], 3)
     shares = percentages([math.fsum(one.time_us for one in group) for group in groups], 1)
-    name = prediction.compiler.task_name if prediction.epochs else ""
+    name = prediction.compiler.task_name if prediction.tasks else ""
     headers = ["layer", "op", *([name] if name else []), "MACs", "ms", "%", "uJ", "largest cause"]
     table = new_table(headers, ("layer", "MACs", "ms", "%", "uJ"), drops=(name, "uJ", "MACs"))
     for group, ms, share in zip(groups, shown, shares, strict=True):

@@ -18,7 +18,7 @@ def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     npu, host, hand_over = (int(share) for share in percentages(
         [coverage.npu_us, coverage.host_us, coverage.hand_over_us]))
     return [("offload", f"{coverage.npu_layers} layers on the NPU, {coverage.host_layers} on the "
-                        f"host in {len(prediction.epochs)} {prediction.compiler.task_name}s; "
+                        f"host in {len(prediction.tasks)} {prediction.compiler.task_name}s; "
                         f"of the time {npu} % NPU, {host} % host, {hand_over} % hand-over"),
             *_pool_pairs(prediction), *_host_pairs(prediction), *_energy_pairs(prediction)]
 

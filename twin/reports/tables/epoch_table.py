@@ -30,9 +30,9 @@ def epoch_table(prediction: Prediction, console: Console) -> Content:
     side = side_of_prediction(prediction)
     sure = prediction.certainty
     names = {id(epoch): part.name
-             for epoch, part in zip(prediction.epochs, side.parts, strict=True)}
+             for epoch, part in zip(prediction.tasks, side.parts, strict=True)}
     intervals = {id(epoch): interval for epoch, interval in zip(
-        prediction.epochs, sure.epochs, strict=True)} if sure is not None and sure.epochs else {}
+        prediction.tasks, sure.tasks, strict=True)} if sure is not None and sure.tasks else {}
 
     columns = [
         Column(prediction.compiler.task_name, lambda epoch: names[id(epoch)]),
@@ -46,7 +46,7 @@ def epoch_table(prediction: Prediction, console: Console) -> Content:
                "" if interval is None else
                f"{format_time(interval.low)} to {format_time(interval.high)}"),
         Column("waits for", _name_wait)]
-    table, dropped = fit_table(columns, prediction.epochs, console, _DROP_ORDER)
+    table, dropped = fit_table(columns, prediction.tasks, console, _DROP_ORDER)
     model = [Text(line) for line in model_lines(side)]
     if dropped:
         model.insert(0, Text(f"not shown at {console.width} columns: {', '.join(dropped)}",

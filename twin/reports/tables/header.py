@@ -165,7 +165,7 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
 
 def _offloaded(prediction: Prediction) -> list[tuple[str, str]]:
     """Return what an accelerator takes; nothing without epochs."""
-    if not prediction.epochs:
+    if not prediction.tasks:
         return []
     from twin.reports.tables.coverage import coverage_pairs
 
@@ -242,7 +242,7 @@ def clock_label(prediction: Prediction, clock: str) -> str:
 
 def name_epochs(layer: LayerPrediction) -> str:
     """Return the numbers of the epochs a layer ran in."""
-    return " ".join(name.partition("_")[2] for name in layer.epochs)
+    return " ".join(name.partition("_")[2] for name in layer.tasks)
 
 
 def describe_arena(arena: Arena | None) -> str:

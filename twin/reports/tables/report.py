@@ -155,7 +155,7 @@ def _with_epochs(columns: Sequence[Column], prediction: Prediction) -> list[Colu
     if prediction.deployment.target.executes:
         return [replace(column, header="function") if column.header == "op" else column
                 for column in columns]
-    if not prediction.epochs:
+    if not prediction.tasks:
         return list(columns)
     place = [column.header for column in columns].index("cycles")
     return [*columns[:place], Column(prediction.compiler.task_name,

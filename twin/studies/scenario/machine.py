@@ -141,7 +141,7 @@ def _change(scenario: Scenario, key: str, placed: Deployment,
             changes: Mapping[str, object]) -> Deployment:
     """Return a deployment with what-if paths changed; a refusal names file and key."""
     try:
-        return placed.replace(changes) if changes else placed
+        return placed.replace(changes)
     except TwinError as error:
         raise ScenarioError(f"{scenario.origin}:{key}: {error}") from error
 
