@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
+from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
 from twin.errors import RuntimeRefusedError
@@ -138,7 +139,9 @@ def _count_kinds(lowered: Sequence[Kernel]) -> Counter[str]:
 
 
 def _mix(amounts: Amounts, site: Site) -> tuple[Block, ...]:
-    return mix(plain(choose_dialect(site.isa)),
+    """Return counted instructions as blocks; a vector's elements are no registers of its access."""
+    vectors = "mve" in load_isa(site.isa).extensions
+    return mix(plain(choose_dialect(site.isa)), amounts.instructions if vectors else
                widen(amounts.instructions, amounts.loads, amounts.stores))
 
 
