@@ -231,7 +231,9 @@ def _core_prices(board: Board) -> Iterator[Price]:
     free = 0.0 if known else None
     for event in INCLUDED_EVENTS:
         yield price(event, 0.0, free, "assumed", "inside the activity current of issue slots")
-    yield price("sleep", 1.0, free, "derived", "a core cycle; its energy is the clock tree's")
+    unused = _rail_pj(power, power.activity_ma_per_mhz) if power.of_networks else None
+    yield price("sleep", 1.0, free if unused is None else -unused, "derived",
+                "a core cycle; its energy is the clock tree's, less a run current's activity")
     yield price("clock_tree", 0.0, _background_pj(power), "derived", "sleep current per MHz")
     yield price("leakage", 0.0, leakage_pj(power), "derived", "static current of the supply")
     yield price("kernel_dispatch", 0.0, free, "assumed", "the runtime states it")

@@ -11,6 +11,10 @@ from typing import Any
 from hwmodels.errors import BoardError, KernelError, need_extra
 
 HOOK_CODE, HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 4, 8, 1024, 2048
+_ALL = {"arm": [*(f"R{place}" for place in range(13)), "SP", "LR", "XPSR",
+                *(f"S{place}" for place in range(32))],
+        "riscv": [f"X{place}" for place in range(1, 32)]}
+"""Registers a program computes with."""
 _SHORT = {"riscv": {"LR": "X1", "SP": "X2"}}
 """Registers every core has, by the names Arm's has."""
 
@@ -47,6 +51,7 @@ class Emulator:
         cpu = getattr(self.constants, family + model, None)
         if cpu is None:
             raise BoardError(f"core.emulators.unicorn: {model!r}; accepted: what follows {family}")
+        self.all = [self.number(name) for name in _ALL[machine]]
         self.core: Any = unicorn.Uc(kind, mode)
         self.core.ctl_set_cpu_model(cpu)
 
@@ -57,6 +62,10 @@ class Emulator:
     def get(self, name: str) -> int:
         """Return a register, 32 bits."""
         return int(self.core.reg_read(self.number(name))) & 0xFFFFFFFF
+
+    def get_all(self) -> tuple[int, ...]:
+        """Return the registers a program computes with."""
+        return tuple(self.core.reg_read_batch(self.all))
 
     def set(self, name: str, value: int) -> None:
         """Set a register."""

@@ -17,6 +17,8 @@ from twin.program.recorder import MOST_FUNCTIONS, Recorder
 
 MOST_BLOCKS = 1 << 16
 ROOM = 1 << 19
+LARGEST_CODE = 8 << 20
+"""Of a memory code may be put into, in bytes."""
 STEP_ROOM = 1 << 22
 """Words for how blocks' addresses are worked out."""
 
@@ -49,6 +51,8 @@ class Counters:
         Instructions after which callbacks tell of an overrun.
     code : module
         What the bytes of a block tell.
+    further : sequence of (int, int)
+        Memory code may be put into: first addresses, and those behind the last.
 
     Notes
     -----
@@ -56,11 +60,12 @@ class Counters:
     """
 
     def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int,
-                 code: ModuleType) -> None:
+                 code: ModuleType, further: Sequence[tuple[int, int]]) -> None:
         from twin.program.kernels import hooks
 
         self.code = code
         self.elf, self.listing, self.recorder, self.names = elf, listing, recorder, hooks
+        self.spans = (*elf.code, *(one for one in further if one[1] - one[0] <= LARGEST_CODE))
         self.functions: dict[str, int] = {}
         self.marked: frozenset[int] = frozenset()
         self.used = 0
@@ -69,8 +74,8 @@ class Counters:
     def _lay_out(self, limit: int) -> None:
         """Make the array the callbacks count in."""
         names, regions = self.names, self.recorder.regions
-        index_at = [names.HEAD + len(self.elf.code) * names.SPAN]
-        for low, high in self.elf.code:
+        index_at = [names.HEAD + len(self.spans) * names.SPAN]
+        for low, high in self.spans:
             index_at.append(index_at[-1] + (high - low + 1) // 2)
         blocks_at = index_at[-1]
         regions_at = blocks_at + (MOST_BLOCKS + 1) * names.BLOCK
@@ -80,7 +85,7 @@ class Counters:
         room_at = values_at + names.MOST_REGISTERS
         self.free_at = room_at + 2 * ROOM
         words = self.words = np.zeros(self.free_at + STEP_ROOM, dtype=np.int64)
-        for place, (low, high) in enumerate(self.elf.code):
+        for place, (low, high) in enumerate(self.spans):
             at = names.HEAD + place * names.SPAN
             words[at:at + names.SPAN] = low, high, index_at[place]
         for place, region in enumerate(regions):
@@ -92,7 +97,7 @@ class Counters:
         words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
                names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
                names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT, names.VALUES_AT]] = (
-            names.HEAD, len(self.elf.code), blocks_at, regions_at, len(regions), tally_at,
+            names.HEAD, len(self.spans), blocks_at, regions_at, len(regions), tally_at,
             room_at, ROOM, limit, 1 << 62, -1, -1, calls_at, values_at)
         unified = {cache for cache in self.recorder.data if cache is not None}
         words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
@@ -126,7 +131,7 @@ class Counters:
             round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
             self._fetch_region(address), self.code.ends_in_call(code), 0,
             self._stays(address, len(code)))
-        for place in range(len(self.elf.code)):
+        for place in range(len(self.spans)):
             low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
             if low <= address < high:
                 self.words[index + (address - low >> 1)] = at

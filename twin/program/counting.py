@@ -22,7 +22,7 @@ from twin.program.elf import Function
 from twin.program.machine import Machine
 from twin.program.patterns import family_of, is_copy
 
-EXCEPTIONS = "entering and leaving handlers"
+EXCEPTIONS, ASLEEP = "entering and leaving handlers", "asleep"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,11 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
     found = [_count(machine, number, *ran) for number, ran in list_functions(machine)]
     entries, returns, cycles = machine.exceptions.take(machine.traits)
     if found and (entries or returns):
-        found.append(_count_exceptions(max(entries, returns), cycles, found[0].code_memory))
+        found.append(_count_time(EXCEPTIONS, "pipeline_stall", max(entries, returns), cycles,
+                                 found[0].code_memory))
+    sleeps, slept = machine.waiting.take()
+    if found and sleeps:
+        found.append(_count_time(ASLEEP, "sleep", sleeps, slept, found[0].code_memory))
     return tuple(sorted(found, key=lambda one: -one.traffic.instructions))
 
 
@@ -84,12 +88,12 @@ def _name_function(machine: Machine, symbol: str, runs: Sequence[BlockRun]) -> F
         end=max(run.address + run.size_bytes for run in runs))
 
 
-def _count_exceptions(count: int, cycles: float, memory: str) -> FunctionRun:
-    """Return what entering and leaving handlers takes, as if it were a function."""
+def _count_time(name: str, event: str, count: int, cycles: float, memory: str) -> FunctionRun:
+    """Return what takes time and no instruction, as if it were a function."""
     return FunctionRun(
-        name=EXCEPTIONS, family="data_movement", calls=count, code_memory=memory,
+        name=name, family="data_movement", calls=count, code_memory=memory,
         traffic=KernelTraffic(
-            issued=Counts((CountLine(event="pipeline_stall", place="", occurred=cycles,
+            issued=Counts((CountLine(event=event, place="", occurred=cycles,
                                      exposed=cycles),)),
             core_cycles=cycles, instructions=0, loads=0, stores=0, vector_instructions=0,
             mac_lanes=0, code=CodeTraffic(), data=DataTraffic(counts=AccessCounts(operands=()))))

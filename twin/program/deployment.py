@@ -27,6 +27,7 @@ from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
 from twin.program.image.compile.image_sizes import MemoryUse, share_memories
+from twin.program.part import load_part
 from twin.program.patterns import name_kind
 from twin.program.session import OUTSIDE
 from twin.runtimes import Runtime
@@ -194,9 +195,15 @@ class ProgramTarget(Core):
             yield (f"not checked whether it is of another board: up to the end of the billed part "
                    f"no use of a peripheral was seen to hold against an {deployment.board.soc}, "
                    "and all of it lies in the board's memories")
+        part = load_part(deployment.board.soc)
         for poll in found.polls:
-            yield (f"{poll['place']} waited for register 0x{poll['register']:08x}: it was answered "
-                   f"0x{poll['value']:08x}")
+            yield (f"{poll['place']} waited for {part.name(poll['register'])}: it was answered "
+                   f"0x{poll['value']:08x}"
+                   + (", and how long it waits there is missing in these figures"
+                      if poll["billed"] else ""))
+        if found.untimed:
+            yield ("done at once, so how long it takes is missing in these figures: "
+                   + ", ".join(found.untimed))
         if found.unknown:
             yield ("taken as moves, for the core's table does not know them: "
                    + ", ".join(found.unknown))

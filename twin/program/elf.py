@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
+import numpy as np
+
 from hwmodels.errors import TwinError
 from hwmodels.program.elf import (
     ALLOCATED,
@@ -135,6 +137,28 @@ class Elf:
             return self
         starts = {address, *(one.start for one in self.functions)}
         return replace(self, functions=name_starts(starts, self.code))
+
+    def find_halfwords(self, pattern: bytes) -> list[int]:
+        """Return where in code two bytes stand, at even addresses."""
+        return [runs + 2 * int(place) for _, runs, content in self.pieces
+                for place in np.flatnonzero(np.frombuffer(
+                    content[:len(content) // 2 * 2], "<u2") == int.from_bytes(pattern, "little"))
+                if any(low <= runs + 2 * place < high for low, high in self.code)]
+
+    def with_copy(self, address: int, code: bytes) -> Elf:
+        """Return a program that knows of a function copied to where a block of its runs."""
+        source = next((function for _, runs, content in self.pieces
+                       if code in content and (function := self.function_at(
+                           runs + content.index(code))) is not None), None)
+        if source is None:
+            return self
+        first = next(runs + content.index(code) for _, runs, content in self.pieces
+                     if code in content)
+        start = address - (first - source.start)
+        made = Function(symbol=f"{source.symbol}@0x{start:08x}", name=f"{source.name} in RAM",
+                        start=start, end=start + source.end - source.start)
+        return replace(self, functions=tuple(sorted((*self.functions, made),
+                                                    key=lambda one: one.start)))
 
     def name_place(self, address: int) -> str:
         """Return an address as people read it: "main+0x12"."""

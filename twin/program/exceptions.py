@@ -6,7 +6,7 @@ import struct
 
 from hwmodels.core.timing import Traits
 from hwmodels.program.emulator import Emulator
-from twin.program.peripherals import SYSTICK, VTOR, Peripherals
+from twin.program.peripherals import VTOR, Peripherals
 
 SVC = 11
 _FRAME = ("R0", "R1", "R2", "R3", "R12", "LR")
@@ -43,10 +43,11 @@ class Exceptions:
 
     def next(self) -> int | None:
         """Return the exception that may be taken now."""
-        if not self.peripherals.pending or self._get("PRIMASK") & 1:
+        ready = self.peripherals.ready() if self.peripherals.pending else ()
+        if not ready or self._get("PRIMASK") & 1:
             return None
         rank = self.peripherals.priority
-        number = min(self.peripherals.pending, key=lambda one: (rank(one), one))
+        number = min(ready, key=lambda one: (rank(one), one))
         limit = min([256, *(rank(one) for one in self.active)])
         base = self._get("BASEPRI") & 0xFF
         if rank(number) >= limit or (base and rank(number) >= base):
@@ -130,7 +131,3 @@ class Exceptions:
                   + max(0, self.words_moved - 8 * entries))
         self.entries = self.returns = self.words_moved = 0
         return entries, returns, float(cycles)
-
-    def tick(self) -> None:
-        """SysTick's interrupt is due."""
-        self.peripherals.pending.add(SYSTICK)

@@ -64,6 +64,8 @@ class Found:
         What speaks against its being linked for the board.
     untold : bool
         Whether it used none of the registers that would tell the board's part from others.
+    untimed : tuple of str
+        What of peripherals the billed part used that takes time on the chip and none here.
     """
 
     cold: Layers
@@ -78,6 +80,7 @@ class Found:
     handed_over: bool
     doubts: tuple[str, ...]
     untold: bool
+    untimed: tuple[str, ...]
 
 
 def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
@@ -110,7 +113,7 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
         **{name: document[name] for name in Found.__slots__},
         "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
         "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"]),
-        "doubts": tuple(document["doubts"])})
+        "doubts": tuple(document["doubts"]), "untimed": tuple(document["untimed"])})
 
 
 def observe(elf: Elf, board: Board, wanted: Wanted,

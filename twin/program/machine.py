@@ -9,24 +9,27 @@ import numpy as np
 
 from hwmodels.board.facts import Board
 from hwmodels.core.file import list_cores, load_core
-from hwmodels.program.emulator import HOOK_BLOCK, Emulator, find_function
+from hwmodels.program.emulator import HOOK_BLOCK, HOOK_CODE, Emulator, find_function
 from hwmodels.program.encodings import encoding_of
 from hwmodels.program.listing import Listing
 from twin.errors import ProgramError
 from twin.program.armv81m import Newer
+from twin.program.bus import Bus
 from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import EVENT_ADDRESS, listen
 from twin.program.exceptions import SVC, Exceptions
-from twin.program.memory import map_memories, place_pieces
+from twin.program.memory import READ_WRITE_RUN, map_memories, place_pieces
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting
+from twin.program.waiting import Waiting
 from twin.program.watching import Watch
 
 STOP_INSTRUCTIONS = 2000
 """What an interrupt or call of the system counts for, of the instructions a run may take."""
 SWI, BREAKPOINT, RETURN_CODE = 2, 7, 8
+SLEEP, SLEEP_FOR_EVENT, SEND_EVENT = b"\x30\xbf", b"\x20\xbf", b"\x40\xbf"
 
 
 class Machine:
@@ -60,7 +63,9 @@ class Machine:
         self.listing = Listing(timing=self.timing, machine=elf.machine,
                                instructions=elf.instructions if self.traced else {})
         self.held = map_memories(self.machine, board, files)
-        self.spans = tuple(span for span, _ in self.held)
+        self.spans = tuple(span for span, _, _ in self.held)
+        self.writable = [(span, pages) for span, pages, rights in self.held
+                         if rights == READ_WRITE_RUN]
         place_pieces(self.machine, elf, self.spans, files, board)
         self.on_layer: Callable[[int], None] | None = None
         self.on_return: Callable[[int], None] | None = None
@@ -69,12 +74,14 @@ class Machine:
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_start()
         self.recorder = recorder(board, list_regions(board, elf, self.stack))
-        self.counters = Counters(elf, self.listing, self.recorder, limit, self.code)
+        self.counters = Counters(elf, self.listing, self.recorder, limit, self.code,
+                                 [span for span, _ in self.writable])
         self.names, self.words = self.counters.names, self.counters.words
         self.words[[self.names.SELF, self.names.EVENT, self.names.READ_REGISTER]] = (
             self.words.ctypes.data, EVENT_ADDRESS, find_function("uc_reg_read"))
-        self.peripherals = Peripherals(board.core, self.cycles, self._text_at, self._wake)
+        self.peripherals = Peripherals(board, self.cycles, self._text_at, self._wake)
         self._make_parts()
+        self.waiting, self.bus = Waiting(self), Bus(self)
         self.watch = Watch(self.emulator, self.counters, self.add_hook)
         self._hook()
         self.set("SP", self.stack)
@@ -114,10 +121,11 @@ class Machine:
     def _hook(self) -> None:
         """Give the emulator its callbacks."""
         self.add_hook(HOOK_BLOCK, self.names.on_block)
-        for base, size in self.code.DEVICES:
-            self.machine.mmio_map(base, size, self._read_device, base, self._write_device, base)
+        self.bus.map()
+        if self.elf.machine == "arm":
+            for address in self.elf.find_halfwords(SEND_EVENT):
+                self.machine.hook_add(HOOK_CODE, self._send_event, begin=address, end=address)
         self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
-        self.machine.hook_add(self.unicorn.UC_HOOK_MEM_INVALID, self._on_invalid)
 
     def add_hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0) -> None:
         """Have native code called, everywhere or from one address to another."""
@@ -143,35 +151,17 @@ class Machine:
         """Whether QEMU runs the billed part: Unicorn lacks instructions of the core."""
         return "qemu" in self.traits.emulators
 
-    def _here(self) -> int:
+    def here(self) -> int:
         """Address of the block that runs."""
         return int(self.words[self.words[self.names.LAST_BLOCK] + self.names.ADDRESS])
-
-    def _read_device(self, _: Any, offset: int, size: int, base: int) -> int:
-        value = self.peripherals.read(base + offset, size, self._here())
-        if self.peripherals.stuck is not None:
-            word, block = self.peripherals.stuck
-            self.fail(f"{self.elf.name_place(block)} waits for register 0x{word:08x}, and no value "
-                      "ends its loop; accepted: --set-register SYMBOL=VALUE, or a --from beyond")
-        return value
-
-    def _write_device(self, _: Any, offset: int, size: int, value: int, base: int) -> None:
-        self.peripherals.write(base + offset, size, value, self._here())
 
     def _on_interrupt(self, _: Any, number: int, data: Any) -> None:
         """Note what stopped the core; `run` acts on it."""
         self._stopped = number
         self.machine.emu_stop()
 
-    def _on_invalid(self, _: Any, kind: int, address: int, size: int, value: int,
-                    data: Any) -> bool:
-        what = {17: "write to", 20: "write to", 21: "jump to", 18: "jump to"}.get(kind, "read of")
-        if address >= self.code.RETURN_CODES:
-            return False
-        self.fail(f"{what} 0x{address & 0xFFFFFFFF:08x} in {self.elf.name_place(self._here())}: "
-                  f"{self.board.name} has nothing there; accepted: --memory FILE@ADDRESS for what "
-                  "was read there")
-        return False
+    def _send_event(self, _: Any, address: int, size: int, data: Any) -> None:
+        self.waiting.event = True
 
     def on_event(self, kind: int, address: int, size: int) -> int:
         """Answer the native callbacks; an exception would be lost here."""
@@ -184,11 +174,12 @@ class Machine:
     def _answer(self, kind: int, address: int, size: int) -> int:
         names = self.names
         if kind == names.NEW_BLOCK:
-            if self.read(address, size) == self.code.ENDLESS and not self.peripherals.pending \
-                    and address != self.words[names.RETURN] \
-                    and self.peripherals.next_tick() is None:
-                self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
-                          f"{self.elf.name_place(self._here())}{self.sought and '; '}{self.sought}")
+            if self.is_endless(address) and address != self.words[names.RETURN] and (
+                    self.waiting.is_error(address) or (
+                        not self.peripherals.pending and self.peripherals.next_event() is None)):
+                self.fail_in_loop(address)
+            if self._is_copied(address) and not self._know_copy(address, size):
+                return 0
             if self.elf.stripped and self.counters.begins_function(address):
                 self.add_function(address)
             return self.counters.add_block(address, self.read(address, size))
@@ -209,9 +200,42 @@ class Machine:
                       f"end, last in {self.elf.name_place(address)}; accepted: "
                       f"{self.instead or 'another --from or --to'}, or more with --limit")
         elif kind == names.ODD_BLOCK:
-            self.fail(f"runs at 0x{address:08x}, where the program has no code; came from "
-                      f"{self.elf.name_place(self._here())}")
+            self._refuse_place(address)
         return 0
+
+    def is_endless(self, address: int) -> bool:
+        """Whether a jump to itself lies at an address."""
+        return self.read(address, len(self.code.ENDLESS)) == self.code.ENDLESS
+
+    def fail_in_loop(self, address: int) -> None:
+        """Stop in a loop nothing ends; say who called it and which register was read before."""
+        here, caller = self.elf.function_at(address), self.elf.function_at(self.get("LR") & ~1)
+        came = (self.get("LR") & ~1 if caller is not None and caller is not here
+                and here is not None and here.start <= self.here() < here.end else self.here())
+        read = self.peripherals.last_read
+        told = "" if read is None else (
+            f"; the register read last is {self.peripherals.part.name(read[0])}, which answered "
+            f"0x{read[1]:x} in {self.elf.name_place(read[2])}")
+        self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
+                  f"{self.elf.name_place(came)}{told}{self.sought and '; '}{self.sought}")
+
+    def _is_copied(self, address: int) -> bool:
+        """Whether an address is of memory code was put into at run time."""
+        return not any(low <= address < high for low, high in self.elf.code)
+
+    def _know_copy(self, address: int, size: int) -> bool:
+        """Name code a program put into RAM after where it came from; refuse what is no code."""
+        code = self.read(address, size)
+        if not any(code):
+            self._refuse_place(address)
+            return False
+        if self.elf.function_at(address) is None:
+            self.elf = self.counters.elf = self.elf.with_copy(address, code)
+        return True
+
+    def _refuse_place(self, address: int) -> None:
+        self.fail(f"runs at 0x{address:08x}, where the program has no code; came from "
+                  f"{self.elf.name_place(self.here())}")
 
     def add_function(self, address: int) -> None:
         """Have a function begin at an address, of a program without symbols."""
@@ -238,21 +262,23 @@ class Machine:
     def _wake(self) -> None:
         self.words[self.names.ALARM] = 0
 
-    def _set_alarm(self) -> None:
-        tick = self.peripherals.next_tick()
-        soon = self.cycles() + 64 if self.peripherals.pending else 1 << 50
-        self.words[self.names.ALARM] = min(soon, tick or 1 << 50) * self.names.SCALE
-        self.due = tick
-
-    due: int | None = None
+    def set_alarm(self) -> None:
+        """Say when callbacks have to ask for the time again: in modelled cycles, or at once."""
+        now, due = self.cycles(), self.peripherals.next_event()
+        soon = 64 if self.peripherals.ready() else self.waiting.patience
+        self.words[self.names.ALARM] = 0 if self.waiting.watched else min(
+            now + soon, due or 1 << 50) * self.names.SCALE
 
     def _look_at_time(self, address: int) -> int:
         """Pend what is due; stop before the block where an interrupt is to be taken."""
-        if self.due is not None and self.cycles() >= self.due:
-            self.exceptions.tick()
-        self._set_alarm()
+        self.peripherals.fire()
         if self.exceptions.next() is None:
+            if not self.traced:
+                self.waiting.look(address)
+            self.set_alarm()
             return 0
+        self.waiting.leave()
+        self.set_alarm()
         self.machine.emu_stop()
         return 1
 
@@ -301,7 +327,7 @@ class Machine:
             if self.words[self.names.RETURN] == place & ~1 and self.on_return is not None:
                 self.on_return(place & ~1)
             self.next = self.exceptions.leave(place) & ~1
-            self._set_alarm()
+            self.set_alarm()
         elif self._stopped == BREAKPOINT:
             self.next = place + 2
             if self._ends(place):
@@ -310,12 +336,14 @@ class Machine:
         elif self._stopped is not None:
             self._explain(f"exception {self._stopped}")
         else:
-            number = self.exceptions.next()
-            if number is None:
-                self._sleep(place)
-                number = self.exceptions.next()
-            if number is not None:
-                self.next = self.exceptions.enter(number, place) & ~1
+            if self.exceptions.next() is None and self.read(place - 2, 2) == SLEEP:
+                self.waiting.sleep(place - 2, for_event=False)
+            self._interrupt(place)
+
+    def _interrupt(self, place: int) -> None:
+        """Enter the handler of what may be taken now; else go on at a place."""
+        number = self.exceptions.next()
+        self.next = place if number is None else self.exceptions.enter(number, place) & ~1
 
     def _spend(self, place: int) -> None:
         """Count a stop among the instructions a run may take."""
@@ -330,25 +358,17 @@ class Machine:
         except self.unicorn.UcError:
             return True
 
-    def _sleep(self, place: int) -> None:
-        """Wait for an interrupt: SysTick's comes, others nobody sends."""
-        if self.read(place - 2, 2) != b"\x30\xbf":
-            return  # no WFI; of WFE, an event may always have come
-        tick = self.peripherals.next_tick()
-        if tick is None and not self.peripherals.pending:
-            self.fail(f"sleeps in {self.elf.name_place(place - 2)} for an interrupt of a "
-                      "peripheral, which nobody sends")
-        elif tick is not None and not self.peripherals.pending:
-            self.words[self.names.CYCLES] = tick * self.names.SCALE
-            self.exceptions.tick()
-            self._set_alarm()
-
     def _explain(self, why: str) -> None:
         """Say where and at which instruction the emulator gave up; with Helium QEMU goes on."""
         place = self.get("PC") & ~1
         text = ""
         try:
             code = self.read(place, 4)
+            if self.read(place - 2, 2) == SLEEP_FOR_EVENT:
+                self._spend(place)
+                self.waiting.sleep(place - 2, for_event=True)
+                self._interrupt(place)
+                return
             text = f" at {code[:2][::-1].hex()} {code[2:][::-1].hex()}"
             if code[1] in (0xEC, 0xED, 0xEE, 0xEF, 0xFC, 0xFD, 0xFE, 0xFF) and self.traced:
                 self.handed_over = True
@@ -364,11 +384,11 @@ class Machine:
         held = self.exceptions
         counted = held.entries, held.returns, held.words_moved
         held.entries = held.returns = held.words_moved = 0
-        return self.counters.take(), counted
+        return self.counters.take(), counted, self.waiting.take()
 
     def restore(self, taken: tuple[Any, ...]) -> None:
         """Go on counting where `take` left off."""
-        counts, counted = taken
+        counts, counted, (self.waiting.sleeps, self.waiting.slept_cycles) = taken
         held = self.exceptions
         held.entries, held.returns, held.words_moved = counted
         self.counters.restore(counts)

@@ -9,39 +9,59 @@ from typing import Any
 
 from hwmodels.board.facts import Board
 from hwmodels.program.emulator import merge_pages
+from twin.deployment.memories import FLASH_ROLES
 from twin.errors import ProgramError
 from twin.program.elf import Elf
+from twin.program.part import load_part
 
 PAGE = 4096
-READ_WRITE_RUN = 7
+READ_RUN, READ_WRITE_RUN = 5, 7
 LARGEST_BYTES = 512 << 20
 
 Span = tuple[int, int]
 """First address, and the one behind the last."""
 
 
-Held = tuple[tuple[Span, mmap], ...]
-"""Spans of memory, and what of this process holds them."""
+Held = tuple[tuple[Span, mmap, int], ...]
+"""Spans of memory, what of this process holds them, and what a program may do there."""
 
 
 def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held:
-    """Give an emulator the board's memories, some at several addresses, and room for files."""
-    shared = [span for one in board.memories if one.windows for span in one.spans]
-    spans = [(one.address, one.address + one.size_bytes) for one in board.memories
-             if not one.windows and (one.address or one.role != "npu_ram")]
-    spans += [(address, address + len(content)) for address, content in files.items()
-              if not any(low <= address < high for low, high in shared)]
-    merged = merge_pages(spans, PAGE)
-    if sum(high - low for low, high in merged) > LARGEST_BYTES:
+    """Give an emulator the board's memories, some at several addresses, and room for files.
+
+    What is flash is not written by a store; what the vendor writes is all ones, but for what the
+    part's file states.
+    """
+    part, known = load_part(board.soc), [span for one in board.memories for span in one.spans]
+    factory = [span for span in part.factory if not any(low < span[1] and span[0] < high
+                                                        for low, high in known)]
+    held: list[tuple[Span, mmap, int]] = []
+    for rights, spans in (
+            (READ_WRITE_RUN, [
+                *(span for one in board.memories for span in one.spans[:1]
+                  if not one.windows and one.role not in FLASH_ROLES
+                  and (one.address or one.role != "npu_ram")),
+                *((address, address + len(content)) for address, content in files.items()
+                  if not any(low <= address < high for low, high in (*known, *factory)))]),
+            (READ_RUN, [*factory, *(span for one in board.memories for span in one.spans[:1]
+                                    if not one.windows and one.role in FLASH_ROLES)])):
+        held += [((low, high), mmap(-1, high - low), rights)
+                 for low, high in merge_pages(spans, PAGE)]
+    if sum(high - low for (low, high), _, _ in held) > LARGEST_BYTES:
         raise ProgramError(f"{board.name}: more than {LARGEST_BYTES >> 20} MiB of memory")
-    held = [((low, high), mmap(-1, high - low)) for low, high in merged]
     for one in board.memories:
         if one.windows:
             size = -(-one.size_bytes // PAGE) * PAGE
             pages = mmap(-1, size)
-            held += [((low, low + size), pages) for low, _ in one.spans]
-    for (low, high), pages in held:
-        machine.mem_map_ptr(low, high - low, READ_WRITE_RUN, address_of(pages))
+            rights = READ_RUN if one.role in FLASH_ROLES else READ_WRITE_RUN
+            held += [((low, low + size), pages, rights) for low, _ in one.spans]
+    for (low, high), pages, rights in held:
+        machine.mem_map_ptr(low, high - low, rights, address_of(pages))
+    for low, high in factory:
+        machine.mem_write(low, b"\xff" * (high - low))
+    for address, word in {**part.reset, **part.factory_words}.items():
+        if any(low <= address < high for low, high in factory):
+            machine.mem_write(address, word.to_bytes(4, "little"))
     return tuple(held)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from hwmodels.board.facts import Core
+from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.isa import load_isa
+from twin.program.devices import KINDS, Device, EspInterrupts, Stm32Crc, Surroundings
+from twin.program.part import Follower, load_part
 
 PATIENCE = 32
 """Reads of a register at one place, nothing written meanwhile, before its loop is taken to wait."""
@@ -19,8 +23,15 @@ MOST_TEXT = 1 << 16
 SYSTICK_CTRL, SYSTICK_LOAD, SYSTICK_VAL = 0xE000E010, 0xE000E014, 0xE000E018
 CYCCNT, CPUID, ICSR = 0xE0001004, 0xE000ED00, 0xE000ED04
 VTOR = 0xE000ED08
+ENABLE_SET, ENABLE_CLEAR = 0xE000E100, 0xE000E180
 PENDING_SET, PENDING_CLEAR, SOFTWARE = 0xE000E200, 0xE000E280, 0xE000EF00
+NORDIC_SETS, NORDIC_CLEARS, NORDIC_EVENTS = (0x304, 0x344), (0x308, 0x348), 0x100
+FLASH_KEY, NORDIC_CONFIG = 0xCDEF89AB, 0x504
+"""What opens flash to writes: the second key of STM32s (RM0368, 3.5.1), CONFIG of an nRF's NVMC."""
+BIT_BAND, BIT_BAND_BYTES = 0x42000000, 0x02000000
 SYSTICK, PENDSV, EXTERNAL = 15, 14, 16
+CORE_REGISTERS = 0xE0000000
+"""From here on registers are of the core, not of a part."""
 _ENABLED, _INTERRUPTS, _WRAPPED = 1, 2, 1 << 16
 
 _PRIORITIES = (0xE000E400, 0xE000E7F0), (0xE000ED18, 0xE000ED24)
@@ -41,11 +52,14 @@ class Poll:
         Of the code that reads it.
     value : int
         What ended the loop.
+    billed : bool
+        Whether that was in the billed part: how long it waits is in no figure then.
     """
 
     register: int
     block: int
     value: int
+    billed: bool
 
 
 @dataclass(slots=True)
@@ -60,6 +74,7 @@ class _Wait:
     tried: int = 0
     values: list[int] = field(default_factory=list)
     answer: int | None = None
+    billed: bool = False
 
 
 class Peripherals:
@@ -67,8 +82,8 @@ class Peripherals:
 
     Parameters
     ----------
-    core : Core
-        The board's.
+    board : Board
+        Whose part and core.
     cycles : callable
         Modelled cycles so far.
     text_of : callable
@@ -77,32 +92,77 @@ class Peripherals:
         Asks the machine to look for interrupts before the next block.
     """
 
-    def __init__(self, core: Core, cycles: Callable[[], int], text_of: Callable[[int], str],
+    def __init__(self, board: Board, cycles: Callable[[], int], text_of: Callable[[int], str],
                  wake: Callable[[], None]) -> None:
+        core, self.part = board.core, load_part(board.soc)
         self.cycles, self.text_of, self.wake = cycles, text_of, wake
-        self.registers: dict[int, int] = {CPUID: load_core(core.model).traits.cpuid}
+        self.registers: dict[int, int] = {**self.part.reset,
+                                          CPUID: load_core(core.model).traits.cpuid}
         bits = core.priority_bits or load_isa(core.isa).priority_bits
         self.priority_mask = (0xFF00 >> bits & 0xFF) * 0x01010101
         self.waits: dict[tuple[int, int], _Wait] = {}
         self.text: dict[int, bytearray] = {}
         self.pending: set[int] = set()
         self.touched: dict[int, int] = {}
+        self.fixed: dict[int, int] = {}
         self.tick_start, self.count_start, self.ticks_seen = 0, 0, 0
         self.stuck: tuple[int, int] | None = None
-        self.writes = 0
+        self.reads = self.writes = 0
+        self.billed = self.flash_open = False
         self.last: tuple[_Wait, int, int] | None = None
+        self.last_read: tuple[int, int, int] | None = None
+        self.untimed: set[int] = set()
+        self._add_devices(board.clock(core.clock).frequency_hz)
+
+    def _add_devices(self, frequency_hz: float) -> None:
+        """Make what of the part does more than hold values, and know which fields follow others."""
+        around = Surroundings(
+            registers=self.registers, cycles=self.cycles, frequency_hz=frequency_hz,
+            pend=lambda number: self._pend(EXTERNAL + number), wake=self.wake)
+        self.devices = [KINDS[kind](around, word.split("/"))
+                        for kind, words in self.part.devices.items() for word in words]
+        self.owners: dict[int, Device] = {
+            base >> 10: device for device in self.devices
+            for base in range(device.base, device.base + device.size_bytes, 0x400)}
+        self.matrix = next((one for one in self.devices if isinstance(one, EspInterrupts)), None)
+        self.followers: dict[int, list[Follower]] = {}
+        for follower in self.part.followers:
+            sources = (follower.source.word,) if follower.source else ()
+            for word in dict.fromkeys((follower.field.word, *sources)):
+                self.followers.setdefault(word, []).append(follower)
+        for word in self.followers:
+            self._follow(word)
+
+    def _pend(self, number: int) -> None:
+        self.pending.add(number)
+        self.wake()
+
+    def _place(self, address: int) -> tuple[int, str]:
+        """Return the register an address is of, and what a write there does with its bits."""
+        if self.part.aliases == "rp2" and 0x40000000 <= address < 0x60000000:
+            return address & ~0x3003, ("", "toggle", "set", "clear")[address >> 12 & 3]
+        return address & ~3, ""
 
     # ---- what the program reads ----
 
     def read(self, address: int, size: int, block: int) -> int:
         """Return what a read gives; `block` is where the program is."""
-        word, shift = address & ~3, 8 * (address & 3)
+        if self.part.bit_band and 0 <= address - BIT_BAND < BIT_BAND_BYTES:
+            word, bit = locate_bit(address)
+            return self.read(word, 4, block) >> bit & 1
+        word, _ = self._place(address)
         self.touched.setdefault(word, block)
-        if word in (SYSTICK_CTRL, SYSTICK_VAL, CYCCNT, ICSR):
+        self.reads += 1
+        if word in self.fixed:
+            value = self.fixed[word]
+        elif word in (SYSTICK_CTRL, SYSTICK_VAL, CYCCNT, ICSR):
             value = self._read_core(word)
         else:
-            value = self._answer(word, block)
-        return value >> shift & ((1 << 8 * size) - 1)
+            owner = self.owners.get(word >> 10)
+            answer = owner.read(word - owner.base) if owner is not None else None
+            value = self._answer(word, block) if answer is None else answer
+        self.last_read = word, value, block
+        return value >> 8 * (address & 3) & ((1 << 8 * size) - 1)
 
     def _read_core(self, word: int) -> int:
         cycles = self.cycles()
@@ -131,7 +191,7 @@ class Peripherals:
                 if wait.values:
                     self.stuck = word, block
                 wait.values, wait.tried = list(self._guesses(held, block)), 0
-            wait.answer = wait.values[wait.tried]
+            wait.answer, wait.billed = wait.values[wait.tried], wait.billed or self.billed
             wait.tried += 1
         return held if wait.answer is None else wait.answer
 
@@ -151,22 +211,79 @@ class Peripherals:
 
     def write(self, address: int, size: int, value: int, block: int) -> None:
         """Keep what is written, and do what the core's own registers do."""
-        word, shift = address & ~3, 8 * (address & 3)
+        if self.part.bit_band and 0 <= address - BIT_BAND < BIT_BAND_BYTES:
+            word, bit = locate_bit(address)
+            held = self.registers.get(word, 0)
+            return self.write(word, 4, held & ~(1 << bit) | (value & 1) << bit, block)
+        (word, how), shift = self._place(address), 8 * (address & 3)
         self.touched.setdefault(word, block)
         self.writes += 1
+        self.flash_open |= value == FLASH_KEY or (
+            value in (1, 2) and "NVMC" in self.part.name(word) and word & 0xFFF == NORDIC_CONFIG)
         if 8 <= value < 256:
             text = self.text.setdefault(address, bytearray())
             if len(text) < MOST_TEXT:
                 text.append(value)
         mask = ((1 << 8 * size) - 1) << shift
-        new = self.registers.get(word, 0) & ~mask | value << shift & mask
+        held, written = self.registers.get(word, 0), value << shift & mask
+        new = {"": held & ~mask | written, "toggle": held ^ written, "set": held | written,
+               "clear": held & ~written}[how]
         if word in (ICSR, SYSTICK_VAL, CYCCNT, SYSTICK_CTRL, SYSTICK_LOAD, SOFTWARE) \
                 or PENDING_SET <= word < PENDING_CLEAR + 0x40:
             self._write_core(word, new)
         if any(low <= word < high for low, high in _PRIORITIES):
             new &= self.priority_mask
         if word not in (CPUID, ICSR) and not PENDING_SET <= word < PENDING_CLEAR + 0x40:
-            self.registers[word] = new
+            self._hold(word, new, written, mask, size)
+
+    def _hold(self, word: int, new: int, written: int, mask: int, size: int) -> None:
+        """Have a register of the part or the core hold what a write leaves in it."""
+        owner = self.owners.get(word >> 10)
+        if isinstance(owner, Stm32Crc) and word == owner.base:
+            return owner.feed(written, 8 * size)
+        if owner is not None:
+            owner.write(word - owner.base, new)
+        held = self.registers.get(word, 0)
+        zeros, ones = self.part.keeps.get(word, 0) & mask, self.part.clears.get(word, 0) & mask
+        new = new & ~(zeros | ones) | held & written & zeros | held & ~written & ones
+        pair = self._pair(word)
+        if pair is not None:
+            word, sets = pair
+            held = self.registers.get(word, 0)
+            new = held | written if sets else held & ~written
+        self.registers[word] = new & 0xFFFFFFFF
+        self._follow(word)
+        if written & 1 and word in self.part.triggers:
+            self._trigger(word)
+
+    def _pair(self, word: int) -> tuple[int, bool] | None:
+        """Return the register bits are set in, of one that sets or clears them; None for others."""
+        if ENABLE_SET <= word < PENDING_SET:
+            return word & ~(ENABLE_CLEAR - ENABLE_SET), word < ENABLE_CLEAR
+        if self.part.triggers and word < CORE_REGISTERS:
+            if word & 0xFFF in NORDIC_SETS:
+                return word, True
+            if word & 0xFFF in NORDIC_CLEARS:
+                return word - 4, False
+        return None
+
+    def _follow(self, word: int) -> None:
+        """Set the fields that follow those of a register."""
+        for one in self.followers.get(word, ()):
+            field = one.field
+            held = self.registers.get(field.word, 0) & ~(field.mask << field.first)
+            self.registers[field.word] = held | one.value(self.registers) << field.first
+
+    def _trigger(self, task: int) -> None:
+        """Do a task at once: its events come, and interrupt where they may."""
+        if self.billed:
+            self.untimed.add(task)
+        for event in self.part.triggers[task]:
+            self.registers[event] = 1
+            base = event & ~0xFFF
+            if self.registers.get(base + NORDIC_SETS[0], 0) >> (event - base - NORDIC_EVENTS
+                                                                >> 2) & 1:
+                self._pend(EXTERNAL + (base >> 12 & 0xFF))
 
     def _write_core(self, word: int, value: int) -> None:
         cycles = self.cycles()
@@ -175,6 +292,7 @@ class Peripherals:
         elif word in (SYSTICK_VAL, SYSTICK_CTRL, SYSTICK_LOAD):
             if word != SYSTICK_LOAD:
                 self.tick_start, self.ticks_seen = cycles, 0
+            self.tick_due = None
         elif word == ICSR:
             for bit, number, on in ((28, PENDSV, True), (27, PENDSV, False), (26, SYSTICK, True),
                                     (25, SYSTICK, False)):
@@ -191,14 +309,42 @@ class Peripherals:
 
     # ---- the tick ----
 
+    def next_event(self) -> int | None:
+        """Modelled cycle at which a clock interrupts next; None where none does."""
+        times = [self.next_tick(), *(device.due() for device in self.devices)]
+        return min((one for one in times if one is not None), default=None)
+
+    def fire(self) -> None:
+        """Pend what is due by now."""
+        now = self.cycles()
+        if self.tick_due is not None and now >= self.tick_due:
+            self.pending.add(SYSTICK)
+            self.tick_due = None
+        for device in self.devices:
+            time = device.due()
+            if time is not None and now >= time:
+                device.fire()
+
+    def ready(self) -> set[int]:
+        """Exceptions that are pending and enabled."""
+        enabled = self.registers
+        if self.matrix is not None:
+            return {one for one in self.pending if self.matrix.line(one - EXTERNAL) is not None}
+        return {one for one in self.pending if one < EXTERNAL or enabled.get(
+            ENABLE_SET + (one - EXTERNAL >> 5) * 4, 0) >> (one - EXTERNAL & 31) & 1}
+
+    tick_due: int | None = None
+
     def next_tick(self) -> int | None:
         """Modelled cycle at which SysTick interrupts next; None where it does not."""
         control = self.registers.get(SYSTICK_CTRL, 0)
         if control & (_ENABLED | _INTERRUPTS) != _ENABLED | _INTERRUPTS:
-            return None
-        period = (self.registers.get(SYSTICK_LOAD, 0) & 0xFFFFFF) + 1
-        passed = max(self.cycles() - self.tick_start, 0)
-        return self.tick_start + (passed // period + 1) * period
+            self.tick_due = None
+        elif self.tick_due is None:
+            period = (self.registers.get(SYSTICK_LOAD, 0) & 0xFFFFFF) + 1
+            passed = max(self.cycles() - self.tick_start, 0)
+            self.tick_due = self.tick_start + (passed // period + 1) * period
+        return self.tick_due
 
     def priority(self, number: int) -> int:
         """Priority of an exception; lower goes first."""
@@ -207,6 +353,24 @@ class Peripherals:
         base, place = (0xE000ED18, number - 4) if number < EXTERNAL else (0xE000E400,
                                                                           number - EXTERNAL)
         return self.registers.get(base + place // 4 * 4, 0) >> 8 * (place % 4) & 0xFF
+
+    # ---- for a second pass ----
+
+    def keep(self) -> tuple[Any, ...]:
+        """Return all that decides how registers answer from here on, for `bring_back`."""
+        return copy.deepcopy((
+            self.registers, self.pending, self.tick_start, self.count_start, self.ticks_seen,
+            self.tick_due, [{name: value for name, value in vars(device).items()
+                             if name != "around"} for device in self.devices]))
+
+    def bring_back(self, kept: tuple[Any, ...]) -> None:
+        """Have registers answer as they did when they were kept."""
+        (registers, self.pending, self.tick_start, self.count_start, self.ticks_seen,
+         self.tick_due, devices) = copy.deepcopy(kept)
+        self.registers.clear()
+        self.registers.update(registers)
+        for device, state in zip(self.devices, devices, strict=True):
+            vars(device).update(state)
 
     # ---- what was learnt ----
 
@@ -220,11 +384,22 @@ class Peripherals:
 
     def polls(self) -> tuple[Poll, ...]:
         """Loops that waited, and what ended them."""
-        return tuple(Poll(register=word, block=block, value=wait.answer)
+        return tuple(Poll(register=word, block=block, value=wait.answer, billed=wait.billed)
                      for (block, word), wait in self.waits.items() if wait.answer is not None)
+
+    def name_untimed(self, place: int) -> str:
+        """Return what takes no time here: a task register, or memory that is programmed."""
+        return self.part.name(place) if place in self.part.triggers else "programming of flash"
 
     def printed(self) -> str:
         """Text the program wrote to the register that got most of it, "" for none."""
         found = [bytes(text) for text in self.text.values() if len(text) >= 4 and all(
             32 <= one < 127 or one in (8, 9, 10, 13, 27) for one in text)]
         return max(found, key=len, default=b"").decode("ascii")
+
+
+def locate_bit(address: int) -> tuple[int, int]:
+    """Return the word and its bit an address of a bit-band alias stands for (DDI 0403E, B3.1)."""
+    offset = address & BIT_BAND_BYTES - 1
+    byte = (address & 0xF0000000) + (offset >> 5)
+    return byte & ~3, (offset >> 2 & 7) + 8 * (byte & 3)

@@ -181,6 +181,12 @@ class Recorder:
         for lookup in self.lookups.values():
             lookup.clear()
 
+    def arrays(self, functions: int) -> list[np.ndarray]:
+        """Return what is counted in for the first functions."""
+        return [array for lookup in self.lookups.values() for array in (
+            lookup.sums[:, :functions * len(self.regions)],
+            lookup.leaving[:, :functions * MOST_OWNERS])]
+
     def take(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return what was counted and begin anew; contents stay."""
         taken = [(lookup.sums, lookup.leaving) for lookup in self.lookups.values()]

@@ -10,6 +10,7 @@ from hwmodels.core.timing import Traits
 from hwmodels.program import riscv
 from twin.errors import ProgramError
 from twin.program.machine import Machine
+from twin.program.peripherals import EXTERNAL
 from twin.program.semihosting import Semihosting
 
 CYCLES, INSTRUCTIONS, TIME, EVENTS = "cycles", "instructions", "time", "events"
@@ -20,7 +21,7 @@ COUNTERS = {0xB00: (CYCLES, 0), 0xB80: (CYCLES, 32), 0xC00: (CYCLES, 0), 0xC80: 
 """Control registers that show a counter, and its first bit there (The RISC-V Instruction Set
 Manual, Volume II; 0x7e2: Espressif's mpccr). Time and mpccr's events are taken for cycles."""
 LOW_WORD = 0xFFFFFFFF
-ENVIRONMENT_CALL, ILLEGAL = 11, 2
+ENVIRONMENT_CALL, ILLEGAL, INTERRUPT = 11, 2, 1 << 31
 """Causes of traps from machine mode."""
 TRAP_CYCLES = 4
 """Into a handler: the pipeline flushed and refilled; assumed."""
@@ -30,7 +31,7 @@ _STACKS = ("stack_top", "__stack_top", "_stack_top", "__stack", "_stack", "_sp",
 
 
 class Traps:
-    """Calls of the system; interrupts never come, for no peripheral sends any."""
+    """Calls of the system, and interrupts of timers on parts whose interrupt matrix is modelled."""
 
     def __init__(self, machine: RiscvMachine) -> None:
         self.machine = machine
@@ -39,15 +40,19 @@ class Traps:
         self.entries = self.returns = self.words_moved = 0
 
     def next(self) -> int | None:
-        """Return the interrupt that may be taken now: none."""
-        return None
-
-    def tick(self) -> None:
-        """No timer ticks."""
+        """Return the interrupt that may be taken now."""
+        devices = self.machine.peripherals
+        ready = devices.ready() if devices.pending and devices.matrix is not None else ()
+        return min(ready, default=None) if self.machine.get("MSTATUS") & _MSTATUS_MIE else None
 
     def enter(self, cause: int, place: int) -> int:
         """Trap; return where the handler begins (Volume II, 3.1.6 and 3.1.7)."""
-        core = self.machine
+        core, vector = self.machine, 0
+        matrix = core.peripherals.matrix
+        if cause >= EXTERNAL and matrix is not None:
+            core.peripherals.pending.discard(cause)
+            vector = matrix.line(cause - EXTERNAL) or 0
+            cause = INTERRUPT | vector
         status = core.get("MSTATUS")
         core.set("MSTATUS", status & ~(_MSTATUS_MIE | 1 << 7) | _MPP
                  | (status & _MSTATUS_MIE) << 4)
@@ -55,7 +60,7 @@ class Traps:
         core.set("MCAUSE", cause)
         self.taken[cause] = self.taken.get(cause, 0) + 1
         self.entries += 1
-        handler = core.get("MTVEC") & ~3
+        handler = (core.get("MTVEC") & ~0xFF) + 4 * vector if vector else core.get("MTVEC") & ~3
         if not handler:
             core.fail(f"calls the system in {core.elf.name_place(place)}, and mtvec names no "
                       "handler; accepted: a --from behind it")
@@ -161,7 +166,10 @@ class RiscvMachine(Machine):
         """Serve what stopped the core: traps step past their instruction before they are told."""
         self._spend(place)
         if self._stopped is None:
-            self._sleep(place)
+            if self.exceptions.next() is None and self.read(
+                    place - 4, 4) == riscv.SLEEP.to_bytes(4, "little"):
+                self.waiting.sleep(place - 4, for_event=False)
+            self._interrupt(place)
         elif self._stopped in _ECALLS:
             self.next = self.exceptions.enter(ENVIRONMENT_CALL, place - 4)
         elif self._stopped == ILLEGAL and self._serve_control(
@@ -170,11 +178,6 @@ class RiscvMachine(Machine):
         else:
             self.set("PC", place - 4)
             self._explain(f"trap {self._stopped}")
-
-    def _sleep(self, place: int) -> None:
-        if self.read(place - 4, 4) == riscv.SLEEP.to_bytes(4, "little"):
-            self.fail(f"sleeps in {self.elf.name_place(place - 4)} for an interrupt, which nobody "
-                      "sends")
 
     def _explain(self, why: str) -> None:
         """Serve a breakpoint; else say where the emulator gave up."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -14,9 +13,9 @@ from twin.errors import ProgramError
 from twin.program.asking import Wanted
 from twin.program.cores import open_machine
 from twin.program.counting import FunctionRun, collect
+from twin.program.doubts import doubt_board, is_untold, list_touched
 from twin.program.elf import Elf
 from twin.program.machine import Machine
-from twin.program.parts import doubt_board, is_untold, list_touched
 from twin.program.patterns import choose_layers
 from twin.program.startup import find_start, go_to_start, set_registers
 from twin.program.traced import go_on
@@ -89,6 +88,7 @@ class Session:
             machine.run(self.until)
         words[names.RECORDING] = 0
         words[names.RETURN] = -1
+        machine.peripherals.billed = False
         if self.inside is not None:
             raise ProgramError(f"{machine.elf.path}: --to is reached inside layer "
                                f"{self.inside}; accepted: a --to behind it, or other --layers")
@@ -110,6 +110,7 @@ class Session:
         self.started = int(words[names.INSTRUCTIONS])
         machine.take()
         words[[names.LAST_BLOCK, names.FETCH_LINE, names.RECORDING]] = 0, -1, 1
+        machine.peripherals.billed = True
         if self.empty:
             machine.recorder.empty()
         self.found: list[tuple[str, tuple[Any, ...]]] = []
@@ -191,12 +192,13 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "cold": _plain(cold), "warm": _plain(warm), "layers": session.patterns,
         "start_up_instructions": start_up, "instructions": measured,
         "polls": [{"register": one.register, "place": machine.elf.name_place(one.block),
-                   "value": one.value} for one in peripherals.polls()],
+                   "value": one.value, "billed": one.billed} for one in peripherals.polls()],
         "unknown": sorted(machine.unknown | machine.watch.odd),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
+        "untimed": sorted(set(map(peripherals.name_untimed, peripherals.untimed))),
         "handed_over": machine.traced, "untold": is_untold(board, touched),
-        "doubts": list(doubt_board(machine.elf, board, machine.stack, touched))}
+        "doubts": list(doubt_board(machine.elf, board, touched))}
 
 
 def _name_part(elf: Elf, wanted: Wanted) -> str:
@@ -209,23 +211,17 @@ def _name_part(elf: Elf, wanted: Wanted) -> str:
 
 def _keep(machine: Machine) -> tuple[Any, ...]:
     """Return everything the program could tell apart, to run it from here again."""
-    devices = {name: copy.deepcopy(getattr(machine.peripherals, name))
-               for name in _DEVICE_STATE}
     head = machine.words[:machine.names.HEAD].copy()
-    return (machine.machine.context_save(), machine.contents(), devices,
-            list(machine.exceptions.active), head, machine.due)
-
-
-_DEVICE_STATE = ("registers", "pending", "tick_start", "count_start", "ticks_seen")
+    return (machine.machine.context_save(), machine.contents(), machine.peripherals.keep(),
+            list(machine.exceptions.active), head)
 
 
 def _bring_back(machine: Machine, kept: tuple[Any, ...]) -> None:
-    context, memories, devices, active, head, machine.due = kept
+    context, memories, devices, active, head = kept
     machine.machine.context_restore(context)
     for low, content in memories:
         machine.machine.mem_write(low, content)
-    for name, value in devices.items():
-        setattr(machine.peripherals, name, copy.deepcopy(value))
+    machine.peripherals.bring_back(devices)
     machine.exceptions.active = list(active)
     machine.words[:machine.names.HEAD] = head
 

@@ -23,7 +23,7 @@ def go_to_start(machine: Machine, wanted: Wanted) -> int | None:
     machine.doing = f"start-up, up to {wanted.begin or wanted.call}"
     for name, value in wanted.registers.items():
         if name.startswith("0x"):
-            machine.peripherals.registers[int(name, 16) & ~3] = value
+            machine.peripherals.fixed[int(name, 16) & ~3] = value
     if wanted.call is not None:
         main = wanted.begin or next(name for name in MAINS if name in elf.symbols)
         target = elf.address_of(wanted.call, "--call")

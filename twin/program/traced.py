@@ -102,8 +102,9 @@ def find_ends(machine: Machine) -> np.ndarray:
     found = machine.listing.instructions
     loops = {int(one.operands.split(",")[-1], 16) for one in found.values()
              if one.mnemonic in ("le", "letp")}
-    ends = np.zeros(sum(high - low + 1 >> 1 for low, high in machine.elf.code), dtype=np.int64)
-    place = len(ends)
+    ends = np.zeros(sum(high - low + 1 >> 1 for low, high in machine.counters.spans),
+                    dtype=np.int64)
+    place = sum(high - low + 1 >> 1 for low, high in machine.elf.code)
     for low, high in reversed(machine.elf.code):
         place -= high - low + 1 >> 1
         after: dict[int, int] = {}

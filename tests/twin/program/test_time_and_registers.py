@@ -1,0 +1,203 @@
+"""What is not computing: sleep, waiting loops, timers, checksums, flash, bit-band, copied code."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+pytest.importorskip("unicorn", reason="needs the boards extra")
+pytest.importorskip("capstone", reason="needs the boards extra")
+
+from made_program import build_program
+
+import twin
+from hwmodels.board.file import load_board
+from twin.errors import ProgramError
+from twin.program.counting import ASLEEP
+from twin.program.part import load_part
+from twin.program.peripherals import Peripherals, locate_bit
+from twin.program.waiting import Waiting
+
+BOARD = "nucleo_f401re"
+CLOCK_HZ = 84_000_000
+
+SOURCE = r"""
+#include <stdint.h>
+#define REG(address) (*(volatile uint32_t *)(address))
+extern uint32_t ld_data, ld_data_end, ld_data_load;
+volatile uint32_t ticks; volatile uint32_t turns; uint32_t room[8];
+int main(void);
+void SysTick_Handler(void) { ticks++; }
+void TIM2_Handler(void) { REG(0x40000010) = ~1u; turns++; }
+void Reset_Handler(void) { main(); for (;;) ; }
+__attribute__((section(".isr_vector"), used)) void (*const table[64])(void) = {
+    (void (*)(void))0x20010000, Reset_Handler, [15] = SysTick_Handler, [16 + 28] = TIM2_Handler};
+#define CODE __attribute__((noinline)) void
+CODE tick_on(void) { REG(0xE000E014) = 84000 - 1; REG(0xE000E018) = 0; REG(0xE000E010) = 7; }
+CODE delay(void) { tick_on(); uint32_t t = ticks; while (ticks - t < 10) __asm volatile("wfi"); }
+CODE delay_event(void) { tick_on(); uint32_t t = ticks;
+    while (ticks - t < 10) __asm volatile("wfe"); }
+CODE delay_busy(void) { tick_on(); uint32_t t = ticks; while (ticks - t < 10) ; }
+CODE events(void) { __asm volatile("sev\n wfe\n wfe"); }
+CODE timer(void) { REG(0x40000028) = 83; REG(0x4000002C) = 0xFFFFFFFF; REG(0x40000014) = 1;
+    REG(0x40000000) = 1; while (REG(0x40000024) < 1000) ; }
+CODE timer_interrupt(void) { REG(0x40000028) = 83; REG(0x4000002C) = 999; REG(0x40000014) = 1;
+    REG(0x40000010) = 0; REG(0x4000000C) = 1; REG(0xE000E100) = 1 << 28; REG(0x40000000) = 1;
+    while (turns < 3) __asm volatile("wfi"); }
+CODE write_flash(void) { REG(0x08010000) = 0x12345678; }
+CODE program_flash(void) { REG(0x40023C04) = 0x45670123; REG(0x40023C04) = 0xCDEF89AB;
+    REG(0x40023C10) = 1; REG(0x08010000) = 0x12345678; room[0] = REG(0x08010000); }
+CODE bits(void) { volatile uint32_t *one = &room[1];
+    REG(0x22000000 + ((uint32_t)one - 0x20000000) * 32 + 4 * 5) = 1; room[0] = *one;
+    REG(0x42470060) = 1; room[2] = REG(0x40023800); }
+CODE dma_done(void) { while (!(REG(0x40026400) & 0x20)) ; }
+__attribute__((noinline)) uint32_t work(uint32_t n) { uint32_t s = 0;
+    for (uint32_t i = 0; i < n; i++) s += i ^ n; return s; }
+CODE copied(void) { uint8_t *to = (uint8_t *)0x20008000;
+    const uint8_t *from = (const uint8_t *)((uint32_t)work & ~1u);
+    for (int i = 0; i < 64; i++) to[i] = from[i];
+    room[0] = ((uint32_t (*)(uint32_t))(0x20008001))(100); }
+CODE direct(void) { room[0] = work(100); }
+CODE Error_Handler(void) { __asm volatile("cpsid i"); for (;;) ; }
+CODE clock(void) { tick_on(); if (!(REG(0x40007004) & 0x8)) Error_Handler(); }
+CODE superloop(void) { tick_on(); for (;;) ; }
+void (*const keep[])(void) = {delay, delay_event, delay_busy, events, timer, timer_interrupt,
+    write_flash, program_flash, bits, dma_done, copied, direct, clock, superloop};
+int main(void) { return (int)keep[turns & 7]; }
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return build_program(tmp_path_factory.mktemp("time"), source=SOURCE,
+                         options=("-Wl,-e,Reset_Handler",))
+
+
+def call(program, name, **asked):
+    return twin.deploy_elf(program, BOARD, call=name, **asked)
+
+
+def asleep(made):
+    return next(run for _, layer in made.found.warm for run in layer if run.name == ASLEEP)
+
+
+@pytest.mark.parametrize("name", ["delay", "delay_event"])
+def test_sleep_is_billed_as_idle_at_the_sleep_current(program, name):
+    made = call(program, name)
+    prediction, busy = twin.predict(made), twin.predict(call(program, "delay_busy"))
+    assert prediction.time_us == pytest.approx(10_000, rel=0.01)
+    assert busy.time_us == pytest.approx(10_000, rel=0.01)
+    causes = {line.event: line for line in prediction.bill.lines}
+    assert causes["sleep"].cycles == asleep(made).traffic.core_cycles > 0.98 * 840_000
+    assert 9 <= asleep(made).calls <= 11
+    # Sleep current: leakage and the clock tree, less than half of a busy core's (DS10314).
+    board = load_board(BOARD)
+    power = board.power
+    ma = power.leakage_ma + power.clock_tree_ma_per_mhz * CLOCK_HZ / 1e6
+    stated = twin.predict(made, calibration="none")
+    assert stated.energy_uj == pytest.approx(ma * 3.3 * 10, rel=0.03)
+    assert prediction.energy_uj < 0.5 * busy.energy_uj
+
+
+def test_a_loop_that_waits_is_counted_without_running_its_turns(program, monkeypatch):
+    found = call(program, "delay_busy").found
+    skipped, look = [], Waiting._skip
+    monkeypatch.setattr(Waiting, "_skip", lambda self, address: (
+        skipped.append(address), look(self, address))[1])
+    monkeypatch.setattr(Waiting, "look", lambda self, address: None)
+    # The child process emulates; here it is run in this one.
+    from twin.program.asking import Wanted
+    from twin.program.elf import read_elf
+    from twin.program.session import run_program
+
+    wanted = Wanted(begin=None, end=None, call="delay_busy", nth=1, layers="none", registers={},
+                    files={}, limit=10**8)
+    slow = run_program(read_elf(program), load_board(BOARD), wanted)
+    monkeypatch.undo()
+    monkeypatch.setattr(Waiting, "_skip", lambda self, address: (
+        skipped.append(address), look(self, address))[1])
+    fast = run_program(read_elf(program), load_board(BOARD), wanted)
+    assert skipped and fast == slow and found.instructions == fast["instructions"]
+    assert fast["instructions"] > 400_000
+
+
+def test_wait_for_event_is_an_instruction(program):
+    made = call(program, "events")
+    assert 4 <= made.found.instructions <= 6  # the first finds the event sent, the second none
+
+
+def test_timers_count_at_their_rate(program):
+    assert twin.predict(call(program, "timer")).time_us == pytest.approx(1000, rel=0.01)
+    assert twin.predict(call(program, "timer_interrupt")).time_us == pytest.approx(3000, rel=0.01)
+
+
+def test_what_has_no_rate_is_said_to_be_missing(program):
+    said = [one for one in twin.predict(call(program, "dma_done")).warnings if "waited" in one]
+    assert "DMA2+0x00 (0x40026400)" in said[0] and "missing in these figures" in said[0]
+
+
+def device():
+    return Peripherals(load_board(BOARD), lambda: 0, lambda at: "", lambda: None)
+
+
+def test_a_checksum_is_what_the_unit_gives():
+    one = device()
+    one.write(0x40023008, 4, 1, 0)
+    one.write(0x40023000, 4, 0xF407A5C2, 0)
+    assert one.read(0x40023000, 4, 0) == 0xB5E8B5CD
+    # Reversed in and out it is the checksum of zip, inverted (RM0432, 17.3).
+    other = Peripherals(load_board("nucleo_l4r5zi"), lambda: 0, lambda at: "", lambda: None)
+    other.write(0x40023008, 4, 0xA1, 0)
+    for byte in b"123456789":
+        other.write(0x40023000, 1, byte, 0)
+    assert other.read(0x40023000, 4, 0) ^ 0xFFFFFFFF == zlib.crc32(b"123456789")
+
+
+def test_ready_bits_follow_and_status_is_cleared_as_the_part_does_it():
+    one = device()
+    assert one.read(0x40023800, 4, 0) == 0x83
+    one.write(0x40023800, 4, 0x01010083, 0)  # HSEON, PLLON
+    assert one.read(0x40023800, 4, 0) == 0x03030083
+    one.write(0x40023808, 4, 2, 0)
+    assert one.read(0x40023808, 4, 0) == 0xA
+    one.write(0x40004400, 4, ~0x40 & 0xFFFFFFFF, 0)  # TC cleared, nothing else set
+    assert one.read(0x40004400, 4, 0) == 0x80
+    one.fixed[0x40023800] = 7
+    one.write(0x40023800, 4, 0, 0)
+    assert one.read(0x40023800, 4, 0) == 7
+    assert locate_bit(0x42470060) == (0x40023800, 24)
+    assert load_part(BOARD).names == {} and "RCC" in load_part("stm32f401re").name(0x40023800)
+
+
+def test_a_store_to_flash_is_refused_unless_flash_was_opened(program):
+    with pytest.raises(ProgramError, match=r"write to 0x08010000 in write_flash: flash of"):
+        call(program, "write_flash")
+    made = call(program, "program_flash")
+    assert any("flash" in one and "missing" in one for one in twin.predict(made).warnings)
+
+
+def test_code_that_a_program_copies_runs_as_it_does_in_place(program):
+    made, direct = call(program, "copied"), call(program, "direct")
+
+    def worked(found):
+        return next(run.traffic.instructions for _, layer in found.warm for run in layer
+                    if run.name.startswith("work"))
+
+    assert worked(made.found) == worked(direct.found) > 300
+    assert any(run.name == "work in RAM" for _, layer in made.found.warm for run in layer)
+
+
+def test_bit_band_aliases_are_bits(program):
+    made = call(program, "bits")
+    assert not made.found.doubts and not made.found.polls
+
+
+def test_an_error_loop_ends_at_once_and_says_what_was_read_last(program):
+    with pytest.raises(ProgramError) as failed:
+        call(program, "clock")
+    said = str(failed.value)
+    assert "stays in Error_Handler" in said and "come from clock" in said
+    assert "PWR+0x04 (0x40007004), which answered 0x" in said
+    with pytest.raises(ProgramError, match="stays in superloop"):
+        call(program, "superloop")

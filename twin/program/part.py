@@ -1,0 +1,159 @@
+"""What a part's peripherals are and hold after reset: a file for each part in `parts`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from hwmodels.files import read_yaml
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """Bits of a register: its address, the first bit, how many."""
+
+    word: int
+    first: int
+    bits: int
+
+    @property
+    def mask(self) -> int:
+        """The bits, at bit 0."""
+        return (1 << self.bits) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follower:
+    """A field hardware sets: as another one, inverted (`!`), one bit by its number (`^`), or ones.
+
+    Parameters
+    ----------
+    field : Field
+        The one that follows.
+    source : Field or None
+        Which one it follows; None: it always holds ones.
+    how : str
+        "", "!" or "^".
+    """
+
+    field: Field
+    source: Field | None
+    how: str
+
+    def value(self, registers: Mapping[int, int]) -> int:
+        """Return what the field holds while registers hold what they do."""
+        if self.source is None:
+            return self.field.mask
+        held = registers.get(self.source.word, 0) >> self.source.first & self.source.mask
+        return {"": held, "!": ~held, "^": 1 << held}[self.how] & self.field.mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Facts of a part's registers, by the vendor's SVD file or headers.
+
+    Parameters
+    ----------
+    blocks : tuple of (int, int)
+        Where it has peripherals: first addresses, and those behind the last.
+    names : mapping of int to str
+        Of peripherals, by base address in ascending order.
+    reset : mapping of int to int
+        Registers that are not 0 after reset.
+    followers : tuple of Follower
+        Ready bits and their like.
+    keeps : mapping of int to int
+        Bits that are cleared by writing 0, and are as they were where 1 is written.
+    clears : mapping of int to int
+        Bits that are cleared by writing 1.
+    triggers : mapping of int to tuple of int
+        Task register -> event registers set when 1 is written to it.
+    factory : tuple of (int, int)
+        Memory the vendor writes: all ones but for `factory_words`.
+    factory_words : mapping of int to int
+        By address.
+    aliases : str
+        "rp2" where a register has aliases that toggle, set and clear bits.
+    bit_band : bool
+        Whether each bit of memory and peripherals has a word of its own elsewhere.
+    devices : mapping of str to tuple of str
+        Peripherals with a behaviour of their own (`twin.program.devices`), by kind.
+    """
+
+    blocks: tuple[tuple[int, int], ...]
+    names: Mapping[int, str]
+    reset: Mapping[int, int]
+    followers: tuple[Follower, ...]
+    keeps: Mapping[int, int]
+    clears: Mapping[int, int]
+    triggers: Mapping[int, tuple[int, ...]]
+    factory: tuple[tuple[int, int], ...]
+    factory_words: Mapping[int, int]
+    aliases: str
+    bit_band: bool
+    devices: Mapping[str, tuple[str, ...]]
+
+    def name(self, address: int) -> str:
+        """Return a register as people look it up: "RCC+0x00 (0x40023800)"."""
+        bases = list(self.names)
+        place = bisect_right(bases, address) - 1
+        if place < 0 or address - bases[place] >= 16 * _KIB:
+            return f"0x{address:08x}"
+        return f"{self.names[bases[place]]}+0x{address - bases[place]:02x} (0x{address:08x})"
+
+
+@lru_cache(maxsize=8)
+def load_part(soc: str) -> Part:
+    """Return the facts of a part by its name in board files; of one nobody listed none."""
+    path = Path(__file__).with_name("parts") / f"{soc}.yaml"
+    told: dict[str, Any] = read_yaml(path) if path.is_file() else {}
+    words = {key: str(value).split() for key, value in told.items() if key != "devices"}
+    blocks = _spans(words.get("blocks_kib", ()))
+    return Part(
+        blocks=tuple((low * _KIB, high * _KIB) for low, high in blocks),
+        names={int(base, 16): name for base, name in _pairs(words.get("peripherals", ()))},
+        reset=_numbers(words.get("reset", ())),
+        followers=tuple(map(_read_follower, words.get("follow", ()))),
+        keeps={int(word, 16): 0xFFFFFFFF for word in words.get("cleared_by_zeros", ())},
+        clears=_numbers(words.get("cleared_by_ones", ())),
+        triggers={int(task, 16): tuple(int(task, 16) & ~0xFFF | int(event, 16)
+                                       for event in events.split(","))
+                  for task, events in _pairs(words.get("triggers", ()))},
+        factory=tuple(_spans(words.get("factory", ()))),
+        factory_words=_numbers(words.get("factory_words", ())),
+        aliases=told.get("aliases", ""), bit_band=told.get("bit_band", False),
+        devices={kind: tuple(str(value).split())
+                 for kind, value in told.get("devices", {}).items()})
+
+
+def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str]]:
+    return (word.partition("=")[::2] for word in words)
+
+
+def _numbers(words: Iterable[str]) -> dict[int, int]:
+    return {int(word, 16): int(value, 16) for word, value in _pairs(words)}
+
+
+def _spans(words: Iterable[str]) -> Iterable[tuple[int, int]]:
+    return ((int(low, 16), int(high, 16)) for low, _, high in (
+        word.partition("-") for word in words))
+
+
+def read_field(text: str) -> Field:
+    """Return the field written as "ADDRESS.BIT" or "ADDRESS.BIT:BITS"."""
+    word, _, place = text.partition(".")
+    first, _, bits = place.partition(":")
+    return Field(word=int(word, 16), first=int(first), bits=int(bits or 1))
+
+
+def _read_follower(text: str) -> Follower:
+    field, _, source = text.partition("<")
+    how = source[0] if source[0] in "!^" else ""
+    return Follower(field=read_field(field), how=how,
+                    source=None if source == "1" else read_field(source[len(how):]))

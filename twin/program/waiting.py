@@ -1,0 +1,157 @@
+"""Time that passes without work: sleep, and loops whose turns change nothing.
+
+A loop that comes back to where it was with equal registers and memory, having used no register of a
+peripheral, goes on so until an interrupt. Its turns up to the next one are counted, not emulated:
+counts of one turn times their number, exactly what the emulator would have counted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+LEAST_CYCLES, MOST_CYCLES = 4096, 1 << 22
+"""Between two looks whether a loop waits."""
+MOST_BLOCKS = 64
+"""Of a turn of such a loop."""
+MOST_INTERRUPTS = 1000
+"""After which a jump to itself is one for ever."""
+MOST_EVENTS = 1000
+"""WFE at one place without anything that could end the loop around it."""
+_ERRORS = re.compile(r"error|(?<!de)fault|assert|abort|panic|^_*exit$|default_?handler",
+                     re.IGNORECASE)
+"""Names of functions that never return: their loops are the end of a program."""
+
+
+class Waiting:
+    """What of a machine's time is waiting.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose.
+    """
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.slept_cycles = self.sleeps = 0
+        self.event = False
+        self.interrupts = self.without_end = 0
+        self.patience = LEAST_CYCLES
+        self.begin: int | None = None
+        self.registers: tuple[int, ...] = ()
+        self.turn: Any = None
+        self.skipped: dict[int, tuple[int, int]] = {}
+
+    # ---- sleep ----
+
+    def sleep(self, place: int, *, for_event: bool) -> None:
+        """Let time pass up to the next interrupt: WFI, or WFE where no event came before."""
+        machine = self.machine
+        taken = sum(machine.exceptions.taken.values())
+        if for_event and (self.event or taken != self.interrupts):
+            self.event, self.interrupts, self.without_end = False, taken, 0
+            return
+        devices = machine.peripherals
+        if devices.ready():
+            return
+        due = devices.next_event()
+        if due is None:
+            self.without_end += 1
+            if not for_event or self.without_end > MOST_EVENTS:
+                machine.fail(f"sleeps in {machine.elf.name_place(place)} for an interrupt of a "
+                             "peripheral, which nobody sends")
+            return
+        now = machine.cycles()
+        machine.words[machine.names.CYCLES] = max(due, now) * machine.names.SCALE
+        self.slept_cycles += max(due - now, 0)
+        self.sleeps += 1
+        devices.fire()
+        machine.set_alarm()
+
+    def take(self) -> tuple[int, int]:
+        """Return sleeps and the cycles they took since they were taken last."""
+        taken = self.sleeps, self.slept_cycles
+        self.sleeps = self.slept_cycles = 0
+        return taken
+
+    # ---- loops ----
+
+    @property
+    def watched(self) -> bool:
+        """Whether a turn of a loop is being looked at, block by block."""
+        return self.begin is not None
+
+    def look(self, address: int) -> None:
+        """Look whether a loop waits; called before a block, in turns and while one is watched."""
+        if self.begin is None:
+            self.begin, self.blocks, self.turn = address, 0, None
+            self.registers, self.uses = self.machine.emulator.get_all(), self._used()
+            return
+        self.blocks += 1
+        if self._used() != self.uses or self.blocks > MOST_BLOCKS:
+            self.leave()
+        elif address == self.begin:
+            if self.machine.emulator.get_all() != self.registers:
+                self.leave()
+            elif self.turn is None:
+                self.turn, self.blocks = (self._count(), self._contents()), 0
+            else:
+                self._skip(address)
+
+    def leave(self) -> None:
+        """Watch no longer, and wait longer before the next look."""
+        self.begin = self.turn = None
+        self.patience = min(2 * self.patience, MOST_CYCLES)
+
+    def _used(self) -> tuple[int, int]:
+        return self.machine.peripherals.reads, self.machine.peripherals.writes
+
+    def _contents(self) -> list[bytes]:
+        return [bytes(pages) for _, pages in self.machine.writable]
+
+    def _arrays(self) -> list[np.ndarray]:
+        """Return the arrays that count: of blocks, of accesses, of caches."""
+        machine, names = self.machine, self.machine.names
+        machine.counters.drain()
+        rows = machine.counters.blocks[:machine.counters.used + 1, names.COUNT:names.FUNCTION]
+        found = [rows, machine.words[names.INSTRUCTIONS:names.CYCLES + 1]]
+        if machine.words[names.RECORDING]:
+            functions = len(machine.counters.functions)
+            found += [machine.counters.tally[:functions], *machine.recorder.arrays(functions)]
+        return found
+
+    def _count(self) -> list[np.ndarray]:
+        return [one.copy() for one in self._arrays()]
+
+    def _skip(self, address: int) -> None:
+        """Count the turns up to the next interrupt, if the last one left memory as it was."""
+        counted, contents = self.turn
+        if self._contents() != contents:
+            return self.leave()
+        machine, names, words = self.machine, self.machine.names, self.machine.words
+        self.begin, self.patience = None, LEAST_CYCLES
+        arrays = self._arrays()
+        changes = [now - before for now, before in zip(arrays, counted, strict=True)]
+        instructions, cycles = changes[1].tolist()
+        taken = sum(machine.exceptions.taken.values())
+        times, seen = self.skipped.get(address, (0, -1))
+        self.skipped[address] = times + 1, taken
+        due = machine.peripherals.next_event()
+        blocked = taken == seen and machine.peripherals.ready()
+        if due is None or blocked or self.is_error(address) or (
+                times > MOST_INTERRUPTS and machine.is_endless(address)):
+            return machine.fail_in_loop(address)
+        turns = max(0, min((due * names.SCALE - int(words[names.CYCLES])) // max(cycles, 1),
+                           (machine.limit - int(words[names.INSTRUCTIONS]))
+                           // max(instructions, 1) + 1))
+        for array, change in zip(arrays, changes, strict=True):
+            array += turns * change
+        return None
+
+    def is_error(self, address: int) -> bool:
+        """Whether an address is of a function that programs end in when they fail."""
+        function = self.machine.elf.function_at(address)
+        return bool(function and _ERRORS.search(function.name))
