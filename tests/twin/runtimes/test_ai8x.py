@@ -41,13 +41,13 @@ def pooled_network(channels=32):
 
 def test_pooling_runs_in_flight_and_layers_follow_without_the_host():
     prediction = twin.predict(deploy(pooled_network()))
-    tasks = [epoch.run.task for epoch in prediction.epochs]
+    tasks = [epoch.run.task for epoch in prediction.tasks]
     assert [task.layers for task in tasks] == [(0,), (1, 2), (4,)]
     cycles = [count_cycles(shape) for shape in (
         LayerShape(pooled=(16, 16), channels=32, kernel=(3, 3), padding=(1, 1)),
         LayerShape(pooled=(8, 8), channels=64, kernel=(3, 3), padding=(1, 1), pool=(2, 2)),
         LayerShape(pooled=(64, 1), channels=10, flattens=True))]
-    assert sum(epoch.run.core_npu_cycles for epoch in prediction.epochs) == 1 + sum(cycles)
+    assert sum(epoch.run.core_npu_cycles for epoch in prediction.tasks) == 1 + sum(cycles)
     # 768 bytes in and 10 out, four a word and 8 CPU cycles each; start and end 100 each
     assert [(task.host_before_cycles, task.host_after_cycles) for task in tasks] == [
         (100 + 8 * 192, 0), (0, 0), (0, 100 + 8 * 3)]
@@ -60,7 +60,7 @@ def test_weights_are_loaded_once_and_apart():
     # a byte a CPU cycle, of which two are one of the accelerator
     words = 32 * 3 + 64 * 32 + -(-10 * 64 // 36) * 4 * 64
     assert (wait.place, wait.exposed) == ("KERNELS", 9 * words // 2)
-    assert not any(epoch.run.task.transfers for epoch in twin.predict(deployment).epochs)
+    assert not any(epoch.run.task.transfers for epoch in twin.predict(deployment).tasks)
 
 
 @pytest.mark.parametrize(("change", "reason"), [
