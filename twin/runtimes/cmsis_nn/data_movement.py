@@ -15,7 +15,7 @@ from typing import Any
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry
+from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import (
     BRANCH,
@@ -42,15 +42,9 @@ from twin.runtimes.lowering.nests import (
     strides,
 )
 
-_CAUSE = "data_copy"
+_CODE = CODE["data_movement"]
 
-_ELEMENT = {
-    "thumb2": "ldrb r3, [r1]; adds r2, #1; strb r3, [r0], #1; add r1, r6; cmp r2, r5; bne 0b",
-    "thumb1": "ldrb r3, [r1]; adds r2, #1; strb r3, [r0]; adds r0, #1; adds r1, r1, r6;"
-              "cmp r2, r5; bne 0b",
-    "rv32": "lbu a3, 0(a1); addi a2, a2, 1; sb a3, 0(a0); addi a0, a0, 1; add a1, a1, a6;"
-            "bne a2, a5, 0b",
-}
+_CAUSE = "data_copy"
 
 
 def _build(name: str, site: Site, *drafts: Any) -> tuple[Kernel, ...]:
@@ -120,7 +114,7 @@ def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
         "arm_transpose_s8", site,
         entry(dialect, 60, 1),
         block("row", join(bookkeeping(dialect, 3, 1, 5), BRANCH[dialect]), rows, 1, _CAUSE),
-        *over_axes(target, closing("element", _ELEMENT[plain(dialect)], _CAUSE),
+        *over_axes(target, closing("element", _CODE.element[plain(dialect)], _CAUSE),
                    load("input", 1, **by_axis(steps[axis] for axis in perm)),
                    store("output", 1, **by_axis(strides(target)))))
 

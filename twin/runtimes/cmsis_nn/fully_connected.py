@@ -18,10 +18,7 @@ from typing import Any, NamedTuple
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
-    CLAMP_VECTOR,
-    SCALE_ONE,
-    SCALE_SCALAR,
-    SCALE_VECTOR,
+    CODE,
     bias_load,
     bookkeeping,
     column_loops,
@@ -38,40 +35,8 @@ from twin.runtimes.lowering.blocks import BRANCH, choose_dialect, draft_kernel, 
 from twin.runtimes.lowering.geometry import has_bias
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
-_STEP_2 = (  # 8 MAC: four columns of two rows
-    "ldr r7, [r4, #4]; ldr r3, [r1, #4]; sxtab16 r9, r11, r7, ror #8; sxtb16 r10, r3, ror #8;"
-    "sxtab16 r7, r11, r7; sxtb16 r3, r3; smlad r5, r10, r9, r5; smlad r5, r3, r7, r5;"
-    "ldr r10, [r0, #4]; sxtb16 r12, r10, ror #8; sxtb16 r10, r10; smlad r2, r12, r9, r2;"
-    "smlad r2, r10, r7, r2")
-_STEP_1 = (  # 4 MAC: four columns of one row
-    "ldr r7, [r4, #4]; ldr r3, [r1, #4]; sxtab16 r9, r11, r7, ror #8; sxtb16 r10, r3, ror #8;"
-    "sxtab16 r7, r11, r7; sxtb16 r3, r3; smlad r5, r10, r9, r5; smlad r5, r3, r7, r5")
-_UNROLLED_END = ("mov r8, r4; mov lr, r1; mov r12, r0; adds r4, #16; adds r1, #16; adds r0, #16;"
-                 "subs r6, #4; bne 0b")
-_PEELED_END = "adds r4, #4; adds r1, #4; subs r6, #1; beq 1f"
+_CODE = CODE["fully_connected"]
 
-_COLUMN = {  # element-wise loops: three rows at once (two with DSP), and one
-    "dsp": ("ldrsb lr, [r4], #1; ldrsb r6, [r1], #1; ldrsb r5, [r0], #1; add lr, r12;"
-            "mla r2, lr, r6, r2; mla r3, lr, r5, r3",
-            "ldrsb lr, [r4], #1; ldrsb r6, [r1], #1; add lr, r12; mla r2, lr, r6, r2"),
-    "thumb2": ("ldrsb r9, [r1], #1; ldrsb r10, [r12, #1]!; add r9, r7; mla r0, r9, r10, r0;"
-               "ldrsb r10, [r6, #1]!; cmp r1, r8; mla r4, r9, r10, r4; ldrsb r10, [lr, #1]!;"
-               "mla r5, r9, r10, r5; bne 0b",
-               "ldrsb r3, [r1], #1; ldrsb r12, [r4, #1]!; add r3, r7; cmp r1, r6;"
-               "mla r0, r12, r3, r0; bne 0b"),
-    "thumb1": ("mov r3, r9; ldrsb r3, [r3, r2]; ldrsb r1, [r7, r2]; add r3, r8; muls r1, r3, r1;"
-               "mov r10, r1; ldr r1, [sp, #4]; add r0, r10; ldrsb r1, [r1, r2]; muls r1, r3, r1;"
-               "mov r10, r1; ldrsb r1, [r6, r2]; adds r2, #1; muls r3, r1, r3; add r4, r10;"
-               "adds r5, r5, r3; cmp r12, r2; bne 0b",
-               "ldrsb r1, [r4, r3]; ldrsb r2, [r5, r3]; adds r1, r1, r7; muls r2, r1, r2;"
-               "adds r3, #1; adds r0, r0, r2; cmp r6, r3; bne 0b"),
-    "rv32": ("lb a5, 0(a0); lb a4, 0(a1); lb a3, 0(a2); lb a6, 0(a7); add a5, a5, s11;"
-             "addi a0, a0, 1; addi a1, a1, 1; addi a2, a2, 1; addi a7, a7, 1; mul a4, a5, a4;"
-             "mul a3, a5, a3; mul a6, a5, a6; add s0, s0, a4; add s1, s1, a3; add s2, s2, a6;"
-             "bne a0, t3, 0b",
-             "lb a5, 0(a0); lb a4, 0(a1); addi a0, a0, 1; addi a1, a1, 1; add a5, a5, s11;"
-             "mul a5, a5, a4; add s0, s0, a5; bne a0, t3, 0b"),
-}
 
 _PAIR = {"dsp": (21, 5, 14, 5), "thumb2": (8, 3, 10, 4), "thumb1": (14, 6, 28, 6),
          "rv32": (8, 4, 12, 4)}
@@ -181,74 +146,11 @@ def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[
     rows : int
         Weight rows taken at once: 1, or the dialect's number (2 with DSP, 3 without).
     """
-    several, single = _COLUMN[dialect]
-    four = _STEP_1 if rows == 1 else _STEP_2
+    several, single = _CODE.column[dialect]
+    four = _CODE.step_1 if rows == 1 else _CODE.step_2
     return column_loops(dialect, f"of {rows} rows", columns, entries, (
-        join(*[four] * 4, _UNROLLED_END), join(four, _PEELED_END),
+        join(*[four] * 4, _CODE.unrolled_end), join(four, _CODE.peeled_end),
         single if rows == 1 else several), peeled=True)
-
-
-_ENTRY_MVE = (
-    "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; ldr r12, [r0]; sub sp, #60; ldr r5, [r3];"
-    "ldrd r6, r10, [sp, #96]; ldrd r9, r7, [sp, #116]; cmp r12, #0; mov r8, r2; mov r11, #1;"
-    "mov r4, r1; str r12, [sp, #52]; movs r0, #0; add sp, #60;"
-    "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
-_VECTOR_MVE = (
-    "ldr r3, [r9, #12]; ldr r1, [r10]; ldr r0, [r4, #4]; str r3, [sp, #24]; ldr r2, [r8, #4];"
-    "str r7, [sp]; str r0, [sp, #40]; str r1, [sp, #20]; ldrd r3, r1, [r4, #12];"
-    "strd r1, r11, [sp, #32]; str r3, [sp, #28]; ldr r3, [r8]; ldr r1, [r4, #8];"
-    "strd r3, r2, [sp, #12]; ldr r2, [r4]; mov r0, r6; strd r2, r1, [sp, #4]; ldr r3, [sp, #112];"
-    "ldr r1, [sp, #104]; ldr r2, [sp, #52]; bl 1f;"
-    "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; vpush {d8-d15}; sub sp, #92;"
-    "ldr r10, [sp, #216]; movs r3, #0; cmp r10, #0; add r4, r10, #3; it ge; movge r4, r10;"
-    "ldr r5, [sp, #228]; mov r7, r2; asrs r2, r4, #2; str r2, [sp, #36]; strd r1, r0, [sp, #44];"
-    "lsls r2, r5, #1; str r2, [sp, #80]; add r2, r5, r5, lsl #1; str r2, [sp, #84];"
-    "str r5, [sp, #76]; str r3, [sp, #72]; add r2, sp, #72; cmp r10, #3; vldrw.u32 q0, [r2];"
-    "ldr r8, [sp, #192]; ldr r12, [sp, #212]; mov r2, r3; ldr r3, [sp, #200];"
-    "add lr, r12, r12, lsl #1; vdup.32 q7, r3; ldr r3, [sp, #220]; add lr, r1; vdup.32 q6, r3;"
-    "ldr r1, [sp, #228]; ldr r3, [sp, #224]; adds r5, r12, #15; mov r1, r1, lsl #2;"
-    "vdup.32 q5, r3; add r3, r12, #30; str r1, [sp, #40]; ldr r3, [sp, #208]; ldr r1, [sp, #44];"
-    "add r9, lr, r12; ldr r4, [sp, #208]; cmp r3, r2; str r9, [sp]; add r9, r1, r12;"
-    "ldr r1, [sp, #48]; bic r6, r4, r4, asr #31; add r1, r12; negs r3, r3; vdup.32 q4, r6;"
-    "str r1, [sp, #12]; mov r6, r2; mov r4, r8; vdup.32 q1, r3; mov r1, r7; mov r2, r12;"
-    "mov r0, r12, lsl #2; sub r11, lr, r12; asrs r5, r5, #4; str lr, [sp, #8]; str r7, [sp, #52];"
-    "mov r12, r2; mov r2, r3; ldr r10, [sp, #216]; lsls r2, r2, #4; movs r0, #0; add sp, #92;"
-    "vpop {d8-d15}; ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}; ldr r1, [r10];"
-    "ldr r3, [r9, #12]; subs r5, #1; add r6, r1; add r7, r3; bne 0b")
-_ROWS_4_MVE = (
-    "vldrw.u32 q3, [r1], #16; cmp r2, #0; vmov.32 r12, d7[1]; vmov.32 r8, d7[0];"
-    "vmov.32 r10, d6[1]; vmov r7, s12; ble 1f; cmp r5, #1; mov lr, r5; it lt; movlt lr, #1;"
-    "mov r3, r2; dls lr, lr; strd r0, r1, [sp, #16]; strd r5, r4, [sp, #24]; str r6, [sp, #32];"
-    "str r2, [sp, #212]")
-_INNER_4_MVE = (
-    "vctp.8 r3; vmrs r2, p0; sxth r2, r2; vmsr p0, r2; ldr r6, [sp, #12]; sub r5, r9, r3;"
-    "subs r6, r6, r3; vpst; vldrbt.u8 q3, [r6]; vpst; vldrbt.u8 q2, [r5]; mov r6, r7;"
-    "sub r4, r11, r3; vmladava.s8 r6, q2, q3; vpst; vldrbt.u8 q2, [r4]; ldr r0, [sp, #8];"
-    "vmladava.s8 r10, q2, q3; subs r0, r0, r3; vpst; vldrbt.u8 q2, [r0]; ldr r1, [sp];"
-    "vmladava.s8 r8, q2, q3; subs r1, r1, r3; vpst; vldrbt.u8 q2, [r1]; mov r7, r6;"
-    "vmladava.s8 r12, q2, q3; subs r3, #16; le lr, 0b")
-_GATHER_4_MVE = (
-    "ldrd r0, r1, [sp, #16]; ldrd r5, r4, [sp, #24]; strd r7, r10, [sp, #56];"
-    "strd r8, r12, [sp, #64]; add r3, sp, #56; vldrw.u32 q3, [r3]; ldr r6, [sp, #32];"
-    "ldr r2, [sp, #212]")
-_FINISH_4_MVE = join(
-    SCALE_SCALAR, CLAMP_VECTOR,
-    "ldr r3, [sp]; adds r6, #1; add r3, r0; str r3, [sp]; ldr r3, [sp, #8]; add r11, r0;"
-    "add r3, r0; str r3, [sp, #8]; ldr r3, [sp, #204]; add r9, r0; vstrb.32 q3, [r4, q0];"
-    "ldr r3, [sp, #40]; add r4, r3; ldr r3, [sp, #36]; cmp r3, r6; bgt 0b")
-_FINISH_4_PER_CHANNEL_MVE = join(
-    "vldrw.u32 q1, [r6], #16; vldrw.u32 q0, [r7], #16; vcmp.s32 gt, q1, r2", SCALE_VECTOR,
-    CLAMP_VECTOR,
-    "ldr r3, [sp]; adds r6, #1; add r3, r0; str r3, [sp]; ldr r3, [sp, #8]; add r3, r0;"
-    "str r3, [sp, #8]; add r9, r0; vstrb.32 q3, [r4, q0]; ldr r3, [sp, #36]; cmp r3, r6; bgt 0b")
-_ROW_1_MVE = ("ldr r5, [sp, #44]; ldr r10, [r7], #4; cmp r12, #0; mov lr, r11; mov r3, r12;"
-              "dls lr, lr; str r5, [sp]")
-_INNER_1_MVE = ("vctp.8 r3; vmrs r2, p0; sxth r2, r2; vmsr p0, r2; subs r1, r0, r3; "
-                "subs r5, r4, r3;"
-                "vpst; vldrbt.u8 q2, [r5]; vpst; vldrbt.u8 q3, [r1]; subs r3, #16;"
-                "vmladava.s8 r10, q3, q2; le lr, 0b")
-_FINISH_1_MVE = join("ldr r5, [sp]; ldr r3, [sp, #204]; ldr r6, [sp, #208]", SCALE_ONE,
-                 "ldr r3, [sp, #228]; cmp r7, r9; strb r1, [r8]; add r8, r3; bne 0b")
 
 
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -260,28 +162,30 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     data, result = row_load("input", 0, vector_row=columns), {"vector_row": rows}
     wide = [load("parameters", 16, part, four=16) for part in (shifts, 0)]
     narrow = [load("parameters", 4, part + 4 * first, one=4) for part in (0, shifts)]
-    finish = _FINISH_4_PER_CHANNEL_MVE if per_channel else _FINISH_4_MVE
+    finish = _CODE.finish_4_per_channel_mve if per_channel else _CODE.finish_4_mve
     return (draft_kernel(
         _name(shape), "fully_connected", site,
-        step("call", _ENTRY_MVE, "kernel_call"),
+        step("call", _CODE.entry_mve, "kernel_call"),
         repeat("vector_row", shape.vectors,
-               closing("input row", _VECTOR_MVE, "kernel_call"),
+               closing("input row", _CODE.vector_mve, "kernel_call"),
                repeat("four", fours,
-                      step("four weight rows", _ROWS_4_MVE),
+                      step("four weight rows", _CODE.rows_4_mve),
                       load("scratch", 16, 0, four=16),
-                      repeat("sixteen", vectors(columns), closing("multiply 16 x 4", _INNER_4_MVE)),
+                      repeat("sixteen", vectors(columns),
+                             closing("multiply 16 x 4", _CODE.inner_4_mve)),
                       *row_moves(columns, data, *[
                           row_load("weights", one * columns, four=4 * columns)
                           for one in range(4)]),
-                      closing("requantise four", join(_GATHER_4_MVE, finish)),
+                      closing("requantise four", join(_CODE.gather_4_mve, finish)),
                       *(wide if per_channel else []),
                       *[store("output", 1, one, four=4, **result) for one in range(4)]),
                repeat("one", ones,
-                      step("left-over weight row", _ROW_1_MVE),
+                      step("left-over weight row", _CODE.row_1_mve),
                       load("scratch", 4, 4 * first, one=4),
-                      repeat("sixteen", vectors(columns), closing("multiply 16", _INNER_1_MVE)),
+                      repeat("sixteen", vectors(columns),
+                             closing("multiply 16", _CODE.inner_1_mve)),
                       *row_moves(columns, data, row_load("weights", first * columns, one=columns)),
-                      closing("requantise one", _FINISH_1_MVE),
+                      closing("requantise one", _CODE.finish_1_mve),
                       *(narrow if per_channel else []),
                       store("output", 1, first, one=1, **result))),
         macs=shape.vectors * rows * columns),)

@@ -20,8 +20,8 @@ from typing import Any
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.elementwise import OPERATIONS, PREDICATE
-from twin.runtimes.cmsis_nn.sequences import entry
+from twin.runtimes.cmsis_nn.elementwise import OPERATIONS
+from twin.runtimes.cmsis_nn.sequences import CODE, entry
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import draft_kernel, join
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
@@ -32,7 +32,7 @@ _CALL_INSTRUCTIONS = 70
 _ROW = "mov r1, r9; ldr lr, [sp, #24]; add r8, r8, r10; wls lr, lr, 1f"
 """Once per repetition of an operand that is shorter than the other."""
 
-_READ = join(PREDICATE, "vpst; vldrbt.s32 q2, [r3]; vadd.i32 q2, q2, r4")
+_READ = join(CODE["elementwise"].predicate, "vpst; vldrbt.s32 q2, [r3]; vadd.i32 q2, q2, r4")
 _WRITE = ("vadd.i32 q2, q2, r6; vmax.s32 q2, q2, q5; vmin.s32 q2, q2, q6; sub r8, r10, r2;"
           "subs r2, #4; vpst; vstrbt.32 q2, [r8]; le lr, 0b")
 """As CMSIS-NN's are compiled: under a predicate of four lanes, kept in a core register."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from hwmodels.errors import did_you_mean
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.isa import ISAS, load_isa
 from hwmodels.kernel import Block, Kernel, Nest
 from twin.errors import RuntimeRefusedError
@@ -90,6 +93,28 @@ def spills(dialect: str, loads: int, stores: int, arithmetic: int, jumps: int = 
         lines.append(texts[done[kind] % len(texts)])
         done[kind] += 1
     return "; ".join(lines)
+
+
+def read_code(module: str) -> Mapping[str, SimpleNamespace]:
+    """Return the instructions of a library by module and name: `instructions.yaml` beside a module.
+
+    Parts in a list follow each other; {times: n, of: x} is x so often; {each: [...]} is a tuple.
+    """
+    tables = read_yaml_once(Path(module).with_name("instructions.yaml"))
+    return {name: SimpleNamespace(**_write(table)) for name, table in tables.items()}
+
+
+def _write(code: Any) -> Any:
+    match code:
+        case list():
+            return join(*map(_write, code))
+        case {"times": times, "of": part}:
+            return join(*[_write(part)] * times)
+        case {"each": parts}:
+            return tuple(map(_write, parts))
+        case dict():
+            return {name: _write(part) for name, part in code.items()}
+    return code
 
 
 def join(*parts: str) -> str:

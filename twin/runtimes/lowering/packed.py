@@ -8,24 +8,20 @@ from hwmodels.kernel import Access, Kernel, Loop, Operand
 from twin.network.graph import Graph, Layer
 from twin.network.operators import traits
 from twin.runtimes.lowering import Lowering, Site
-from twin.runtimes.lowering.blocks import CALL, RETURN, block, build_kernel, choose_dialect, plain
+from twin.runtimes.lowering.blocks import (
+    CALL,
+    RETURN,
+    block,
+    build_kernel,
+    choose_dialect,
+    plain,
+    read_code,
+)
+
+_CODE = read_code(__file__)["packed"]
 
 _ALIGNMENT_BYTES = 16
 
-_PAIR = {  # one packed byte, two weights
-    "thumb2": "ldrsb r3, [r1], #1; sbfx r4, r3, #0, #4; asrs r3, r3, #4; strb r4, [r0], #1;"
-              "strb r3, [r0], #1; cmp r1, r2; bne 0b",
-    "thumb1": "ldrb r3, [r1]; lsls r4, r3, #28; asrs r4, r4, #28; strb r4, [r0]; sxtb r3, r3;"
-              "asrs r3, r3, #4; strb r3, [r0, #1]; adds r1, #1; adds r0, #2; cmp r1, r2; bne 0b",
-    "rv32": "lb a5, 0(a1); slli a4, a5, 28; srai a4, a4, 28; srai a5, a5, 4; sb a4, 0(a0);"
-            "sb a5, 1(a0); addi a1, a1, 1; addi a0, a0, 2; bne a1, a2, 0b",
-}
-
-
-_SPLIT = {"thumb2": "sbfx r4, r3, #0, #4; asrs r3, r3, #4",
-          "thumb1": "lsls r4, r3, #28; asrs r4, r4, #28; asrs r3, r3, #4",
-          "rv32": "slli a4, a5, 28; srai a4, a4, 28; srai a5, a5, 4"}
-"""Two weights from a loaded byte."""
 
 _ROWS_AT_ONCE = 2
 """Outputs a convolution or product of CMSIS-NN computes from weights that were taken apart once."""
@@ -65,7 +61,7 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
 
     def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         first, *others = lowering.lower(graph, layer, site)
-        split = block("split", _SPLIT[plain(choose_dialect(site.isa))],
+        split = block("split", _CODE.split[plain(choose_dialect(site.isa))],
                       times * -(-weights.elements // 2), cause="weight_decode")
         return replace(first, blocks=(*first.blocks, split)), *others
 
@@ -122,5 +118,5 @@ def _unpack(site: Site, packed_bytes: int) -> Kernel:
     return build_kernel(
         "UnpackDenseInt4IntoInt8", "data_movement", site,
         (block("call", f"{CALL[dialect]}; {RETURN[dialect]}", 1, cause="weight_decode"),
-         block("pair", _PAIR[plain(dialect)], packed_bytes, 1, cause="weight_decode")),
+         block("pair", _CODE.pair[plain(dialect)], packed_bytes, 1, cause="weight_decode")),
         (nest,), assumed=True)

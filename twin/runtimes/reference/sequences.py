@@ -47,34 +47,6 @@ CODE: Mapping[str, Mapping[Any, Any]] = read_yaml_once(
 CALL_COUNTS: Counts = (34, 30, 46)
 """A call of a convolution."""
 
-_REQUANTISE = {
-    "thumb2": "bl MultiplyByQuantizedMultiplier; cmp r2, #0; push {r4, lr};"
-              "bic lr, r2, r2, asr #31; ble 1f; negs r2, r2; mov r12, #1; lsl r12, r12, r2;"
-              "lsl r0, r0, lr; add r12, r12, #4294967295; cmp r0, r1; mov r3, r12, asr #1;"
-              "bne 2f; smull r0, r1, r0, r1; cmp r1, #0; blt 3f; adds r0, r0, #1073741824;"
-              "adc r1, r1, #0; lsrs r0, r0, #31; orr r0, r0, r1, lsl #1; ubfx r1, r1, #30, #1;"
-              "add r3, r1; and r12, r0, r12; asrs r0, r2; cmp r12, r3; it gt; pop {r4, pc}",
-    "rv32": "call MultiplyByQuantizedMultiplier; not a5, a2; srai a5, a5, 31; and a5, a5, a2;"
-            "blez a2, 1f; neg a2, a2; addi a4, a2, -32; li a3, 0; bgez a4, 2f; li a3, 1;"
-            "sll a3, a3, a2; addi a3, a3, -1; sll a0, a0, a5; srai a6, a3, 1; bne a0, a1, 3f;"
-            "mulh a5, a0, a1; mul a0, a0, a1; bltz a5, 4f; lui a4, 262144; add a4, a4, a0;"
-            "sltu a0, a4, a0; add a5, a5, a0; slli a5, a5, 1; srli a1, a5, 31; srli a4, a4, 31;"
-            "or a5, a5, a4; add a6, a6, a1; and a0, a5, a3; slt a0, a6, a0; sra a5, a5, a2;"
-            "add a0, a0, a5; ret",
-}
-_REQUANTISE["thumb1"] = join(
-    "bl MultiplyByQuantizedMultiplier; push {r3, r4, r5, r6, r7, lr}; mvns r3, r2;"
-    "asrs r3, r3, #31; movs r7, r1; ands r3, r2; cmp r2, #0; ble 1f; movs r5, #1; negs r4, r2;"
-    "lsls r5, r4; subs r5, #1; lsls r0, r3; asrs r6, r5, #1; cmp r0, r7; bne 2f; movs r2, r7;"
-    "asrs r3, r7, #31; asrs r1, r0, #31; bl __aeabi_lmul",
-    spills("thumb1", 2, 2, 35),
-    "muls r1, r0, r1; bx lr; movs r2, r0; subs r3, r1, #0; blt 3f; movs r0, #128;"
-    "lsls r0, r0, #23; movs r1, #0; adds r0, r0, r2; adcs r1, r3; lsls r3, r1, #1;"
-    "lsrs r0, r0, #31; orrs r0, r3; lsrs r3, r3, #31; adds r6, r6, r3; movs r3, #1; ands r5, r0;"
-    "cmp r5, r6; bgt 4f; movs r3, #0; asrs r0, r4; adds r0, r3, r0;"
-    "pop {r3, r4, r5, r6, r7, pc}")
-
-
 class Machine(NamedTuple):
     """What a layer's C is compiled to: dialect, and "int8", "int16", "float" or "soft".
 
@@ -138,7 +110,12 @@ class Machine(NamedTuple):
 
     def requantise(self, times: int = 1) -> str:
         """Return calls of the doubling high multiply with rounding shift; nothing for floats."""
-        return "" if self.is_float else join(*[_REQUANTISE[self.dialect]] * times)
+        if self.is_float:
+            return ""
+        code = CODE["requantise"][self.dialect]
+        if isinstance(code, list):
+            code = join(code[0], spills(self.dialect, 2, 2, 35), code[1])
+        return join(*[code] * times)
 
     def routine(self, instructions: int) -> str:
         """Return a call of a routine that long."""

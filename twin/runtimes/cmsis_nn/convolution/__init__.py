@@ -26,11 +26,13 @@ from twin.runtimes.cmsis_nn.convolution.windows import (
     scratch_bytes,
     scratch_bytes_mve,
 )
-from twin.runtimes.cmsis_nn.sequences import entry
+from twin.runtimes.cmsis_nn.sequences import CODE, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, build_kernel, choose_dialect
 from twin.runtimes.lowering.geometry import Geometry, read_geometry
 from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
+
+_CODE = CODE["convolution"]
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -102,17 +104,6 @@ def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
     return _build_pointwise(shape, site, blocks, resolve(*drafts))
 
 
-_ENTRY_MVE = (
-    "stmdb sp!, {r4, r5, r6, r7, r8, r9, lr}; ldr r5, [r1, #16]; ldr r6, [r1, #20]; cmp r5, #0;"
-    "sub sp, #44; ldr r4, [r1, #8]; ldr r7, [r1, #12]; cmp r4, #1; ldrd r4, r7, [r3];"
-    "mul r4, r7, r4; ldrd r8, r9, [r3, #8]; mul r4, r8, r4; ldr r5, [sp, #92];"
-    "ldr r5, [r5, #12]; str r9, [sp, #40]; str r5, [sp, #36]; ldr r6, [r1, #36];"
-    "str r6, [sp, #32]; ldr r6, [r1, #32]; str r6, [sp, #28]; ldrd r6, r7, [r1];"
-    "strd r6, r7, [sp, #20]; strd r5, r9, [sp, #12]; ldr r6, [r2, #4]; str r4, [sp, #8];"
-    "str r6, [sp, #4]; ldr r6, [r2]; str r6, [sp]; bl 0f; add sp, #44;"
-    "ldmia sp!, {r4, r5, r6, r7, r8, r9, pc}")
-
-
 @lru_cache(maxsize=256)
 def _plan_pointwise_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
     stride_rows, stride_columns = shape.window.stride
@@ -126,8 +117,8 @@ def _plan_pointwise_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest,
     call_step = {} if fast else {"call": stride_rows * shape.input_columns * shape.input_channels}
     drafts = repeat("call", calls, *_row_drafts_mve(
         product, rows, step, call_step, {} if fast else {"call": rows * shape.output_channels}))
-    blocks = (block("call", _ENTRY_MVE, calls, cause="kernel_call"), *product_blocks_mve(product))
-    return blocks, resolve(drafts)
+    call = block("call", _CODE.entry_mve, calls, cause="kernel_call")
+    return (call, *product_blocks_mve(product)), resolve(drafts)
 
 
 def _row_drafts_mve(product: ProductMve, rows: int, step: int, input_steps: dict[str, int],
@@ -163,7 +154,7 @@ def _lower_one_row_mve(shape: Geometry, site: Site) -> Kernel:
                          has_bias=shape.has_bias)
     batch_in = {"batch": shape.input_columns * channels}
     batch_out = {"batch": shape.pixels * shape.output_channels}
-    blocks = [block("call", _ENTRY_MVE, shape.batches, cause="kernel_call"),
+    blocks = [block("call", _CODE.entry_mve, shape.batches, cause="kernel_call"),
               *product_blocks_mve(product)]
     padded: list[Any] = []
     for place, inside in enumerate(taps):

@@ -13,7 +13,7 @@ arm_nn_mat_mult_kernel_s8_s16.c, arm_convolve_get_buffer_sizes_s8.c.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hwmodels.kernel import Block, Kernel, Nest
 from twin.runtimes.cmsis_nn.convolution.product_mve import (
@@ -22,85 +22,27 @@ from twin.runtimes.cmsis_nn.convolution.product_mve import (
     quad_drafts,
     single_drafts,
 )
-from twin.runtimes.cmsis_nn.sequences import bias_load, bookkeeping, entry, in_fours, requantise
+from twin.runtimes.cmsis_nn.sequences import (
+    CODE,
+    bias_load,
+    bookkeeping,
+    entry,
+    in_fours,
+    requantise,
+)
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
 from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.libc import copy_blocks, copy_moves, fill_blocks
 from twin.runtimes.lowering.nests import Bound, bound, load, repeat, resolve, store
 
-
-class _Codes(NamedTuple):
-    """Inner loops: widen one column, multiply two weight rows (or one) by two columns (or one)."""
-
-    widen: str
-    multiply_2x2: str
-    multiply_1x2: str
-    multiply_1x1: str
+_CODE = CODE["convolution.windows"]
 
 
 if TYPE_CHECKING:
     from twin.runtimes.cmsis_nn.columns import Columns
 
-_WIDEN_4 = (  # four int8 of a column to int16 with the offset added, even and odd bytes apart
-    "ldr r12, [r0], #4; add lr, lr, #8; cmp r0, r5; ror r4, r12, #8; sxtab16 r12, r6, r12;"
-    "sxtab16 r4, r6, r4; str r12, [lr, #-8]; str r4, [lr, #-4]; bne 0b")
 
-_MULTIPLY_4_2X2 = (  # 16 MAC: four columns, two weight rows, two pixels
-    "ldr r7, [sp, #4]; ldr r0, [r9], #4; ldr r1, [r7], #4; str r7, [sp, #4];"
-    "sxtb16 r12, r0, ror #8; sxtb16 r7, r1, ror #8; ldr r8, [r4]; ldr lr, [r5]; sxtb16 r0, r0;"
-    "sxtb16 r1, r1; smlad r3, r0, r8, r3; smlad r2, r0, lr, r2; smlad r11, r1, r8, r11;"
-    "smlad r10, r1, lr, r10; ldr r0, [r4, #4]; ldr r1, [r5, #4]; adds r4, #8; adds r5, #8;"
-    "smlad r3, r12, r0, r3; smlad r2, r12, r1, r2; smlad r11, r7, r0, r11;"
-    "smlad r10, r7, r1, r10; subs r6, #1; bne 0b")
-_MULTIPLY_4_1X2 = (  # 8 MAC: four columns, one weight row, two pixels
-    "ldr r0, [r9], #4; ldr r8, [r4]; ldr lr, [r5]; sxtb16 r12, r0, ror #8; sxtb16 r0, r0;"
-    "smlad r3, r0, r8, r3; smlad r2, r0, lr, r2; ldr r8, [r4, #4]; ldr lr, [r5, #4];"
-    "adds r4, #8; adds r5, #8; smlad r3, r12, r8, r3; smlad r2, r12, lr, r2; cmp r9, r1; bne 0b")
-_MULTIPLY_4_1X1 = (  # 4 MAC: four columns, one weight row, one pixel
-    "ldr r2, [lr], #4; ldr r9, [r1]; sxtb16 r5, r2, ror #8; sxtb16 r2, r2; smlad r2, r2, r9, r3;"
-    "ldr r3, [r1, #4]; adds r1, #8; smlad r3, r5, r3, r2; cmp r0, lr; bne 0b")
-
-_THUMB2 = _Codes(
-    "ldrsb r0, [r5], #1; add r0, r3; cmp r5, r2; strh r0, [r1], #2; bne 0b",
-    "ldrsb r1, [r0], #1; ldrsh r5, [r3], #2; ldrsh r2, [r8], #2; mla r7, r5, r1, r7;"
-    "mla lr, r2, r1, lr; ldrsb r1, [r10], #1; cmp r3, r9; mla r6, r1, r5, r6;"
-    "mla r12, r1, r2, r12; bne 0b",
-    "ldrsb r1, [r0], #1; ldrsh r5, [r3], #2; ldrsh r2, [r8], #2; cmp r0, r9;"
-    "mla r7, r5, r1, r7; mla lr, r2, r1, lr; bne 0b",
-    "ldrsb r1, [r0], #1; ldrsh r5, [r2], #2; cmp lr, r0; mla r3, r5, r1, r3; bne 0b")
-
-_CODES = {
-    "dsp": _THUMB2._replace(multiply_1x1=(
-        "ldrsb r1, [r0], #1; ldrh r5, [r2], #2; cmp lr, r0; smlabb r3, r5, r1, r3; bne 0b")),
-    "thumb2": _THUMB2,
-    "thumb1": _Codes(
-        "movs r4, #0; ldrsb r4, [r0, r4]; adds r0, #1; adds r4, r4, r3; strh r4, [r1];"
-        "adds r1, #2; cmp r0, r2; bne 0b",
-        "ldr r2, [sp, #8]; lsls r0, r3, #1; ldrsb r1, [r2, r3]; ldr r2, [sp, #12];"
-        "ldrsh r2, [r2, r0]; movs r4, r2; muls r4, r1, r4; mov r12, r4; ldr r4, [sp, #4];"
-        "add r4, r12; str r4, [sp, #4]; ldr r4, [sp, #16]; ldrsh r0, [r4, r0]; muls r1, r0, r1;"
-        "adds r6, r6, r1; mov r1, r11; ldrsb r1, [r1, r3]; adds r3, #1; muls r2, r1, r2;"
-        "muls r1, r0, r1; adds r5, r5, r2; adds r7, r7, r1; cmp r3, r8; bne 0b",
-        "lsls r0, r3, #1; ldr r2, [sp, #8]; ldrsb r1, [r2, r3]; ldr r2, [sp, #12];"
-        "ldrsh r2, [r2, r0]; ldr r4, [sp, #16]; ldrsh r0, [r4, r0]; adds r3, #1; muls r2, r1, r2;"
-        "muls r1, r0, r1; adds r5, r5, r2; adds r7, r7, r1; cmp r3, r8; bne 0b",
-        "movs r1, #0; ldrsb r1, [r0, r1]; movs r5, #0; ldrsh r5, [r2, r5]; adds r0, #1;"
-        "adds r2, #2; muls r1, r5, r1; adds r3, r3, r1; cmp r0, r6; bne 0b"),
-    "rv32": _Codes(
-        "lb a4, 0(a0); addi a0, a0, 1; addi a1, a1, 2; add a4, a4, a3; sh a4, -2(a1);"
-        "bne a0, a2, 0b",
-        "lb a6, 0(a0); lh t5, 0(a3); lb a7, 0(a1); lh t6, 0(a4); addi a0, a0, 1; addi a3, a3, 2;"
-        "addi a1, a1, 1; addi a4, a4, 2; mul t3, a6, t5; mul a6, a6, t6; mul t5, a7, t5;"
-        "mul a7, a7, t6; add t1, t1, t3; add t4, t4, a6; add t0, t0, t5; add t2, t2, a7;"
-        "bne a0, s1, 0b",
-        "lb a6, 0(a0); lh t5, 0(a3); lh t6, 0(a4); addi a0, a0, 1; addi a3, a3, 2;"
-        "addi a4, a4, 2; mul t5, a6, t5; mul a6, a6, t6; add t1, t1, t5; add t4, t4, a6;"
-        "bne a0, s1, 0b",
-        "lb a6, 0(a0); lh t5, 0(a3); addi a0, a0, 1; addi a3, a3, 2; mul a6, a6, t5;"
-        "add t1, t1, a6; bne a0, s1, 0b"),
-}
-"""Element-wise loops; `dsp` uses them for what four columns leave over."""
 
 _IM2COL = "data_copy"
 
@@ -210,8 +152,8 @@ def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tup
               cause=_IM2COL),
         *copy_blocks(dialect, channels, inside),
         *fill_blocks(dialect, channels, outside),
-        block("widen four", _WIDEN_4, pixels * quads, pixels, _IM2COL),
-        block("widen", _CODES[dialect].widen, pixels * rest, pixels, _IM2COL))
+        block("widen four", _CODE.widen_4, pixels * quads, pixels, _IM2COL),
+        block("widen", _CODE.codes[dialect]["widen"], pixels * rest, pixels, _IM2COL))
 
 
 def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, column: int,
@@ -251,19 +193,19 @@ def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, co
 def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
                  pairs: int) -> tuple[Block, ...]:
     """Two columns by all weight rows, two rows at a time and a last one alone."""
-    codes = _CODES[dialect]
+    codes = _CODE.codes[dialect]
     quads, rest = in_fours(dialect, columns)
     bias = bias_load(dialect) if has_bias else ""
     twice, odd = pairs * (filters // 2), pairs * (filters % 2)
     jumps = 2 if dialect == "dsp" and not rest else 0  # round the leftover columns' loop
     return (
-        block("4 columns 2x2", _MULTIPLY_4_2X2, twice * quads, twice),
-        block("column 2x2", codes.multiply_2x2, twice * rest, twice),
+        block("4 columns 2x2", _CODE.multiply_4_2x2, twice * quads, twice),
+        block("column 2x2", codes["multiply_2x2"], twice * rest, twice),
         block("two rows", join(
             *[bias] * 2, bookkeeping(dialect, *_ROWS[dialect], jumps),
             requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
-        block("4 columns 1x2", _MULTIPLY_4_1X2, odd * quads, odd),
-        block("column 1x2", codes.multiply_1x2, odd * rest, odd),
+        block("4 columns 1x2", _CODE.multiply_4_1x2, odd * quads, odd),
+        block("column 1x2", codes["multiply_1x2"], odd * rest, odd),
         block("last row", join(bias, bookkeeping(dialect, 8, 3, 9),
                                requantise(dialect, 2)), odd))
 
@@ -275,8 +217,8 @@ def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
     bias = bias_load(dialect) if has_bias else ""
     rows = pixels * filters
     return (
-        block("4 columns 1x1", _MULTIPLY_4_1X1, rows * quads, rows),
-        block("column 1x1", _CODES[dialect].multiply_1x1, rows * rest, rows),
+        block("4 columns 1x1", _CODE.multiply_4_1x1, rows * quads, rows),
+        block("column 1x1", _CODE.codes[dialect]["multiply_1x1"], rows * rest, rows),
         block("row of odd pixel", join(bias, bookkeeping(dialect, 5, 1, 8),
                                        requantise(dialect, 1), BRANCH[dialect]), rows, pixels))
 
@@ -321,23 +263,6 @@ def _multiply(dialect: str, shape: Geometry, groups: int, pixels: int, row: int,
             *(rows(1, filters - 1) if filters % 2 else ()))
 
 
-_ENTRY_MVE = (
-    "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; ldr r5, [r0]; sub sp, #196;"
-    "ldr r4, [sp, #236]; str r5, [sp, #120]; cmp r5, #0; ldrd r7, lr, [r3, #4]; mov r0, r1;"
-    "ldrh r6, [r4, #8]; ldrh r1, [r4, #4]; ldrh r5, [r3, #12]; ldr r9, [r3]; str r1, [sp, #64];"
-    "ldr r3, [sp, #252]; mul r1, r1, r6; ldrd r4, r12, [r3, #4]; ldr r3, [r3, #12];"
-    "mul r1, r5, r1; str r3, [sp, #112]; ldr r3, [r0, #16]; str r1, [sp, #140];"
-    "str r3, [sp, #164]; ldr r3, [r0, #20]; cmp r9, #0; str r3, [sp, #168];"
-    "ldrd r1, r3, [r0, #8]; str r3, [sp, #172]; ldrd r8, r3, [r0, #24]; str r3, [sp, #72];"
-    "ldr r3, [r0, #4]; str r3, [sp, #128]; ldr r3, [r0, #32]; str r3, [sp, #132];"
-    "ldr r3, [r0, #36]; str r3, [sp, #136]; ldr r3, [r0]; str r3, [sp, #124]; ldr r3, [r2];"
-    "str r3, [sp, #144]; ldr r3, [r2, #4]; str r3, [sp, #148]; uxth r2, r4; uxth r4, r1;"
-    "mul r3, r7, r3; str r3, [sp, #180]; mul r3, r5, r3; str r3, [sp, #76]; mul r2, r0, r2;"
-    "str r3, [sp, #176]; mul r3, r4, r5; str r3, [sp, #104]; mul r3, r5, r6; str r3, [sp, #80];"
-    "mul r4, r5, r8; rsb r11, r3, #0; str r9, [sp, #184]; movs r0, #0; add sp, #196;"
-    "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
-
-
 def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
     """Lower a convolution that gathers four windows and multiplies them with all channels.
 
@@ -360,7 +285,7 @@ def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
 def _plan_mve(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
     """Return blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
     # Gathering columns is Helium's: no other core loads it.
-    from twin.runtimes.cmsis_nn.columns import CONV_GATHER, Columns, gather_blocks
+    from twin.runtimes.cmsis_nn.columns import Columns, gather_blocks
 
     channels = shape.input_channels // groups
     depth = shape.kernel_rows * shape.kernel_columns * channels
@@ -372,8 +297,8 @@ def _plan_mve(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Ne
         quads=quads * repeats, singles=left * repeats, has_bias=shape.has_bias)
     columns = Columns(shape=shape, copied_bytes=channels, column_step_bytes=channels,
                       input_step_bytes=channels)
-    blocks = (block("call", _ENTRY_MVE, 1, cause="kernel_call"),
-              *gather_blocks(CONV_GATHER, columns, repeats, calls * repeats),
+    blocks = (block("call", _CODE.entry_mve, 1, cause="kernel_call"),
+              *gather_blocks(CODE["columns"].conv_gather, columns, repeats, calls * repeats),
               *product_blocks_mve(product))
     return blocks, resolve(_drafts_mve(shape, groups, columns, product))
 

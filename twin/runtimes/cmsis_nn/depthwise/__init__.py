@@ -14,7 +14,13 @@ from typing import Any
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.windows import lower_windows_mve, scratch_bytes_mve
-from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, finish_four, requantise
+from twin.runtimes.cmsis_nn.sequences import (
+    CODE,
+    bookkeeping,
+    entry,
+    finish_four,
+    requantise,
+)
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
@@ -25,48 +31,9 @@ from twin.runtimes.lowering.blocks import (
     plain,
 )
 from twin.runtimes.lowering.geometry import Geometry, output_steps, over_pixels, read_geometry
-from twin.runtimes.lowering.libc import COPY_4_TO_STACK
 from twin.runtimes.lowering.nests import Move, Repeat, bound, closing, load, repeat, resolve, store
 
-_TAP_3X3 = {  # one window position of four channels: 4 MAC
-    "dsp": (
-        "ldr r2, [r6, r11]; ldr r1, [r7, r11]; sxtab16 r8, r12, r2, ror #8;"
-        "sxtb16 r9, r1, ror #8; smlabb r0, r8, r9, r0; sxtab16 r2, r12, r2; smlatt r5, r8, r9, r5;"
-        "sxtb16 r1, r1; smlabb r4, r2, r1, r4; smlatt r3, r2, r1, r3"),
-    "thumb2": (
-        "ldr r3, [r6, r2]; ldr r2, [r7, r2]; sxtb r8, r3; add r8, r11; sbfx lr, r3, #8, #8;"
-        "sxtb r10, r2; add lr, r11; sbfx r12, r3, #16, #8; mla r5, r10, r8, r5;"
-        "sbfx r8, r2, #8, #8; mla r4, r8, lr, r4; add r12, r11; sbfx lr, r2, #16, #8;"
-        "add r3, r11, r3, asr #24; asrs r2, r2, #24; mla r0, lr, r12, r0; mla r1, r2, r3, r1"),
-    "thumb1": (  # two unaligned words fetched through memcpy
-        "add r1, r9; " + COPY_4_TO_STACK + "; ldr r4, [sp, #184]; add r1, r10; "
-        + COPY_4_TO_STACK + ";"
-        "ldr r3, [sp, #188]; sxtb r1, r4; adds r1, r1, r5; sxtb r2, r3; muls r2, r1, r2;"
-        "asrs r1, r4, #8; add r8, r2; sxtb r1, r1; asrs r2, r3, #8; adds r1, r1, r5; sxtb r2, r2;"
-        "muls r2, r1, r2; asrs r1, r4, #16; add r9, r2; sxtb r1, r1; asrs r2, r3, #16;"
-        "adds r1, r1, r5; sxtb r2, r2; muls r2, r1, r2; add r10, r2; ldr r2, [sp];"
-        "asrs r4, r4, #24; mov r12, r2; adds r4, r4, r5; asrs r3, r3, #24; muls r3, r4, r3;"
-        "add r12, r3; mov r3, r12; str r3, [sp]"),
-    "rv32": (  # words assembled from bytes on the stack: no unaligned access
-        "add a5, a6, s9; add a4, t1, s9; lbu s4, 0(a5); lbu s2, 1(a5); lbu t4, 2(a5);"
-        "lbu a5, 3(a5); lbu t3, 0(a4); lbu a7, 1(a4); lbu a1, 2(a4); lbu a4, 3(a4);"
-        "sb s4, 172(sp); sb s2, 173(sp); sb t4, 174(sp); sb a5, 175(sp); lw a5, 172(sp);"
-        "sb t3, 172(sp); sb a1, 174(sp); sb a4, 175(sp); sb a7, 173(sp); lw a7, 172(sp);"
-        "srai a1, a5, 8; srai a4, a5, 16; slli t3, a5, 24; srai s2, a7, 8; srai t4, a7, 16;"
-        "slli a1, a1, 24; slli a4, a4, 24; srai a5, a5, 24; slli s4, a7, 24; srai t3, t3, 24;"
-        "srai a1, a1, 24; srai a4, a4, 24; slli s2, s2, 24; slli t4, t4, 24; add a5, a5, s11;"
-        "srai a7, a7, 24; mul a5, a5, a7; add t3, t3, s11; srai s4, s4, 24; add a1, a1, s11;"
-        "srai s2, s2, 24; add a4, a4, s11; srai t4, t4, 24; mul t3, t3, s4; add t6, t6, a5;"
-        "mul a1, a1, s2; add s0, s0, t3; mul a4, a4, t4; add t2, t2, a1; add t0, t0, a4"),
-}
-
-_TAP_SINGLE = {  # one window position of one channel: 1 MAC
-    "thumb2": "ldrsb r1, [r0, r11]; ldrsb r4, [r2, r11]; add r1, lr; mla r3, r4, r1, r3",
-    "thumb1": "ldrsb r1, [r0, r6]; ldrsb r4, [r2, r6]; add r1, lr; muls r4, r1, r4;"
-              "adds r3, r3, r4",
-    "rv32": "add a5, a6, s9; add a4, t1, s9; lb a5, 0(a5); lb a4, 0(a4); add a5, a5, s11;"
-            "mul a5, a5, a4; add s0, s0, a5",
-}
+_CODE = CODE["depthwise"]
 
 
 def _column_counts(shape: Geometry) -> tuple[int, int]:
@@ -79,12 +46,6 @@ def _column_counts(shape: Geometry) -> tuple[int, int]:
 
 _QUAD = {"dsp": (8, 2, 13), "thumb2": (10, 5, 12), "thumb1": (12, 5, 20, 8), "rv32": (5, 5, 10)}
 """Stack loads, stack stores, arithmetic and jumps per four channels."""
-
-_BIAS_4 = {
-    "thumb2": "ldrd r4, r0, [r2]; ldrd r3, r5, [r2, #8]",
-    "thumb1": "ldr r4, [r2]; ldr r0, [r2, #4]; ldr r3, [r2, #8]; ldr r5, [r2, #12]",
-    "rv32": "lw s0, 0(s4); lw t2, 4(s4); lw t0, 8(s4); lw t6, 12(s4)",
-}
 
 
 def lower_3x3(shape: Geometry, site: Site) -> Kernel:
@@ -112,7 +73,7 @@ def lower_3x3(shape: Geometry, site: Site) -> Kernel:
 
 def _four_channels(dialect: str, shape: Geometry, quads: int) -> tuple[Any, ...]:
     """Bias, taps, parameters and store of four channels; words where unaligned access is free."""
-    end, tap, rows = BRANCH[dialect], _TAP_3X3[dialect], sum(shape.row_taps) * quads
+    end, tap, rows = BRANCH[dialect], _CODE.tap_3x3[dialect], sum(shape.row_taps) * quads
     jumps = 1 if dialect in ("dsp", "thumb1") else 0  # edge columns are laid out of line
     left, right = _column_counts(shape)
     packed = plain(dialect) == "thumb2"
@@ -120,7 +81,7 @@ def _four_channels(dialect: str, shape: Geometry, quads: int) -> tuple[Any, ...]
     bias_width, biases = (8, 2) if packed else (4, 4)
     return (
         closing("four channels", join(
-            _BIAS_4[plain(dialect)] if shape.has_bias else "",
+            _CODE.bias_4[plain(dialect)] if shape.has_bias else "",
             bookkeeping(dialect, *_QUAD[dialect]), finish_four(dialect), end)),
         block("window row", join(bookkeeping(dialect, 5, 0, 7 - jumps), tap, end),
               rows * shape.output_columns, shape.pixels * quads),
@@ -134,7 +95,8 @@ def _four_channels(dialect: str, shape: Geometry, quads: int) -> tuple[Any, ...]
 
 
 def _one_channel(dialect: str, shape: Geometry, start: int, singles: int) -> tuple[Any, ...]:
-    end, tap, rows = BRANCH[dialect], _TAP_SINGLE[plain(dialect)], sum(shape.row_taps) * singles
+    end, tap = BRANCH[dialect], _CODE.tap_single[plain(dialect)]
+    rows = sum(shape.row_taps) * singles
     left, right = _column_counts(shape)
     bias = "lw s0, 0(s4)" if dialect == "rv32" else "ldr r3, [r1]"
     return (
