@@ -11,10 +11,19 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import yaml
+
+import twin
 from calibration.datasets import read_table
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import schedule
+from twin.network.operators import graph_macs
+from twin.network.zoo import build
 from twin.runtimes.ai8x.cycles import LayerShape, count_cycles
+from twin.runtimes.gap import ne16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +59,55 @@ def shape_of_row(row: Mapping[str, Any]) -> LayerShape:
         streams=bool(row["streaming"]))
 
 
+def job_of_row(row: Mapping[str, Any]) -> ne16.Job:
+    """Return a published job of NE16."""
+    return ne16.Job(**{key: row[key] for key in (
+        "kind", "rows", "columns", "inputs", "outputs", "weight_bits", "output_bits")},
+        scale_bytes=4 if row["normalisation"] == 2 else 1, biased=row["normalisation"] > 0)
+
+
+def _judge_jobs() -> Judged:
+    rows = []
+    for number, row in enumerate(read_table("ne16_jobs").rows):
+        job = job_of_row(row)
+        taps = {"conv1x1": 1, "conv3x3": 9, "depthwise3x3": 9 / job.outputs}[job.kind]
+        macs = job.rows * job.columns * job.outputs * job.inputs * taps
+        rows += [(f"{number}", row["busy_cycles"], ne16.count_cycles(job), macs / 162)]
+        rows += [(f"{number} {way}", row[way], count, count) for way, count in zip(
+            ("reads", "writes"), ne16.count_accesses(job), strict=True)]
+    return Judged(table="NE16 jobs: cycles, reads, writes", baseline="peak MACs, cycles only",
+                  rows=tuple(rows))
+
+
+def time_kernel(kernel: Mapping[str, Any]) -> float:
+    """Return the cycles of a kernel of `gap8_kernels.yaml` on one core."""
+    core = load_core("ri5cy")
+    inner, outer = (schedule(kernel[part], core).steady for part in ("inner", "outer"))
+    waits = kernel.get("unaligned", 0) * core.unaligned.load_cycles
+    return kernel["turns"] * (kernel["trips"] * (inner.cycles + waits)
+                              + outer.cycles + outer.refill_cycles)
+
+
+def _judge_gap8() -> Judged:
+    kernels = yaml.safe_load(Path(__file__).with_name("gap8_kernels.yaml").read_text())
+    return Judged(
+        table="GAP8 kernels, one core", baseline="an instruction a cycle, no loops or waits",
+        rows=tuple((name, row["cycles_100"] / 100, time_kernel(kernel),
+                    kernel["turns"] * kernel["trips"] * (kernel["inner"].count(";") + 1))
+                   for row in read_table("gap8_kernels").rows for name in [str(row["kernel"])]
+                   for kernel in [kernels[name]]))
+
+
+def _judge_gap9() -> Judged:
+    rows = [row for row in read_table("mlperf_tiny_accelerators").rows
+            if row["device"] == "GreenWaves GAP9" and row["quantity"] == "latency"]
+    return Judged(
+        table="GAP9, MLPerf Tiny at 240 MHz", baseline="peak MACs of NE16", rows=tuple(
+            (str(row["network"]), row["value"], twin.predict(twin.deploy(
+                row["network"], "gap9evk", runtime="gap")).time_us / 1e3,
+             graph_macs(build(row["network"])) / 162 / 240e3) for row in rows))
+
+
 def judge() -> Iterator[Judged]:
     """Yield every table."""
     shapes = [(row, shape_of_row(row)) for row in read_table("max78000_layers").rows]
@@ -57,6 +115,7 @@ def judge() -> Iterator[Judged]:
         table="MAX78000 layers", baseline="an output channel a cycle", rows=tuple(
             (str(row["layer"]), row["cycles"], count_cycles(shape) + 1,
              math.prod(shape.output) * shape.channels) for row, shape in shapes))
+    yield from (_judge_jobs(), _judge_gap8(), _judge_gap9())
 
 
 def main() -> None:

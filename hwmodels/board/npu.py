@@ -65,6 +65,8 @@ class UnitKind:
               "accumulate.")] = 1.0
     fill_cycles: Annotated[int, Key(
         WHOLE_CYCLES, "From the first element in to the first element out.")] = 0
+    barrier_cycles: Annotated[int, Key(
+        WHOLE_CYCLES, "Until all of those that share work have met.")] = 0
 
     def __post_init__(self) -> None:
         """Refuse a role that is not known."""
@@ -128,6 +130,17 @@ class Pool:
     resident: Annotated[bool, Key(
         SWITCH, "Whether weights are copied to it once, before the first inference, and nothing "
                 "else is placed in it.")] = False
+    scratch: Annotated[bool, Key(
+        SWITCH, "Whether tiles pass through it on their way to the units, and nothing is placed "
+                "in it.")] = False
+    banks: Annotated[int, Key(
+        COUNT, "Interleaved by word, for units with an access each in a cycle; absent: no access "
+               "waits for another.")] = 0
+
+    @property
+    def holds_buffers(self) -> bool:
+        """Whether tensors may be placed in it."""
+        return not (self.staging or self.resident or self.scratch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +288,11 @@ class Npu:
     def resident(self) -> Pool | None:
         """The pool weights stay in from the first inference on; None without one."""
         return next((pool for pool in self.pools if pool.resident), None)
+
+    @property
+    def scratch(self) -> Pool | None:
+        """The pool tiles pass through; None where units reach the others themselves."""
+        return next((pool for pool in self.pools if pool.scratch), None)
 
     def interface(self, name: str) -> Interface:
         """Return the interface of that name."""

@@ -1,6 +1,7 @@
 """Assembly text read as instructions: what each does, which registers it waits for and writes.
 
-Arm T32 in unified syntax (Armv6-M to Armv8.1-M with DSP, floating point and MVE) and RV32IMAFC.
+Arm T32 in unified syntax (Armv6-M to Armv8.1-M with DSP, floating point and MVE), RV32IMAFC and
+XpulpV2.
 Text may come from lowering or from a disassembler: width suffixes, condition codes, IT and VPT
 blocks, addresses, encodings and comments are understood.
 """
@@ -57,7 +58,7 @@ class Instruction:
     mac_lanes : int
         Multiply-accumulates done.
     vector : bool
-        Whether it works on 128-bit registers.
+        Whether it works on vector registers.
     narrow : bool
         Whether it has a 16-bit encoding: told by `.n`, otherwise judged from the operands.
     sets_flags : bool
@@ -176,10 +177,10 @@ def _extra_reads(reads: Reads, writes: tuple[str, ...], word: Word) -> Reads:
 
 
 def _count_lanes(spec: Mnemonic, types: tuple[str, ...]) -> int:
-    if spec.lanes >= 0:
+    if not spec.bits:
         return spec.lanes
     bits = int(re.sub(r"\D", "", types[-1])) if types else 8
-    return 128 // bits
+    return spec.bits // bits
 
 
 def _timing_class(word: Word, operands: list[Operand]) -> str:

@@ -33,7 +33,9 @@ class Mnemonic:
     form : str
         Shape of its operands; see mnemonics.yaml.
     lanes : int
-        Multiply-accumulates of one execution; -1: 128 bits over the data type's width.
+        Multiply-accumulates of one execution.
+    bits : int
+        Of a vector register, where they are that over the data type's width.
     width_bytes : int
         Bytes of one transfer; 0 for arithmetic.
     """
@@ -42,6 +44,7 @@ class Mnemonic:
     timing: str
     form: str
     lanes: int = 0
+    bits: int = 0
     width_bytes: int = 0
 
 

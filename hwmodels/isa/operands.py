@@ -19,7 +19,7 @@ _REGISTER = re.compile(
 _LANE = re.compile(r"^(q[0-7]|d\d{1,2})\[\d+\]$")
 _SHIFT = re.compile(r"^(lsl|lsr|asr|ror|rrx|uxtw)(?:\s++(.*))?$")
 _NUMBER = re.compile(r"^#?(-?(?:0x[0-9a-f]+|\d+))(?:\.\d+(?:e[+-]?\d+)?)?$")
-_INDIRECT = re.compile(r"^(-?(?:0x[0-9a-f]+|\d+)|%\w+\([^)]*\))?\((\w+)\)$")
+_INDIRECT = re.compile(r"^(-?(?:0x[0-9a-f]+|\d+)|%\w+\([^)]*\)|\w+)?\((\w+)(!?)\)$")
 
 LOW_REGISTERS = frozenset(f"r{i}" for i in range(8)) | {"sp", "pc", "lr"}
 """Registers a 16-bit T32 encoding reaches; sp, pc and lr in the encodings that name them."""
@@ -140,9 +140,10 @@ def _read(part: str) -> Operand:
         return Operand(text=part, immediate=int(number[1], 0))
     indirect = _INDIRECT.match(bare)
     if indirect and _REGISTER.match(indirect[2]):
-        offset = int(indirect[1], 0) if indirect[1] and indirect[1][0] != "%" else 0
-        return Operand(text=part, registers=expand(indirect[2]), count=1, immediate=offset,
-                       memory=True)
+        number = _NUMBER.match(indirect[1] or "")
+        return Operand(text=part, registers=(*expand(indirect[2]), *expand(indirect[1])), count=1,
+                       immediate=int(number[1], 0) if number else 0, memory=True,
+                       writeback=bool(indirect[3]))
     if _REGISTER.match(bare):
         return Operand(text=bare, registers=expand(bare), count=1, writeback=writeback,
                        vector=bare[0] == "q", is_float=bare[0] in "qd"

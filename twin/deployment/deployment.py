@@ -337,6 +337,7 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                    weight_bits=after.weight_bits, extension=after.extension)
     placed = placed.noted((*after.graph.notes, *after.chosen), first=True)
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
+                                tile_rows=after.tile_rows, tile_buffers=after.tile_buffers,
                                 chosen=after.chosen, own_scale=after.own_scale,
                                 scale_told=after.scale_told, original=after.original,
                                 rewritten=after.rewritten,

@@ -54,6 +54,9 @@ class Draft:
         Width convolution weights are narrowed to; None: as the file states them.
     loads : tuple of Load
         What other masters do meanwhile.
+    tile_rows, tile_buffers : int or None
+        Rows of outputs of a tile, and buffers of each operand, where an accelerator's compiler
+        tiles; None: as it chooses.
     weights_via : str or None
         DMA controller that brings the weights, layer by layer; None: they are read in place.
     tiles : str or None
@@ -85,6 +88,8 @@ class Draft:
     notes: tuple[str, ...] = ()
     host: tuple[str, ...] = ()
     weight_bits: int | None = None
+    tile_rows: int | None = None
+    tile_buffers: int | None = None
     loads: tuple[Load, ...] = ()
     weights_via: str | None = None
     tiles: str | None = None

@@ -140,6 +140,9 @@ class Planner:
         Operators, or indices of layers, kept on the host core.
     channel_first : bool
         Whether the network's inputs and outputs are channel first and are transposed.
+    tile_rows, buffers : int or None
+        Rows of outputs of a tile and buffers of each operand, for compilers that tile; None: as
+        they choose.
     """
 
     npu: Npu
@@ -148,6 +151,8 @@ class Planner:
     arena: str
     host: Collection[str] = ()
     channel_first: bool = False
+    tile_rows: int | None = None
+    buffers: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

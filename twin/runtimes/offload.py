@@ -21,6 +21,7 @@ Number = Callable[[str, Any], float]
 RULES = {
     "ai8x": "twin.runtimes.ai8x.rules:Ai8x",
     "by-role": "twin.runtimes.units:UnitRules",
+    "gap": "twin.runtimes.gap.rules:Gap",
     "neural-art": "twin.runtimes.neural_art.rules:NeuralArt",
 }
 """Where the rules of each compiler are: "module:Class"."""

@@ -33,6 +33,7 @@ class OffloadPlan(Plan):
         assert npu is not None and offload is not None, "checked when it was placed"
         return Planner(npu=npu, offload=offload, weights=deployment.constants,
                        arena=deployment.arena, host=deployment.host,
+                       tile_rows=deployment.tile_rows, buffers=deployment.tile_buffers,
                        channel_first=deployment.graph.channel_first)
 
     @cached_property

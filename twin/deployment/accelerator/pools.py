@@ -240,7 +240,7 @@ def _place_constants(demand: Demand, board: Board, regions: Sequence[_Region],
 def _make_regions(board: Board, npu: Npu, demand: Demand) -> list[_Region]:
     """Pools of a memory fill it up to its end: what is before them is not the accelerator's."""
     regions = []
-    used = [pool for pool in npu.pools if not (pool.staging or pool.resident)]
+    used = [pool for pool in npu.pools if pool.holds_buffers]
     for memory in dict.fromkeys(pool.memory for pool in used):
         pools = tuple(pool for pool in used if pool.memory == memory)
         whole, size = board.memory(memory), sum(pool.size_bytes for pool in pools)

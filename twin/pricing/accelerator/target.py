@@ -45,6 +45,18 @@ def _read_bits(text: str, graph: Graph, board: Board) -> Choose:
     return Choose(field="weight_bits", value=int(text))
 
 
+def _read_tile_rows(text: str, graph: Graph, board: Board) -> Choose:
+    if text != "auto" and not (text.isdecimal() and int(text)):
+        raise UsageError(f"offload.tile_rows: {text!r}; accepted: auto, or a number from 1 on")
+    return Choose(field="tile_rows", value=None if text == "auto" else int(text))
+
+
+def _read_buffers(text: str, graph: Graph, board: Board) -> Choose:
+    if text not in ("1", "2"):
+        raise UsageError(f"offload.buffers: {text!r}; accepted: 1, 2")
+    return Choose(field="tile_buffers", value=int(text))
+
+
 class Accelerator(Core):
     """Epochs on the accelerator, planned by its compiler's rules; other layers on the host core."""
 
@@ -55,6 +67,10 @@ class Accelerator(Core):
              does="what is kept on the host core", read=_read_host),
         WhatIf(name="placement.weight_bits", accepted="4, 8", read=_read_bits,
              does="width convolution weights are narrowed to", aliases=("offload.weight_bits",)),
+        WhatIf(name="offload.tile_rows", accepted="auto, a number from 1 on", read=_read_tile_rows,
+               does="rows of outputs of a tile, where the compiler tiles"),
+        WhatIf(name="offload.buffers", accepted="1, 2", read=_read_buffers,
+               does="buffers of a tile's operands: with 2 transfers run beside the units"),
     )
 
     def check(self, board: Board, runtime: Runtime) -> None:

@@ -54,7 +54,6 @@ class Ai8x(UnitRules):
         Host cycles for each word of an input written, and of a result read.
     """
 
-    task_name: ClassVar[str] = "layer"
     kinds: ClassVar[Mapping[str, str]] = {
         "task": "cnn", "move": "cnn", "host": "host", "copy": "copy"}
 

@@ -1,0 +1,103 @@
+"""GAP8 and GAP9: NE16's jobs, cluster kernels, layers cut into tiles."""
+
+import pytest
+
+import twin
+from benchmarks.accuracy.dsp import job_of_row
+from calibration.datasets import read_table
+from twin.errors import UsageError
+from twin.network.zoo.builder import Builder
+from twin.runtimes.gap import ne16
+from twin.runtimes.gap.cluster import Part, count_cycles, count_trips
+
+ROWS = read_table("ne16_jobs").rows
+
+
+def deploy(graph, board="gap9evk", **options):
+    return twin.deploy(graph, board, runtime="gap", **options)
+
+
+def conv(channels=32, kernel=3, size=16, inputs=16, stride=1):
+    net = Builder("conv", 0)
+    return net.finish(net.conv(net.input((1, size, size, inputs)), channels, kernel, stride))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
+def test_jobs_of_the_public_rtl_are_exact(row):
+    job = job_of_row(row)
+    assert (ne16.count_cycles(job), *ne16.count_accesses(job)) == (
+        row["busy_cycles"], row["reads"], row["writes"])
+
+
+def test_a_job_is_its_tiles():
+    # 36 tiles of 3 x 3; 2 passes of 16 channels, a patch and 8 bits of 32 filters each
+    job = ne16.Job(kind="conv3x3", rows=18, columns=18, inputs=32, outputs=32, biased=False)
+    assert ne16.count_cycles(job) == 36 * (2 * (45 + 8 * 32) + 32 // 4 + 8 + 4 + 9)
+
+
+def test_a_convolution_of_the_cores_is_its_blocks():
+    graph = conv(channels=8, kernel=5, inputs=4)
+    trips = count_trips(graph, graph.layers[0], Part(rows=16, columns=16, channels=8))
+    assert trips == {"matmul": 128 * 2 * 25, "matmul_block": 256, "column": 256 * 25,
+                     "requantise": 2048, "row": 16}
+
+
+def test_eight_cores_take_an_eighth_and_what_banks_and_barrier_cost():
+    graph = conv(channels=8, kernel=5, inputs=4)
+    part = Part(rows=16, columns=16, channels=8)
+    deployment = deploy(graph)
+    eight = count_cycles(graph, graph.layers[0], part, deployment.board.npu)
+    one = count_cycles(graph, graph.layers[0], part, deployment.replace(
+        {"npu.units.CLUSTER.count": 1}).board.npu)
+    assert 1 < 8 * (eight - 60) / (one - 60) < 1.15
+
+
+def test_what_the_engine_computes_runs_there_and_all_else_on_the_cores():
+    net = Builder("mixed", 0)
+    image = net.conv(net.input((1, 16, 16, 8)), 16, 5)
+    image = net.conv(net.depthwise(image, 3), 16, 1)
+    graph = net.finish(net.softmax(net.fully_connected(net.flatten(net.mean(image)), 10)))
+    prediction = twin.predict(deploy(graph))
+    kinds = {graph.layers[epoch.step.layers[0]].op: unit.kind for epoch in prediction.epochs
+             for unit in epoch.run.task.units}
+    assert kinds == {"conv_2d": "NE16", "depthwise_conv_2d": "NE16", "mean": "CLUSTER",
+                     "fully_connected": "NE16", "softmax": "CLUSTER"}
+    assert next(unit.kind for epoch in prediction.epochs if epoch.step.layers == (0,)
+                for unit in epoch.run.task.units) == "CLUSTER"
+    assert {unit.kind for epoch in twin.predict(deploy(graph, "gapuino")).epochs
+            for unit in epoch.run.task.units} == {"CLUSTER"}
+
+
+def test_tiles_compute_all_of_a_layer_and_write_it_once():
+    graph = conv(channels=64, size=40, inputs=32)
+    tasks = [epoch.run.task for epoch in twin.predict(deploy(graph)).epochs]
+    assert sum(unit.macs for task in tasks for unit in task.units) == pytest.approx(
+        40 * 40 * 64 * 9 * 32, rel=1e-4)
+    moved = {operand: sum(one.bytes for task in tasks for one in task.transfers
+                          if one.operand == operand) for operand in ("output", "weights")}
+    assert moved == {"output": 40 * 40 * 64, "weights": 64 * (9 * 32 + 8)}
+
+
+def test_a_smaller_memory_takes_smaller_tiles_and_more_time():
+    graph = conv(channels=64, size=40, inputs=32)
+    whole = deploy(graph)
+    times = [twin.predict(whole.replace({"npu.pools.L1.size_bytes": size})).time_us
+             for size in ("128KiB", "48KiB", "32KiB")]
+    assert times == sorted(times)
+
+
+def test_transfers_are_hidden_with_two_buffers():
+    deployment = deploy(conv(channels=64, size=40, inputs=32))
+    rows = deployment.replace({"offload.tile_rows": "6"})
+    assert twin.predict(rows.replace({"offload.buffers": "1"})).time_us > (
+        twin.predict(rows).time_us)
+    with pytest.raises(UsageError, match="accepted: 1, 2"):
+        deployment.replace({"offload.buffers": "3"})
+    with pytest.raises(UsageError, match="accepted: auto"):
+        deployment.replace({"offload.tile_rows": "0"})
+
+
+def test_what_no_tile_of_fits_stays_on_the_host():
+    deployment = deploy(conv(channels=64, size=40, inputs=32)).replace(
+        {"npu.pools.L1.size_bytes": "16KiB"})
+    assert deployment.plan.reasons == ("not a row of it fits L1",)

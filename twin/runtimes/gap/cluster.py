@@ -1,0 +1,150 @@
+"""Cycles of a cluster of RI5CY cores for a part of a layer: rows and channels of its output."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import BlockTiming, schedule
+from hwmodels.file_cache import read_yaml_once
+from hwmodels.schedule import Npu
+from hwmodels.schedule.cluster import share_work, wait_of_access
+from twin.network.graph import Graph, Layer
+from twin.network.operators import Form, traits
+
+UNIT = "CLUSTER"
+"""Name of the cores in board files of this family."""
+
+CORE = "ri5cy"
+
+Trips = Mapping[str, float]
+"""How often each kernel's text runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a layer's output.
+
+    Parameters
+    ----------
+    rows, channels : int
+        Of the output, all of whose columns it has; of what is no image, one row.
+    """
+
+    rows: int
+    columns: int
+    channels: int
+
+    @property
+    def pixels(self) -> int:
+        """Rows times columns."""
+        return self.rows * self.columns
+
+
+@cache
+def time_kernel(name: str) -> BlockTiming:
+    """Return a kernel's text as the core runs it."""
+    texts = read_yaml_once(Path(__file__).with_name("kernels.yaml"))
+    return schedule(texts[name], load_core(CORE))
+
+
+def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> int:
+    """Return the cycles of all cores of the cluster for a part of a layer, barrier included.
+
+    Notes
+    -----
+    Work is dealt to the cores by rows, pixels or channels, whichever deals it most evenly.
+    """
+    unit, scratch = npu.unit(UNIT), npu.scratch
+    trips = count_trips(graph, layer, part)
+    timed = [(time_kernel(name), times) for name, times in trips.items() if times]
+    cycles = sum((one.steady.cycles + one.steady.refill_cycles) * times for one, times in timed)
+    accesses = sum((one.loads + one.stores) * times for one, times in timed)
+    share = min(share_work(items, unit.count)
+                for items in (part.rows, part.pixels, math.ceil(part.channels / 4)))
+    often = min(1.0, accesses / max(1.0, cycles))
+    wait = wait_of_access(unit.count, scratch.banks if scratch is not None else 0, often)
+    return math.ceil(cycles / unit.count * share * (1 + often * wait)) + unit.barrier_cycles
+
+
+def count_trips(graph: Graph, layer: Layer, part: Part) -> Trips:
+    """Return how often each kernel's text runs for a part of a layer.
+
+    Notes
+    -----
+    A convolution copies each window to a column and multiplies two columns by four filters; one
+    of channels copies the rows of a channel under its window. Softmax takes three walks in one.
+    """
+    found = traits(layer)
+    kinds = ((found.is_depthwise, _count_depthwise), (found.is_convolution, _count_conv),
+             (found.is_pool or found.form is Form.REDUCE, _count_pool),
+             (found.form is Form.BROADCAST, _count_add),
+             (found.form is Form.ELEMENTWISE or found.converts, _count_scale))
+    counted = _COUNTERS.get(layer.op) or next((one for fits, one in kinds if fits), _count_move)
+    return {**counted(graph, layer, part), "row": part.rows}
+
+
+def _window(layer: Layer) -> tuple[int, int]:
+    return layer.window.kernel if layer.window is not None else (1, 1)
+
+
+def _count_conv(graph: Graph, layer: Layer, part: Part) -> Trips:
+    depth = graph.tensors[layer.inputs[0]].shape[-1] // layer.groups
+    quads = math.ceil(math.prod(_window(layer)) * depth / 4)
+    blocks = math.ceil(part.pixels / 2) * math.ceil(part.channels / 4)
+    return {"matmul": blocks * quads, "matmul_block": blocks, "column": part.pixels * quads,
+            "requantise": part.pixels * part.channels}
+
+
+def _count_depthwise(graph: Graph, layer: Layer, part: Part) -> Trips:
+    rows, columns = _window(layer)
+    outputs = part.pixels * part.channels
+    assert layer.window is not None, "a convolution has one"
+    return {"depthwise_tap": outputs * math.ceil(rows * columns / 4), "requantise": outputs,
+            "depthwise_copy": outputs * columns * layer.window.stride[0],
+            "depthwise_output": outputs}
+
+
+def _count_dense(graph: Graph, layer: Layer, part: Part) -> Trips:
+    inputs = graph.tensors[layer.inputs[1]].shape[-1]
+    pairs = part.pixels * math.ceil(part.channels / 2)
+    return {"linear": pairs * math.ceil(inputs / 4), "depthwise_output": pairs,
+            "requantise": part.pixels * part.channels}
+
+
+def _count_pool(graph: Graph, layer: Layer, part: Part) -> Trips:
+    outputs = part.pixels * part.channels
+    taps = math.prod(_window(layer)) if layer.window is not None else (
+        graph.tensors[layer.inputs[0]].elements // graph.tensors[layer.outputs[0]].elements)
+    return {"pool_tap" if traits(layer).takes_largest else "sum_tap": outputs / 4 * taps,
+            "pool_output": outputs}
+
+
+def _count_add(graph: Graph, layer: Layer, part: Part) -> Trips:
+    return {"add": part.pixels * part.channels}
+
+
+def _count_scale(graph: Graph, layer: Layer, part: Part) -> Trips:
+    return {"scale": part.pixels * part.channels}
+
+
+def _count_table(graph: Graph, layer: Layer, part: Part) -> Trips:
+    return {"table": part.pixels * part.channels}
+
+
+def _count_softmax(graph: Graph, layer: Layer, part: Part) -> Trips:
+    return {"softmax": part.pixels * part.channels}
+
+
+def _count_move(graph: Graph, layer: Layer, part: Part) -> Trips:
+    return {"move": part.pixels * part.channels / 4}
+
+
+_COUNTERS: Mapping[str, Callable[[Graph, Layer, Part], Trips]] = {
+    "softmax": _count_softmax, "fully_connected": _count_dense, "logistic": _count_table,
+    "tanh": _count_table, "hard_swish": _count_table}
+"""Operators whose form says too little."""

@@ -1,0 +1,225 @@
+"""What a tool for GAP makes of a network: layers on NE16 or the cluster, tiles through L1.
+
+Convolutions of 1x1 and 3x3 and fully connected layers run on NE16 where there is one, all else on
+the cores; nothing of a network runs on the fabric controller but what starts it. Activations and
+weights lie in L2, weights that find no room there in the flash.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
+from hwmodels.schedule.tiles import Tile, pipeline_tiles
+from twin.network.graph import Graph, Layer
+from twin.network.operators import Form, layer_macs, traits
+from twin.runtimes.by_role.transfers import pool_of
+from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
+from twin.runtimes.gap import cluster, ne16
+from twin.runtimes.gap.tiling import Piece, cut_layer, move, read_shape
+from twin.runtimes.units import UnitRules
+
+_BEFORE = ("relu", "relu6", "relu_n1_to_1", None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap(UnitRules):
+    """Rules of a tool that tiles.
+
+    Parameters
+    ----------
+    reserved_bytes : int
+        Of L1: stacks of the cores and the tool's own.
+    layer_cycles : int
+        From the end of a layer to the first transfer of the next.
+    tile_cycles, transfer_cycles : int
+        To start the units on a tile, and for each of its transfers.
+    """
+
+    channel_name: ClassVar[str] = "DMA channel"
+    kinds: ClassVar[Mapping[str, str]] = {
+        "task": "tile", "move": "tile", "host": "host", "copy": "copy"}
+
+    reserved_bytes: int
+    layer_cycles: int
+    tile_cycles: int
+    transfer_cycles: int
+
+    def list_roles(self, layer: Layer) -> tuple[tuple[str, ...], ...]:
+        """Return the roles it needs: any operator with counted kernels runs on the cores."""
+        if layer.op == "softmax" or traits(layer).form in (Form.JOIN, Form.CUT, Form.PAD):
+            return (("activation",),)
+        return super(Gap, self).list_roles(layer)
+
+    def find_unit(self, layer: Layer, npu: Npu) -> UnitKind | None:
+        """Return NE16 for what it computes, else the cores."""
+        engine = next((unit for unit in npu.units if unit.kind == "NE16"), None)
+        if engine is not None and job_kind(layer) is not None:
+            return engine
+        return npu.unit(cluster.UNIT)
+
+    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+        """Return why no tile of a layer fits, or ""."""
+        if traits(layer).filters == 0 and layer.op == "transpose_conv_2d":
+            return "no kernel of the cluster is counted for it"
+        if traits(layer).is_depthwise and graph.tensors[layer.inputs[0]].shape[-1] != (
+                graph.tensors[layer.outputs[0]].shape[-1]):
+            return "several filters a channel"
+        pieces = self._cut(graph, layer, layer.inputs[0], npu, None, 2)
+        return "" if pieces else Reason("not a row of it fits L1", Why.MEMORY)
+
+    def joins(self, layer: Layer, reader: Layer) -> bool:
+        """Whether padding disappears into the window that reads it."""
+        return traits(layer).form is Form.PAD and traits(reader).form is Form.WINDOW
+
+    def follows(self, layer: Layer) -> bool:
+        """Whether it clamps what the layer before requantises anyway."""
+        return traits(layer).clamps
+
+    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+        """Return the layer's work as one tile; `schedule` cuts it."""
+        weights = graph.tensors[layer.inputs[1]].size_bytes if (
+            traits(layer).filters is not None) else 0
+        shape = read_shape(graph, layer, layer.inputs[0])
+        part = cluster.Part(rows=shape.rows, columns=shape.columns, channels=shape.channels)
+        return Work(units=(self._work(graph, layer, part, npu),), operations=((layer.op, 1),),
+                    weight_bytes=weights)
+
+    def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
+                 grouping: Grouping) -> tuple[Step, ...]:
+        """Return the tiles of each layer, in order; the host acts before the first of many."""
+        npu, steps, inside = planner.npu, [], False
+        resident = npu.resident
+        left = resident.size_bytes if resident is not None else 0
+        for number, group in enumerate(grouping.groups, 1):
+            name = f"{self.task_name}_{number}"
+            layers = tuple(graph.layers[i].index for i in group.layers)
+            operations = tuple((graph.layers[i].op, 1) for i in group.layers)
+            if group.kind == "alias":
+                steps.append(Step(kind="alias", layers=group.layers))
+            elif group.kind == "host":
+                inside = False
+                steps.append(Step(kind="host", layers=group.layers, shares=(1.0,), task=Task(
+                    name=name, kind=self.kinds["host"], layers=layers, operations=operations,
+                    host_before_cycles=round(npu.hand_over.software_cycles))))
+            else:
+                weights = grouping.works[group.chain[0]].weight_bytes
+                stays = resident is not None and weights <= left
+                left -= weights if stays else 0
+                task = Task(name=name, kind=self.kinds["task"], layers=layers,
+                            operations=operations, start_cycles=self.layer_cycles,
+                            host_before_cycles=0 if inside else round(npu.hand_over.pre_cycles),
+                            host_after_cycles=0 if inside else round(npu.hand_over.post_cycles))
+                kept = resident.name if stays and resident is not None else pool_of(
+                    npu, planner.weights).name
+                steps += self._tile(graph, group, planner, task, pools, kept)
+                inside = True
+        return tuple(steps)
+
+    def _tile(self, graph: Graph, group: Group, planner: Planner, task: Task,
+              pools: Mapping[int, str], kept: str) -> list[Step]:
+        """Return the steps of a layer."""
+        npu, layer = planner.npu, graph.layers[group.chain[0]]
+        source = graph.layers[group.joined[0]].inputs[0] if group.joined else layer.inputs[0]
+        arena, port = pool_of(npu, planner.arena).name, npu.interfaces[0].name
+        buffers = planner.buffers or 2
+        pieces = self._cut(graph, layer, source, npu, planner.tile_rows, buffers)
+        result = pools.get(graph.layers[group.chain[-1]].outputs[0], arena)
+        tiles = [self._make_tile(graph, layer, piece, npu, port, result,
+                                 {"weights": kept, "input": pools.get(source, arena)})
+                 for piece in pieces]
+        share = tuple(1 / len(group.layers) for _ in group.layers)
+        return [Step(kind="task", layers=group.layers, shares=share, task=one)
+                for one in pipeline_tiles(task, tiles, buffers)]
+
+    def _make_tile(self, graph: Graph, layer: Layer, piece: Piece, npu: Npu, port: str,
+                   result: str, pools: Mapping[str, str]) -> Tile:
+        reads: tuple[Transfer, ...] = tuple(
+            move(size, run, "in", operand, pools[operand], port)
+            for operand, size, run in piece.reads)
+        writes = (move(piece.written_bytes, piece.run_bytes, "out", "output", result, port),)
+        return Tile(units=(self._work(graph, layer, piece.part, npu),), reads=reads, writes=writes,
+                    start_cycles=self.tile_cycles + self.transfer_cycles * (len(reads) + 1))
+
+    def _cut(self, graph: Graph, layer: Layer, source: int, npu: Npu, tile_rows: int | None,
+             buffers: int) -> list[Piece]:
+        scratch = npu.scratch
+        assert scratch is not None, "boards of this family have a local memory"
+        unit = self.find_unit(layer, npu)
+        on_engine = unit is not None and unit.kind == "NE16"
+        step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
+        return cut_layer(
+            read_shape(graph, layer, source), scratch.size_bytes - self.reserved_bytes, tile_rows,
+            buffers, step, lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu),
+            lambda pieces: self._estimate(graph, layer, pieces, npu))
+
+    def _estimate(self, graph: Graph, layer: Layer, pieces: list[Piece], npu: Npu) -> float:
+        """Return about how many cycles tiles take, transfers beside the units."""
+        rate, known = npu.engine_bytes_per_cycle, dict[cluster.Part, int]()
+        total = moved_before = 0.0
+        for piece, then in itertools.pairwise([*pieces, None]):
+            assert piece is not None, "the last stands behind all"
+            if piece.part not in known:
+                known[piece.part] = self._work(graph, layer, piece.part, npu).compute_cycles or 0
+            brought = sum(size for _, size, _ in then.reads) if then is not None else 0
+            total += max(known[piece.part], (brought + moved_before) / rate) + (
+                self.tile_cycles + self.transfer_cycles * (len(piece.reads) + 1))
+            moved_before = piece.written_bytes
+        first = sum(size for _, size, _ in pieces[0].reads)
+        return total + (first + moved_before) / rate
+
+    def _work(self, graph: Graph, layer: Layer, part: cluster.Part, npu: Npu) -> UnitWork:
+        """Return the unit's work for a part of a layer."""
+        unit = self.find_unit(layer, npu)
+        assert unit is not None, "the cluster runs what nothing else does"
+        outputs = graph.tensors[layer.outputs[0]].elements
+        done = part.pixels * part.channels
+        macs = layer_macs(graph, layer) * done // max(1, outputs) if (
+            traits(layer).filters is not None) else 0
+        if unit.kind == "NE16":
+            cycles = ne16.count_cycles(_make_job(graph, layer, part))
+        else:
+            cycles = cluster.count_cycles(graph, layer, part, npu)
+        peak = dict(unit.macs_per_cycle)["8x8"] * unit.count
+        return UnitWork(kind=unit.kind, count=unit.count, macs=macs, compute_cycles=cycles,
+                        ops=0 if macs else done,
+                        useful=min(1.0, macs / (peak * max(1, cycles))) if macs else None)
+
+
+def job_kind(layer: Layer) -> str | None:
+    """Return the kind of job of NE16 a layer is; None where it computes no such."""
+    window = layer.window
+    if layer.op == "fully_connected":
+        return "conv1x1"
+    if window is None or not traits(layer).is_convolution or window.dilation != (1, 1) or (
+            window.stride not in ((1, 1), (2, 2)) or layer.activation not in _BEFORE):
+        return None
+    if traits(layer).is_depthwise:
+        return "depthwise3x3" if window.kernel == (3, 3) else None
+    if layer.groups != 1:
+        return None
+    return {(1, 1): "conv1x1", (3, 3): "conv3x3"}.get(window.kernel)
+
+
+def _make_job(graph: Graph, layer: Layer, part: cluster.Part) -> ne16.Job:
+    """Return a part of a layer as a job; with a stride of two a tile gives 2 by 2 outputs."""
+    kind = job_kind(layer)
+    assert kind is not None, "NE16 was chosen"
+    strided = layer.window is not None and layer.window.stride == (2, 2)
+    rows, columns = (math.ceil(size / 2) * 3 if strided else size
+                     for size in (part.rows, part.columns))
+    return ne16.Job(kind=kind, rows=rows, columns=columns, outputs=part.channels,
+                    inputs=graph.tensors[layer.inputs[0]].shape[-1])
+
+
+def _columns_bytes(graph: Graph, layer: Layer, npu: Npu) -> int:
+    """Bytes of the columns the cores copy windows to: two each."""
+    if not traits(layer).is_convolution:
+        return 0
+    window = math.prod(layer.window.kernel) if layer.window is not None else 1
+    depth = 1 if traits(layer).is_depthwise else graph.tensors[layer.inputs[0]].shape[-1]
+    return 2 * window * depth * npu.unit(cluster.UNIT).count

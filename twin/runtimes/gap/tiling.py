@@ -1,0 +1,171 @@
+"""How a layer is cut into tiles that fit the local memory, and what each moves.
+
+Of the tiles that fit the cheapest win: transfers beside the units count where they are longer, and
+every tile its start (assumed: what vendors' tools minimise is not published). Weights of a group of
+channels stay while rows pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from hwmodels.schedule import Transfer
+from hwmodels.schedule.tiles import count_tiles, cut_rows
+from twin.network.graph import Graph, Layer
+from twin.network.operators import traits
+from twin.runtimes.gap.cluster import Part
+from twin.runtimes.units import count_elements
+
+PARAMETER_BYTES = 8
+"""Bias and factor of an output channel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One tile of a layer: its part of the output, and bytes by operand.
+
+    Parameters
+    ----------
+    input_rows : int
+        Rows it reads.
+    reads : tuple of (str, int, int)
+        Operand, bytes, and bytes side by side where they are fewer; weights only with the first
+        rows of their channels.
+    written_bytes, run_bytes : int
+        Of its output.
+    """
+
+    part: Part
+    input_rows: int
+    reads: tuple[tuple[str, int, int], ...]
+    written_bytes: int
+    run_bytes: int
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of all operands."""
+        return sum(size for _, size, _ in self.reads) + self.written_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What of a layer is cut: rows and channels, and bytes of each."""
+
+    rows: int
+    columns: int
+    channels: int
+    input_rows: int
+    row_bytes: int
+    operands: int
+    by_channel: bool
+    channel_bytes: int
+    kernel: int
+    stride: int
+    before: int
+
+    @property
+    def input_channels(self) -> int:
+        """Channels of the output a byte of input serves: its own where it goes by channel."""
+        return self.channels if self.by_channel else 1
+
+
+def read_shape(graph: Graph, layer: Layer, source: int) -> Shape:
+    """Return a layer as rows and channels; `source` is the tensor it reads."""
+    read, written = graph.tensors[source], graph.tensors[layer.outputs[0]]
+    image = len(written.shape) == 4 and len(read.shape) == 4
+    weighted = traits(layer).filters is not None
+    channels = written.shape[-1] if written.shape else 1
+    window = layer.window
+    second = not weighted and len(layer.inputs) > 1 and layer.inputs[1] >= 0 and (
+        not graph.tensors[layer.inputs[1]].is_constant)
+    rows = written.shape[1] if image else max(1, written.elements // channels)
+    input_rows = read.shape[1] if image else 1
+    by_channel = image and not (weighted and not traits(layer).is_depthwise)
+    weights = graph.tensors[layer.inputs[1]].size_bytes if weighted else 0
+    if not image and not weighted:
+        rows, channels = 1, count_elements(graph, layer)
+        by_channel = True
+    return Shape(
+        rows=rows, columns=written.shape[2] if image else 1, channels=channels,
+        input_rows=input_rows, row_bytes=read.size_bytes // max(1, input_rows),
+        operands=2 if second else 1, by_channel=by_channel,
+        channel_bytes=math.ceil(weights / channels) + PARAMETER_BYTES if weighted else 0,
+        kernel=window.kernel[0] if window is not None and image else
+        (input_rows if image and rows == 1 else 1),
+        stride=window.stride[0] if window is not None and image else 1,
+        before=window.padding[0] if window is not None and image else 0)
+
+
+def cut_layer(shape: Shape, room_bytes: int, tile_rows: int | None, buffers: int,
+              step: int, extra: Callable[[Part], int],
+              cost: Callable[[list[Piece]], float]) -> list[Piece]:
+    """Return the tiles of a layer, in order; none where not even the smallest fits.
+
+    Parameters
+    ----------
+    room_bytes : int
+        Of the local memory.
+    tile_rows : int or None
+        Rows of a tile; None: those of the cheapest.
+    buffers : int
+        Of each operand.
+    step : int
+        Channels a unit computes side by side: groups are multiples of it.
+    extra : callable
+        Part -> bytes of scratch beside its operands.
+    cost : callable
+        Tiles -> what the tool minimises.
+    """
+    cheapest: tuple[float, list[Piece]] = (math.inf, [])
+    for channels in _list_sizes(shape.channels, step):
+        for rows in ([tile_rows] if tile_rows else _list_sizes(shape.rows, 1)):
+            rows = min(rows, shape.rows)
+            whole = rows == shape.rows and channels == shape.channels
+            largest = _make_piece(shape, rows, channels, min(
+                shape.input_rows, (rows - 1) * shape.stride + shape.kernel), first=True)
+            held = largest.held_bytes * (1 if whole else buffers) + extra(largest.part)
+            if held > room_bytes:
+                continue
+            pieces = list(_cut(shape, rows, channels))
+            cheapest = min(cheapest, (cost(pieces), pieces), key=lambda one: one[0])
+    return cheapest[1]
+
+
+_MOST_TILES = 8
+"""Sizes tried of each axis: all of it, halves, thirds and so on, down to one step."""
+
+
+def _list_sizes(extent: int, step: int) -> list[int]:
+    """Return sizes of a tile along an axis, the largest first."""
+    sizes = {step * math.ceil(extent / step / count) for count in range(2, _MOST_TILES + 1)}
+    return [extent, *sorted((size for size in {*sizes, step} if size < extent), reverse=True)]
+
+
+def _cut(shape: Shape, rows: int, channels: int) -> Iterator[Piece]:
+    for group in count_tiles(shape.channels, channels):
+        spans = cut_rows(shape.rows, rows, shape.kernel, shape.stride, shape.before,
+                         shape.input_rows)
+        for number, (made, read) in enumerate(spans):
+            yield _make_piece(shape, made, group, read, first=not number)
+
+
+def _make_piece(shape: Shape, rows: int, channels: int, input_rows: int, *, first: bool) -> Piece:
+    own = channels / shape.channels if shape.by_channel else 1.0
+    size = math.ceil(shape.row_bytes * input_rows * own)
+    line = shape.row_bytes // max(1, shape.columns)
+    reads = [("input", size, math.ceil(line * own) if own < 1 else 0)] * shape.operands
+    if shape.channel_bytes and first:
+        reads.append(("weights", shape.channel_bytes * channels, 0))
+    return Piece(
+        part=Part(rows=rows, columns=shape.columns, channels=channels), input_rows=input_rows,
+        reads=tuple(reads), written_bytes=rows * shape.columns * channels,
+        run_bytes=channels if channels < shape.channels else 0)
+
+
+def move(size: int, run: int, direction: str, operand: str, pool: str, port: str) -> Transfer:
+    """Return a transfer, in runs where its bytes do not lie side by side."""
+    plain = Transfer(channel=0, direction=direction, port=port, pool=pool, bytes=size,
+                     buffer_bytes=size, operand=operand)
+    return plain if not run or run >= size else replace(plain, pattern="strided", run_bytes=run)
