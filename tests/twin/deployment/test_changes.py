@@ -47,7 +47,7 @@ def test_each_path_becomes_one_change_in_the_order_they_are_applied():
 
 def test_a_path_of_another_target_names_a_runtime_that_has_it():
     with pytest.raises(UsageError, match=r"cmsis-nn@6\.0 does not offload; accepted with a runtime "
-                                         "that does, such as neural-art"):
+                                         "that does, such as ai8x"):
         parse({"offload.weight_bits": "4"})
 
 

@@ -16,13 +16,13 @@ from twin.errors import DoesNotFitError
 from twin.network.zoo import build
 from twin.pricing.batched import predict_batch as predict_many
 from twin.pricing.calibrated import predict_calibrated
-from twin.runtimes import list_runtimes
+from twin.runtimes import list_runtimes, load_runtime
 
 BOARD = "stm32h747i_disco"
 SMALL = {"memories.sram.size_bytes": "24KiB", "memories.sram_d2.size_bytes": "16KiB",
          "memories.dtcm.size_bytes": "16KiB", "memories.itcm.size_bytes": "16KiB"}
-CORE_RUNTIMES = [name for name in list_runtimes() if not name.startswith((
-    "neural-art", "float", "executorch-portable"))]
+CORE_RUNTIMES = [name for name in list_runtimes() if load_runtime(name).offload is None
+                 and not name.startswith(("float", "executorch-portable"))]
 
 
 @pytest.mark.parametrize("runtime", CORE_RUNTIMES)

@@ -19,8 +19,6 @@ from twin.network.operators import Form, traits
 UNIT = "CLUSTER"
 """Name of the cores in board files of this family."""
 
-CORE = "ri5cy"
-
 Trips = Mapping[str, float]
 """How often each kernel's text runs."""
 
@@ -49,7 +47,7 @@ class Part:
 def time_kernel(name: str) -> BlockTiming:
     """Return a kernel's text as the core runs it."""
     texts = read_yaml_once(Path(__file__).with_name("kernels.yaml"))
-    return schedule(texts[name], load_core(CORE))
+    return schedule(texts[name], load_core(texts["core"]))
 
 
 def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> int:
