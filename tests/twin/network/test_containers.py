@@ -77,6 +77,14 @@ def test_archives_of_mltk_and_edge_impulse_tar_and_gzip(tmp_path):
         "tflite-model__tflite_learn_5_dot_cpp": write_c(KWS, name="tflite_learn_5"),
         "edge-impulse-sdk__x_dot_h": "int a[] = {1};"})
     check_kws(impulse, "tflite-model/tflite_learn_5.cpp:tflite_learn_5")
+    sdk = "edge-impulse-sdk__tensorflow__lite__micro__testing__"
+    tests = {f"{sdk}test_conv_model_dot_cpp": write_c(IC, name="kTestConvModelData")}
+    check_kws(write_zip(tmp_path / "ei-sdk.zip", model_dot_h=write_c(KWS), **tests),
+              "model.h:g_model")
+    compiled = write_zip(tmp_path / "ei-eon.zip", **tests, **{
+        "tflite-model__trained_model_compiled_dot_cpp": "int trained_model_invoke() {}"})
+    with pytest.raises(ModelError, match="compiled by Edge Impulse's EON"):
+        read_model(compiled)
     both = write_zip(tmp_path / "both.zip", trained_dot_tflite=KWS, model_dot_h=write_c(KWS))
     check_kws(both, "trained.tflite")
     (tmp_path / "kws.bin.gz").write_bytes(gzip.compress(KWS))

@@ -86,6 +86,7 @@ OTHERS = {  # name: (content, what is said); names as they come, and as somebody
     "k.h5": (b"\x89HDF\r\n\x1a\n", "open('model.tflite', 'wb').write"),
     "b.tflite": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d", "git lfs pull"),
     "network_2.c": (b"/*\n * @author  AST Embedded Analytics Research Platform\n*/", "stedgeai"),
+    "saved.zip": (zipped("saved_model/saved_model.pb"), "tflite_convert --saved_model_dir"),
     "saved": (saved, "tflite_convert --saved_model_dir"),
     "frozen.pb": (b"\x0a\x1f", "tf2onnx.convert --graphdef"),
     "another.pb": (b"\x08\x01\x12\x20", "tflite_convert --saved_model_dir"),

@@ -36,6 +36,8 @@ LARGEST_SOURCE_BYTES = 1 << 26
 """Of C text: an array takes about six characters a byte."""
 MOST_ENTRIES = 20_000
 """Of an archive: an Edge Impulse deployment has some 2,500."""
+_TESTS = "tensorflow/lite/micro/testing/"
+"""Folder of TFLite Micro's own test models, which every deployment of Edge Impulse packs, too."""
 MOST_MARKS = 1 << 12
 """Of TFL3 in a program: few are more than a word in its code."""
 
@@ -44,7 +46,7 @@ _MARK = re.compile(rb"(?:0[xX]54|84|0124|'T')\s*,\s*(?:0[xX]46|70|0106|'F')\s*,"
                    rb"\s*(?:0[xX]4[cC]|76|0114|'L')\s*,\s*(?:0[xX]33|51|00?63|'3')\b")
 _NAME = re.compile(rb"([A-Za-z_]\w{0,200})\s{0,20}\[")
 _NUMBER = re.compile(rb"0[xX][0-9a-fA-F]+|-?\d+|'\\?.'")
-_EON = re.compile(rb"(?:trained_model|tflite_learn_[0-9_]{1,40})(?:_model)?_invoke")
+_EON = re.compile(rb"(?:trained_model|tflite_learn)(?:_[0-9A-Za-z]{1,20}){0,3}_invoke")
 
 _GIVES_NONE = {
     "eon": "compiled by Edge Impulse's EON, which leaves no flatbuffer; accepted: the same "
@@ -168,7 +170,7 @@ def _list_members(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
         with tarfile.open(fileobj=io.BytesIO(content)) as archive:
             for count, member in enumerate(archive):
                 _check(name, count, 0)
-                if member.isreg() and member.name.lower().endswith((*MODELS, *_SOURCES)):
+                if member.isreg() and _may_hold(member.name):
                     stream_of = archive.extractfile(member)
                     yield member.name, b"" if stream_of is None else stream_of.read()
     else:
@@ -180,12 +182,16 @@ def _list_zipped(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
     total = 0
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for entry in archive.infolist():
-            if entry.filename.lower().endswith((*MODELS, *_SOURCES)):
+            if _may_hold(entry.filename):
                 if entry.flag_bits & 1:
                     raise ModelError(f"{name}: {entry.filename}: locked by a password")
                 total += entry.file_size
                 _check(name, 0, total)
                 yield entry.filename, archive.read(entry)
+
+
+def _may_hold(member: str) -> bool:
+    return member.lower().endswith((*MODELS, *_SOURCES)) and _TESTS not in member
 
 
 def _check(name: str, entries: int, size_bytes: int) -> None:

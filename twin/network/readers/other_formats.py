@@ -75,4 +75,6 @@ def _find_zipped(names: set[str]) -> str | None:
         return "a Keras model"
     if "archive_format" in names or "serialized_exported_program.json" in names:
         return "a PyTorch exported program"
+    if "saved_model.pb" in names:
+        return "a SavedModel"
     return "a PyTorch model or its weights" if "data.pkl" in names else None
