@@ -72,7 +72,7 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
     if found.row is not None and not as_json:
         from twin.reports.tables.studies import say_duty
 
-        show(open_console(), say_duty(found.row))
+        show(open_console(), f"duty: {say_duty(found.row)}")
     warn(found.remarks)
     write_files(found, csv_folder, accuracy, junit)
     if not found.met:

@@ -15,13 +15,14 @@ from twin.api.commands.predict import (
     describe_measured_runtime,
     describe_numbers,
 )
-from twin.api.requests import BOARDS, Deployed, Option, Part, Predict, Priced
+from twin.api.requests import BOARDS, Deployed, Fed, Option, Part, Predict, Priced
 from twin.cli.options import AsJson, Kept, check_outputs, command
 from twin.cli.output import load, note_written, open_console, show, show_json, show_view, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from twin import Deployment, Prediction
+    from twin.api.requests import Request
 
 ModelsOrNone = Annotated[list[str] | None, Option(
     "", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`; none with --elf.")]
@@ -60,7 +61,7 @@ REFUSED = 3
 
 
 @command
-def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced,
+def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fed: Fed,
             models: ModelsOrNone = None, as_json: AsJson = False, csv_folder: CsvFolder = None,
             plot: PlotTarget = None, epochs: Epochs = None, details: Details = None,
             trace: TraceFile = None, exports: Exports = None, per_operand: PerOperand = False,
@@ -77,7 +78,7 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced,
             "MODEL": models, "--runtime": placed.runtime, "--weights": placed.weights,
             "--arena": placed.arena, "--assume-unsupported": placed.assume_unsupported,
             "--trace": trace, "--epochs": epochs, "--export": exports, "--roofs": roofs,
-            "--keep": keep.keep, "a second --board": boards[1:]})
+            "--keep": keep.keep, "a second --board": boards[1:], **name_options(fed)})
         from twin.api.commands.predict import runtime_of
         from twin.api.commands.program import deploy_part
 
@@ -102,27 +103,36 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced,
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs, "--export": exports,
             "--per-operand": per_operand, "--roofs": roofs, "--keep": keep.keep})
-        if show_several(models, boards, placed, priced, plot=plot, as_json=as_json,
-                        view="studies:first_boards" if listed else SWEPT).failed and not listed:
+        table = show_several(models, boards, placed, priced, plot=plot, as_json=as_json,
+                             limits=fed.arguments,
+                             view="studies:first_boards" if listed else SWEPT)
+        if table.failed and not listed:
             raise typer.Exit(REFUSED)
         return
     (model,), (board,) = models, boards
     if model.endswith((".json", ".csv")) and load("twin.api.commands.compiled:is_compiled")(model):
         refuse_beside(f"a compiler's output such as {model}", {
             "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
-            "--export": exports, "--set": placed.changes, "--keep": keep.keep})
+            "--export": exports, "--set": placed.changes, "--keep": keep.keep,
+            **name_options(fed)})
         sheet, remarks = twin.predict_compiled(model, board)
         show_view(sheet, "epochs:epochs_part")
         warn(remarks)
         return
     predict_network(
-        Predict(model=model, board=board, **placed.arguments, **priced.arguments),
+        Predict(model=model, board=board, **placed.arguments, **priced.arguments), fed,
         as_json=as_json, csv_folder=csv_folder, plot=plot, roofs=roofs, trace=trace,
         per_operand=per_operand, epochs=epochs, details=details, exports=exports or [], keep=keep)
 
 
-def predict_network(asked: Predict, *, as_json: bool, csv_folder: str | None, plot: str | None,
-                    roofs: str | None, trace: str | None, per_operand: bool,
+def name_options(asked: Request) -> dict[str, object]:
+    """Return what was given of a request's options, by their names."""
+    return {option.names: getattr(asked, name)
+            for name, (option, _) in asked.list_options().items()}
+
+
+def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str | None,
+                    plot: str | None, roofs: str | None, trace: str | None, per_operand: bool,
                     epochs: bool | None, details: bool | None, exports: list[str],
                     keep: Kept) -> None:
     """Report one network on one board, and write what was asked for beside it."""
@@ -130,7 +140,15 @@ def predict_network(asked: Predict, *, as_json: bool, csv_folder: str | None, pl
     check_outputs(folder=keep.keep)
     calibration = fspath(asked.calibration)
     roofline = None if roofs is None else read_roofline(roofs, fspath(asked.board), plot)
-    deployment = deploy_request(asked)
+    deployment, row = deploy_request(asked), None
+    if given := any(fed.arguments.values()):
+        from twin.api.commands.sweep import make_deployer
+        from twin.api.requests.prediction import Duty
+
+        refuse_beside("--keep", name_options(fed) if keep.keep else {}, "twin check, or no --keep")
+        deployer = make_deployer(Duty(**fed.arguments, temperature=asked.temperature,
+                                      calibration=asked.calibration), [deployment.board])
+        deployment = deployer.state(deployment)
     effects: tuple[str, ...] = ()
     if asked.changes:
         changed = twin.what_if(deployment, asked.changes, temperature=asked.temperature,
@@ -139,10 +157,12 @@ def predict_network(asked: Predict, *, as_json: bool, csv_folder: str | None, pl
     else:
         prediction = twin.predict(deployment, temperature=asked.temperature,
                                   calibration=calibration)
+    if given and deployer.duty is not None:
+        row, = deployer.predict_changed(prediction.deployment, [{}])
     # Files first: a reader that closes the pipe (`| head`) ends this at the report.
     written = write_files(prediction, trace=trace, exports=exports, csv_folder=csv_folder,
                           plot=plot, roofline=roofline)
-    show_report(prediction, as_json, per_operand, epochs, details)
+    show_report(prediction, as_json, per_operand, epochs, details, row)
     shown = prediction.warnings if as_json else load(
         "twin.reports.tables.header:place_warnings")(prediction).apart
     warn(dict.fromkeys((*shown, *effects,
@@ -217,11 +237,13 @@ def read_roofline(folder: str, board: str, plot: str | None) -> object:
 
 
 def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
-                epochs: bool | None = None, details: bool | None = None) -> None:
+                epochs: bool | None = None, details: bool | None = None,
+                row: object = None) -> None:
     """Print the report, and the bill by operand and the epochs where they are asked for."""
     if as_json:
-        show_json(prediction, per_operand=per_operand)
+        show_json(prediction, per_operand=per_operand, duty=row)
         return
+    duty = "" if row is None else load("twin.reports.tables.studies:say_duty")(row)
     if details is None:
         details = prediction.deployment.target.executes
     views = ["report:report" if details else "brief:brief_report"]
@@ -232,4 +254,4 @@ def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
     for place, view in enumerate(views):
         if place:
             show(open_console(), "")
-        show_view(prediction, view)
+        show_view(prediction, view, duty=duty)

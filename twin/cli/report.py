@@ -20,7 +20,7 @@ from twin.api.requests import (
     Settled,
     parse_settings,
 )
-from twin.api.requests.prediction import Held
+from twin.api.requests.prediction import Accepted
 from twin.api.requests.reporting import Beside
 from twin.cli.options import AsJson, command, place, say_command
 from twin.cli.output import note_files
@@ -60,7 +60,7 @@ NOT_MET = 1
 
 
 @command
-def report(model: Subject, limits: Held, priced: Priced, boards: Boards = None,
+def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = None,
            output: Output = "report.html", *, beside: Beside, runtimes: Runtimes = None,
            settled: Settled, settings: Changes = None, stage: Stage = None, stages: Stages = None,
            assume_unsupported: AssumeUnsupported = None, anyway: Anyway = False,
@@ -75,8 +75,8 @@ def report(model: Subject, limits: Held, priced: Priced, boards: Boards = None,
 
     check_report(output, length)
     calibration, command = fspath(priced.calibration), say_command()
-    held: dict[str, Any] = {name: limit for name, limit in read_held(limits).items()
-                            if limit is not None}
+    held: dict[str, Any] = {name: limit for name, limit in {
+        **limits.arguments, **read_held(limits)}.items() if limit}
     if not boards:
         note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return

@@ -40,9 +40,9 @@ Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun, Built, Lesson, 
         terms, paths, studies, scenarios, kept runs or transformations returned, `diff_studies` or
         `study_sensitivity`.
     more
-        Of a prediction, `per_operand`: split its bill; of a difference, `limit`: the share
-        nothing may grow by, and `with_parts`: no layer either; of a list, `kind`: which it is
-        where it is empty, and further keys.
+        Of a prediction, `per_operand`: split its bill, and `duty`: the row of what it draws; of a
+        difference, `limit`: the share nothing may grow by, and `with_parts`: no layer either; of a
+        list, `kind`: which it is where it is empty, and further keys.
 
     Returns
     -------
@@ -119,10 +119,15 @@ def _write_list(found: Iterable[Any] | Mapping[str, Any], kind: str = "",
         fill(row_type, row, **({"name": name} if of == "Graph" else {})) for name, row in rows]}
 
 
-def _predicted(prediction: Prediction, per_operand: bool = False) -> Mapping[str, Any]:
+def _predicted(prediction: Prediction, per_operand: bool = False,
+               duty: Any = None) -> Mapping[str, Any]:
     from twin.pricing import document
 
     written = document.to_document(prediction)
+    if duty is not None:
+        from twin.studies.results import list_columns
+
+        written = {**written, "duty": list_columns(duty)}
     if per_operand:
         from twin.pricing.ledger import split_document
 

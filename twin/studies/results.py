@@ -24,7 +24,9 @@ from twin.studies.limits import LARGEST, Limits, probability_of_all
 if TYPE_CHECKING:
     import pyarrow
 
-QUANTITIES = ("time_us", "energy_uj", "ram_bytes", "flash_bytes", "price_usd", "mean_mw")
+WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
+         "price_usd": "price", "mean_mw": "mean power"}
+QUANTITIES = tuple(WORDS)
 """What limits and objectives are of."""
 
 UNCERTAIN = ("time_us", "energy_uj", "mean_mw")

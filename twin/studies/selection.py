@@ -29,7 +29,7 @@ from twin.studies.axes import OWN, Point, Space
 from twin.studies.change import excess, is_sure
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import VERDICTS, Row, Table, judge
+from twin.studies.results import VERDICTS, WORDS, Row, Table, judge
 from twin.studies.sweep import Told, make_table, map_boards, predict_chunks
 
 LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
@@ -47,9 +47,6 @@ SCORE_SAYS = (
 
 BEST_MISS = 25.0
 """Most points of what misses a limit; what may meet them has up to twice as many."""
-
-WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
-         "price_usd": "price", "mean_mw": "mean power"}
 
 NEAR = 4.0
 """Times its limits up to which changes are tried on a board."""

@@ -24,7 +24,7 @@ BOARDS = ("nucleo_h7a3zi_q", "stm32h747i_disco", "esp32s3_devkitc", "apollo510_e
 """The first that a file fits: the largest memories last."""
 LEAST_FILES, LEAST_SHARE = 200, 0.97
 """The share is of files no compiler of an accelerator made, which hold no layers."""
-COMPILED = ("compiled by", "instruction")
+COMPILED = ("compiled by Vela", "compiled by xcore-opt", "instruction")
 
 
 def read_list():

@@ -172,13 +172,16 @@ def test_micro_speech_front_end_runs_on_tflite_micro_alone(tmp_path):
         predict(deploy(graph, "nucleo_l4r5zi", runtime="x-cube-ai"))
 
 
-@pytest.mark.parametrize("assume", [None, "copy"])
-def test_code_for_another_chip_is_refused_with_the_file_to_bring(tmp_path, assume):
+@pytest.mark.parametrize(("assume", "operator", "tool", "chip"), [
+    (None, "ethos-u", "Vela", "an Ethos-U"), ("copy", "ethos-u", "Vela", "an Ethos-U"),
+    (None, "XC_conv2d_v2", "xcore-opt", "an xcore.ai")])
+def test_code_for_another_chip_is_refused_with_the_file_to_bring(tmp_path, assume, operator, tool,
+                                                                 chip):
     main = Subgraph()
     image, made = main.input((1, 8)), main.tensor((1, 8))
-    main.operators.append(("ethos-u", [image], [made], None, {}))
+    main.operators.append((operator, [image], [made], None, {}))
     main.outputs = [made]
     path = write_subgraphs(tmp_path / "vela.tflite", [main])
-    with pytest.raises(ModelError, match=r"compiled by Vela for an Ethos-U: 1 of 1 operators .*"
-                                         r"bring the file that was given to Vela"):
+    with pytest.raises(ModelError, match=rf"compiled by {tool} for {chip}: 1 of 1 operators .*"
+                                         rf"bring the file that was given to {tool}"):
         read_model(path, assume_unsupported=assume)

@@ -13,6 +13,7 @@ import twin
 from calibration.fitting.intervals import Interval
 from hwmodels.board.file import change_board, load_board
 from hwmodels.board.power import SleepState
+from hwmodels.quantities import format_power
 from twin.cli import app
 from twin.errors import UsageError
 from twin.network.writers import write_model
@@ -443,3 +444,25 @@ def test_every_table_says_that_an_energy_is_of_stated_currents() -> None:
         text = " ".join((told.stdout + told.stderr).split())
         assert "what the currents you state give, in every cycle" in text, command
         assert "nucleo_l4r5zi: what the currents" not in text
+
+
+def test_predict_and_report_say_what_check_says_of_a_duty(tmp_path) -> None:
+    words = ("ad", "-b", "nucleo_u575zi_q", "--every", "1s", "--cell", "1000mAh@3V")
+    row = json.loads(run("check", *words, "--json").stdout)["duty"]
+    told = run("predict", *words)
+    assert f"\nduty     {format_power(row['mean_mw'])} on average" in told.stdout
+    assert json.loads(run("predict", *words, "--json").stdout)["duty"] == row
+    assert "asleep in stop3" in " ".join(run("predict", *words, "--details").stdout.split())
+    assert "not with --keep" in run("predict", *words, "--keep", str(tmp_path)).stderr
+    several = run("predict", "ad", *words[3:]).stdout
+    assert several.splitlines()[2].split() == ["board", "ms", "90", "%", "mJ", "mW", "days",
+                                               "fits", "in", "library"]
+    page = tmp_path / "duty.md"
+    missed = run("report", *words, "--min-days", "3000", "-o", str(page))
+    assert missed.exit_code == 1
+    text = page.read_text(encoding="utf-8")
+    assert f"| mean power | {format_power(row['mean_mw'])} (predicted)" in text
+    assert "mean power over the limit" in text and "cheapest change that meets" in text
+    beside = tmp_path / "both.html"
+    assert not run("report", *words, "-b", "nucleo_l4r5zi", "-o", str(beside)).exit_code
+    assert "lowest mean power" in beside.read_text(encoding="utf-8")

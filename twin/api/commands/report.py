@@ -14,8 +14,10 @@ from calibration.power_trace.excerpt import read_excerpt
 from hwmodels.errors import check_extra
 from twin.api.commands.check import check
 from twin.api.commands.study import open_study
+from twin.api.commands.sweep import make_deployer
 from twin.api.commands.variants import predict_variants
 from twin.api.requests import takes
+from twin.api.requests.prediction import Check
 from twin.api.requests.reporting import Report
 from twin.attribution import views
 from twin.attribution.diagnosis.setup import deploy_measured
@@ -40,15 +42,12 @@ from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
 from twin.reports.tables.advice import say_best
 from twin.studies.advice import give_advice, try_changes
 from twin.studies.change import Change, Explainer
-from twin.studies.limits import Limits, read_limits
+from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import SUFFIXES, Table
 from twin.studies.study.session import Session
 from twin.studies.sweep import Told
 from twin.studies.table_files import read_frame, read_table
-
-_LIMITS = {"max_ms": "time_us", "max_uj": "energy_uj", "max_ram_bytes": "ram_bytes",
-           "max_flash_bytes": "flash_bytes"}
 
 ENDINGS = (".html", ".htm", ".md", ".pdf")
 """Of the files a report can be."""
@@ -147,23 +146,26 @@ def _list_pictures(asked: Report) -> list[Callable[[], Any]]:
 def describe(asked: Report) -> Page:
     """Return what `report` says, whatever it is written as."""
     subject, calibration, command = asked.subject, fspath(asked.calibration), asked.command
-    deployer = Deployer(temperature=asked.temperature, calibration=calibration)
     held: dict[str, Any] = {name: one for name, one in (asked.limits or {}).items()
                             if one is not None}
+    judged = Check(subject, temperature=asked.temperature, calibration=calibration, **held)
+    deployer = make_deployer(judged, [one.board for one in (
+        subject.values() if isinstance(subject, Mapping) else [subject])
+        if isinstance(one, Deployment)])
+    limits = read_limits(duty=deployer.duty, **{name: one for name, one in judged.spell().items()
+                                                if name.startswith(("max_", "min_"))})
     if not isinstance(subject, Deployment):
         if asked.measured is not None or asked.published or asked.power is not None:
             raise UsageError("a measurement and published rows stand beside one deployment; "
                              "accepted: one board, one library, no stages")
         if isinstance(subject, Mapping):
-            limits = Limits(**{f"max_{_LIMITS[name]}": one * (1e3 if name == "max_ms" else 1)
-                               for name, one in held.items()})
             made = predict_variants(subject, deployer, limits, asked.on_progress)
             return describe_variants(made, chain=asked.chain, limits=limits, command=command)
         found = open_result(subject) if isinstance(subject, str | PathLike) \
             else read_frame(subject) if hasattr(subject, "iterrows") else subject
         return describe_result(found, command)
     changes = asked.changes and not subject.target.executes  # Of a program nothing is rebuilt.
-    checked = check(subject, temperature=asked.temperature, calibration=calibration, **held)
+    checked, own = check(**vars(judged)), deployer.state(subject)
     prediction = checked.prediction
     recording, doubts = (None, ()) if asked.power is None else _record_beside(
         prediction, asked.power, asked.anyway)
@@ -174,15 +176,14 @@ def describe(asked: Report) -> Page:
         subject.graph.name, subject.board.name, calibration=calibration
     ) if asked.published else None
     advice = "" if checked.met or not changes or not held else say_best(give_advice(
-        subject, read_limits(**{name.removesuffix("_bytes"): one for name, one in held.items()}),
-        deployer))
+        own, replace(limits, max_price_usd=None), deployer))
     return describe_report(Outline(
         prediction=prediction, command=command, measured=beside, published=rows,
-        power=recording,
-        requirements=checked.requirements if held else (),
+        power=recording, row=checked.row,
+        requirements=checked.requirements if limits else (),
         locality=find_locality(prediction),
         remarks=(*(() if beside is None else beside.remarks), *doubts), advice=advice,
-        changes=rank_changes(subject, deployer, asked.on_progress) if changes else None))
+        changes=rank_changes(own, deployer, asked.on_progress) if changes else None))
 
 
 def read_recording(folder: str | PathLike[str]) -> Recording:

@@ -11,7 +11,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from twin.api.requests import split_words, takes
 from twin.api.requests.advice import Advise, check_efforts
-from twin.api.requests.prediction import Check
+from twin.api.requests.prediction import Check, Duty
 from twin.api.requests.studies import Compared, Select, Sweep
 from twin.errors import UsageError
 from twin.network.graph import Graph
@@ -72,7 +72,7 @@ def need_duty(asked: Compared, option: str, words: Iterable[str]) -> None:
                          "it, such as --every 1s")
 
 
-def make_deployer(asked: Compared | Advise | Check, boards: Iterable[Value], **more: Any,
+def make_deployer(asked: Compared | Advise | Check | Duty, boards: Iterable[Value], **more: Any,
                   ) -> Deployer:
     """Return what deploys and prices the points of a request, on boards or names of them."""
     if asked.sleep and asked.every is None:

@@ -369,7 +369,7 @@ MaxUsd = Annotated[Limit, Option(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Powered(Request):
+class Fed(Request):
     """How often an inference runs from which cell, and what its user knows of currents."""
 
     every: Annotated[str | None, Option(
@@ -378,12 +378,6 @@ class Powered(Request):
     cell: Annotated[str | None, Option(
         "--cell", "CELL", "With --every: what it runs from, 1000mAh@3.7V (3 V where none is "
         "given) or 3.7Wh. Battery life becomes a column.")] = None
-    max_mw: Annotated[Limit, Option(
-        "--max-mw", "MW", "With --every: highest mean power, in milliwatts, or as 50uW.",
-        text=str)] = None
-    min_days: Annotated[Limit, Option(
-        "--min-days", "DAYS", "With --cell: shortest battery life, in days, or as 1y.",
-        text=str)] = None
     currents: Annotated[Mapping[str, float | str] | None, Option(
         "--currents", "NAME=CURRENT", "Your own run current of a board or chip, such as "
         "52uA/MHz; may be given several times.", text=list[str], parse=parse_currents)] = None
@@ -393,6 +387,18 @@ class Powered(Request):
     known_only: Annotated[bool, Option(
         "--known-only", None, "Leave out currents and prices that are assumed by class of part."
         )] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Powered(Fed):
+    """How an inference is fed, and limits of what that draws."""
+
+    max_mw: Annotated[Limit, Option(
+        "--max-mw", "MW", "With --every: highest mean power, in milliwatts, or as 50uW.",
+        text=str)] = None
+    min_days: Annotated[Limit, Option(
+        "--min-days", "DAYS", "With --cell: shortest battery life, in days, or as 1y.",
+        text=str)] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from twin.api.requests import (
     Calibration,
     Changes,
     CountCache,
+    Fed,
     Limit,
     MaxUsd,
     Model,
@@ -27,6 +28,11 @@ from twin.api.requests import (
 
 if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duty(Fed, Priced):
+    """What deploys and prices a network that is fed so."""
 
 
 @dataclass(frozen=True)

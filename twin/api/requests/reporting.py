@@ -35,7 +35,7 @@ class Report(Beside, Priced):
 
     subject: Any
     _: KW_ONLY
-    limits: Mapping[str, float | None] | None = None
+    limits: Mapping[str, Any] | None = None
     chain: bool = False
     anyway: Anyway = False
     command: str = ""

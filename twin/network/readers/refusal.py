@@ -29,8 +29,9 @@ def copy_layer(inputs: tuple[int, ...], outputs: tuple[int, ...], name: str) -> 
 
 COMPILED = {"ethos-u": ("Vela", "an Ethos-U"),
             "edgetpu-custom-op": ("edgetpu_compiler", "an Edge TPU"),
-            "NeutronGraph": ("neutron-converter", "an eIQ Neutron NPU")}
-"""Compilers that put layers into an operator of their own, and what they compile for."""
+            "NeutronGraph": ("neutron-converter", "an eIQ Neutron NPU"),
+            "XC_": ("xcore-opt", "an xcore.ai")}
+"""Compilers by how the names of their own operators begin, and what they compile for."""
 
 
 def refuse_compiled(path: str, name: str, count: int, whole: int) -> None:
@@ -41,8 +42,8 @@ def refuse_compiled(path: str, name: str, count: int, whole: int) -> None:
     ModelError
         Naming the file to bring instead.
     """
-    if name in COMPILED:
-        tool, chip = COMPILED[name]
+    tool, chip = next((COMPILED[own] for own in COMPILED if name.startswith(own)), ("", ""))
+    if tool:
         raise ModelError(f"{path}: compiled by {tool} for {chip}: {count} of {whole} operators "
                          f"({name}) are that chip's code, not layers; bring the file that was "
                          f"given to {tool}")

@@ -11,6 +11,7 @@ from hwmodels.quantities import (
     format_energy,
     format_frequency,
     format_number,
+    format_power,
     format_share,
     format_size,
     format_time,
@@ -48,7 +49,9 @@ from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.roofline import chart_roofline, list_sides
 from twin.reports.tables.header import describe_arena, header_pairs, setup_line
 from twin.reports.tables.limits import format_chance
+from twin.reports.tables.studies import say_duty
 from twin.studies.change import Change
+from twin.studies.results import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,8 @@ class Report:
         What a power meter saw of it.
     remarks : tuple of str
         Warnings besides the prediction's.
+    row : Row or None
+        With what its duty draws, where one was asked.
     advice : str
         Where limits are missed, what would meet them; "" the change that saves most is named.
     """
@@ -88,6 +93,7 @@ class Report:
     published: PublishedView | None = None
     power: Recording | None = None
     remarks: tuple[str, ...] = ()
+    row: Row | None = None
     advice: str = ""
 
 
@@ -123,7 +129,9 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
 
         epochs = describe_epochs(prediction)
     return (
-        Section(name="limits", title="Limits", items=(list_requirements(report),))
+        Section(name="limits", title="Limits", items=(
+            list_requirements(report), *([] if report.row is None else [
+                Notes(notes=(f"Duty: {say_duty(report.row)}",))])))
         if report.requirements else None,
         describe_warnings((*prediction.warnings, *report.remarks)),
         None if report.measured is None else describe_comparison(report.measured),
@@ -184,6 +192,8 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
     return (
         _answer("time", prediction.time_us, sure.time_us if sure else None, format_time),
         _answer("energy", prediction.energy_uj, sure.energy_uj if sure else None, format_energy),
+        *([] if report.row is None else [
+            _answer("mean power", report.row.mean_mw, report.row.mean, format_power)]),
         _room("RAM", prediction.ram_bytes, prediction.ram_available_bytes),
         _room("flash", prediction.flash_bytes, prediction.flash_available_bytes))
 

@@ -19,7 +19,8 @@ from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.studies import describe_limits, say_idle, say_life
 from twin.studies.advice import Advice
 from twin.studies.change import SURE, Change, is_sure
-from twin.studies.selection import WORDS, describe_miss
+from twin.studies.results import WORDS
+from twin.studies.selection import describe_miss
 
 SHOWN = 12
 """Changes shown."""

@@ -33,7 +33,7 @@ MOST_CAUSES, MOST_LAYERS = 5, 6
 """Rows of each table; the rest is summed in one."""
 
 
-def brief_report(prediction: Prediction, console: Console) -> Content:
+def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Content:
     """Return what fits a screen of 40 lines; sums of both tables are the whole inference.
 
     Parameters
@@ -42,9 +42,11 @@ def brief_report(prediction: Prediction, console: Console) -> Content:
         What to report.
     console : Console
         Its width decides how much of a table is shown.
+    duty : str
+        What it draws on average, where that was asked.
     """
     more = "--details: every layer and line of the bill"
-    pairs = answer_pairs(prediction)
+    pairs = answer_pairs(prediction, duty)
     if prediction.tasks:
         from twin.reports.tables.coverage import coverage_pairs
 

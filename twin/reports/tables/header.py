@@ -75,7 +75,7 @@ def describe_library(prediction: Prediction) -> str:
                  if note.startswith(f"runtime: {runtime}, ")), runtime)
 
 
-def answer_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
     """Return what is asked first: time, energy, room, arena, library, what takes most time."""
     deployment, sure = prediction.deployment, prediction.certainty
     board, arena, largest = deployment.board, deployment.buffer, find_largest(prediction)
@@ -93,6 +93,7 @@ def answer_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                  f"{prediction.temperature} caches"),
         "energy": (f"{prediction.kind} {format_energy(prediction.energy_uj)}"
                    f"{_within(sure.energy_uj if sure else None, format_energy)}"),
+        "duty": duty,
         "fits": ("" if all(used <= room for used, room in filled.values()) else "no: ")
         + ", ".join(f"{name} {format_size(used)} of {format_size(room)}"
                     for name, (used, room) in filled.items()),

@@ -60,7 +60,7 @@ _DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch", "task")
 """Columns given up, in this order, when even the narrow table does not fit."""
 
 
-def report(prediction: Prediction, console: Console) -> Content:
+def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
     """Return everything `twin predict` prints.
 
     Parameters
@@ -69,10 +69,12 @@ def report(prediction: Prediction, console: Console) -> Content:
         What to report.
     console : Console
         Its width decides how many columns a layer gets.
+    duty : str
+        What it draws on average, where that was asked.
     """
     ledger = make_ledger(prediction)
     return spaced([
-        new_pairs(answer_pairs(prediction)), new_pairs(header_pairs(prediction)),
+        new_pairs(answer_pairs(prediction, duty)), new_pairs(header_pairs(prediction)),
         layers_part(prediction, ledger, console),
         bill_table(prediction, ledger, console),
         Text(setup_line(prediction, ledger)),

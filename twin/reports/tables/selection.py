@@ -27,10 +27,10 @@ from twin.reports.tables.studies import (
 )
 from twin.studies.change import SURE, is_sure
 from twin.studies.limits import Limits
+from twin.studies.results import WORDS
 from twin.studies.selection import (
     NEAR,
     SCORE_SAYS,
-    WORDS,
     Choice,
     Selection,
     draw_least,

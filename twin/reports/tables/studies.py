@@ -6,6 +6,7 @@ import itertools
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from calibration.fitting.intervals import Interval
@@ -26,8 +27,8 @@ from twin.reports.tables.parts import Console, Content, Group, Text, natural_wid
 from twin.reports.tables.parts import Table as Sheet
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
-from twin.studies.results import VERDICTS, Row, Table
-from twin.studies.selection import WORDS, find_winners
+from twin.studies.results import VERDICTS, WORDS, Row, Table
+from twin.studies.selection import find_winners
 from twin.studies.sweep import network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "?"}
@@ -89,7 +90,9 @@ def first_boards(table: Table) -> Content:
     columns = [
         Column("board", "board"), number("ms", "time_us", _thousandth),
         number("90 %", "time", _ends), number("mJ", "energy_uj", _thousandth),
-        number("90 %", "energy", _ends),
+        *([number(unit, name, _plain) for unit, name in (("mW", "mean_mw"), ("days", "life_days"))
+           if any(getattr(row, name) is not None for row in rows)]
+          or [number("90 %", "energy", _ends)]),
         number("fits in", lambda row: format_size(row.ram_bytes) if row.ram_bytes else
                "no" * (row.failure not in ("runtime", "model")), "{}"),
         Column("library", lambda row: "" if row.failure else row.runtime)]
@@ -103,8 +106,11 @@ def first_boards(table: Table) -> Content:
         Text(f"all boards, by your limits: twin select {model} --max-ms 50"))
 
 
-def _thousandth(value: float | None) -> str:
-    return "?" if value is None else significant(value * 1e-3)
+def _thousandth(value: float | None, factor: float = 1e-3) -> str:
+    return "?" if value is None else significant(value * factor)
+
+
+_plain = partial(_thousandth, factor=1.0)
 
 
 def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
@@ -261,13 +267,13 @@ def say_life(row: Row) -> str:
 def say_duty(row: Row) -> str:
     """Say what a duty takes, and in which state the board sleeps."""
     if row.mean_mw is None:
-        return "duty: mean power not known: " + (
+        return "mean power not known: " + (
             "its energy or sleep current is not; --currents, --sleep BOARD=CURRENT state yours"
             if "not known" in (row.sleep, row.energy_uj or "not known") else
             "wake-up and inference outlast the period")
     life = "" if row.life_days is None else f", {say_life(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
-    return (f"duty: {format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep "
+    return (f"{format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep "
             f"{say_sleep(row)}; energy of the {row.boundary}")
 
 
@@ -350,8 +356,7 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         columns += [number(f"90 % {unit}", interval, _ends)] if wide else []
     columns += [figure("KiB", "ram_bytes", 1 / 1024), figure("flash", "flash_bytes", 1 / 1024)]
     if any(row.sleep for row in rows):
-        columns += [figure("mW", "mean_mw", 1), number("J/day", "energy_day_j", lambda value: (
-            "?" if value is None else significant(value)))]
+        columns += [figure("mW", "mean_mw", 1), number("J/day", "energy_day_j", _plain)]
     if any(row.life_days is not None for row in rows):
         columns.append(figure("days", "life_days", 1))
         columns += [number("90 % days", "life", lambda life: _ends(life, 1))] if wide else []

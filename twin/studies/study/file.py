@@ -13,6 +13,7 @@ from twin.errors import RuntimeRefusedError, StudyError, UsageError
 from twin.network.readers import SUFFIXES
 from twin.pricing.prediction import TEMPERATURES
 from twin.studies.axes import Value, check_runtimes, make_space, read_sample
+from twin.studies.duty import read_currents, read_duty, read_sleep
 from twin.studies.files import (
     CHECKED,
     Text,
@@ -23,6 +24,7 @@ from twin.studies.files import (
     read_mapping,
 )
 from twin.studies.limits import read_limits
+from twin.studies.points import Deployer
 from twin.studies.results import read_objectives
 from twin.studies.study.tasks import CASE, TEMPERATURE, Finding, Search, Study
 
@@ -37,6 +39,8 @@ class _Limits(BaseModel):
     max_ram: Text | None = None
     max_flash: Text | None = None
     max_usd: Text | None = None
+    max_mw: Text | None = None
+    min_days: Text | None = None
 
 
 class _File(BaseModel):
@@ -59,6 +63,11 @@ class _File(BaseModel):
     objectives: Annotated[Words, Field(min_length=1)] = ["time", "energy"]
     prices: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = {}
     calibration: str = "auto"
+    every: Text | None = None
+    cell: Text | None = None
+    currents: dict[str, Text] = {}
+    sleep: dict[str, Text] = {}
+    known_only: bool = False
     finding: Finding | None = None
     notes: list[str] = []
 
@@ -114,14 +123,21 @@ def _build(path: Path, section: _File) -> Study:
                        runtimes=section.runtimes, clocks=section.clocks, settings=settings,
                        sample=None if section.sample is None else read_sample(
                            section.sample, section.seed))
+    duty = read_duty(section.every, section.cell)
     study = Study(
         name=section.name, question=section.question, space=space, cases=section.cases,
         temperatures=tuple(dict.fromkeys(section.temperatures)),
-        limits=read_limits(**section.soft.model_dump()),
-        hard=read_limits(**section.hard.model_dump()),
+        limits=read_limits(duty=duty, **section.soft.model_dump()),
+        hard=read_limits(duty=duty, **section.hard.model_dump()),
         objectives=read_objectives(section.objectives), search=section.search,
-        prices=section.prices, calibration=section.calibration, notes=tuple(section.notes),
-        finding=section.finding)
+        deployer=Deployer(
+            prices=section.prices, calibration=section.calibration, duty=duty,
+            currents=read_currents(section.currents), sleep=read_sleep(section.sleep),
+            known_only=section.known_only),
+        notes=tuple(section.notes), finding=section.finding)
+    if duty is None and "mean_mw" in study.objectives:
+        raise StudyError(f"{where}:objectives: days, power: are of a duty; accepted: every: "
+                         "PERIOD with it, such as every: 1s")
     if section.search is not None and section.sample is not None:
         raise StudyError(f"{where}:search: a search draws its own points; accepted: no sample")
     if study.finding is not None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+from twin.studies.results import WORDS as FIGURES
 from twin.studies.results import Row, Table
 from twin.studies.study.tasks import Finding, Study
 
 EDP = "edp"
 """Energy-delay product of a row, time x energy."""
 
-WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
-         "price_usd": "price", "overhead_us": "overhead of calls", EDP: "energy-delay product"}
+WORDS = {**FIGURES, "overhead_us": "overhead of calls", EDP: "energy-delay product"}
 
 LITTLE = 0.005
 """A ratio this near 1 is told as no change."""

@@ -128,10 +128,8 @@ class Study:
         None: every point of the space.
     finding : Finding or None
         None: only the front is told.
-    prices : mapping of str to float
-        In US dollars, by board or chip.
-    calibration : str
-        As for `predict`.
+    deployer : Deployer
+        Prices, calibration and duty of every point; of a warm inference.
     notes : tuple of str
         What a reader should know of it.
     """
@@ -146,8 +144,7 @@ class Study:
     objectives: tuple[str, ...] = ("time_us", "energy_uj")
     search: Search | None = None
     finding: Finding | None = None
-    prices: Mapping[str, float] = field(default_factory=dict)
-    calibration: str = "auto"
+    deployer: Deployer = field(default_factory=Deployer)
     notes: tuple[str, ...] = ()
 
     @property
@@ -259,10 +256,8 @@ class Plan:
     ----------
     study : str
         Its name.
-    calibration : str
-        As for `predict`.
-    prices : mapping of str to float
-        In US dollars, by board or chip.
+    deployer : Deployer
+        The study's.
     hard : Limits
         Rows that violate one are rejected.
     models, boards : mapping
@@ -274,8 +269,7 @@ class Plan:
     """
 
     study: str
-    calibration: str
-    prices: Mapping[str, float]
+    deployer: Deployer
     hard: Limits
     models: Mapping[str, Graph] = field(default_factory=dict)
     boards: Mapping[str, Board] = field(default_factory=dict)
@@ -286,8 +280,8 @@ class Plan:
         """Return the content address of a configuration: a hash of all its prediction rests on."""
         told = {name: self.content.get(label(value), label(value))
                 for name, value in asked.point.items()}
-        document = [sorted(told.items()), asked.temperature, sorted(self.prices.items()),
-                    self.content.get(self.calibration, self.calibration), self.identity,
+        document = [sorted(told.items()), asked.temperature, repr(self.deployer),
+                    self.content.get(self.deployer.calibration), self.identity,
                     list(asked.labels), dataclasses.astuple(self.hard)]
         return hashlib.sha256(json.dumps(document).encode()).hexdigest()[:32]
 
@@ -336,11 +330,10 @@ def make_plan(study: Study) -> Plan:
                         content[name] = _hash(Path(name))
             except TwinError:
                 continue  # A row says why.
-    if names_file(study.calibration):
-        content[study.calibration] = _hash(Path(study.calibration))
-    return Plan(study=study.name, calibration=study.calibration, prices=study.prices,
-                hard=study.hard, models=models, boards=boards, content=content,
-                identity=identify())
+    if names_file(calibration := study.deployer.calibration):
+        content[calibration] = _hash(Path(calibration))
+    return Plan(study=study.name, deployer=study.deployer, hard=study.hard, models=models,
+                boards=boards, content=content, identity=identify())
 
 
 def _hash(path: Path) -> str:
@@ -369,15 +362,14 @@ def compute(plan: Plan, task: Task) -> tuple[Row, ...]:
                  for row, asked in zip(rows, task.asked, strict=True))
 
 
-_DEPLOYERS: dict[tuple[str, str, str], Deployer] = {}
+_DEPLOYERS: dict[tuple[str, str], Deployer] = {}
 
 
 def _deployer(plan: Plan, temperature: str) -> Deployer:
     """Return the one of this process: a model is read once."""
-    key = plan.calibration, json.dumps(sorted(plan.prices.items())), temperature
+    key = repr(plan.deployer), temperature
     if key not in _DEPLOYERS:
-        _DEPLOYERS[key] = Deployer(calibration=plan.calibration, temperature=temperature,
-                                   prices=plan.prices)
+        _DEPLOYERS[key] = dataclasses.replace(plan.deployer, temperature=temperature)
     return _DEPLOYERS[key]
 
 

@@ -61,6 +61,30 @@ def test_rows_are_predictions_with_soft_and_hard_limits(whole) -> None:
     assert len(set(columns["address"].to_pylist())) == 16
 
 
+def test_a_duty_in_a_file_is_that_of_select(tmp_path) -> None:
+    (tmp_path / "duty.yaml").write_text("""
+schema: 1
+name: duty
+models: [ad]
+boards: [nrf52840dk, nucleo_l4r5zi]
+every: 1s
+cell: 1000mAh@3.7V
+currents: {nrf52840dk: 52uA/MHz}
+sleep: {nrf52840dk: "1.5uA,8us"}
+soft: {min_days: 900}
+objectives: [days, time]
+finding: {vary: board, figures: [power]}
+""")
+    done = twin.run_study(tmp_path / "duty.yaml", tmp_path / "out")
+    chosen = twin.select("ad", ["nrf52840dk", "nucleo_l4r5zi"], runtimes="default", every="1s",
+                         cell="1000mAh@3.7V", min_days=900, advise=False,
+                         currents={"nrf52840dk": "52uA/MHz"}, sleep={"nrf52840dk": "1.5uA,8us"})
+    days = {one.row.board: (one.row.life_days, one.row.violations) for one in chosen.choices}
+    assert {row.board: (row.life_days, row.violations) for row in done.load_results().rows} == days
+    assert days["nucleo_l4r5zi"][1] == ("mean_mw",) and not days["nrf52840dk"][1]
+    assert "mean power x" in (tmp_path / "out" / "finding.md").read_text()
+
+
 def test_a_study_killed_at_any_file_goes_on_and_ends_the_same(source, whole, tmp_path) -> None:
     script = textwrap.dedent("""
         import os, sys
@@ -204,8 +228,10 @@ def test_tasks_and_addresses_tell_what_a_prediction_rests_on(source) -> None:
     (FILE + "sweeps: 3", "sweeps: unknown key"),
     (FILE + "finding: {vary: clok}", "finding.vary: 'clok'"),
     (FILE + "search: {trails: 3}", "search.trails: unknown key; did you mean trials"),
-    (FILE + "soft: {max_mz: 1ms}", "soft.max_mz: unknown key; did you mean max_ms"),
+    (FILE + "soft: {max_mz: 1ms}", "soft.max_mz: unknown key; did you mean max_mw or max_ms"),
     (FILE + "search: {trials: 3, sampler: bayes}", "search.sampler: 'bayes'"),
+    (FILE + "every: 1x", "--every '1x' is not understood"),
+    (FILE + "objectives: [days]", "objectives: days, power: are of a duty; accepted: every: PER"),
     (FILE.replace("5ms", "5kg"), "no limit"), ("[1]", "a mapping")])
 def test_a_study_file_is_refused_with_its_key(text, said, tmp_path) -> None:
     path = tmp_path / "wrong.yaml"
