@@ -3,10 +3,9 @@
     python -m benchmarks.diagnosis [--boards NAMES] [--networks NAMES] [--seeds 1,2] [--keep FOLDER]
 
 Three ways to know what is right: the kernels of the binary at stated prices (`binary`), a
-measurement of the healthy set-up (`known right`), and stated prices of another library
-(`stand-in`). Each with the cycles per layer a Cortex-M sends, and with the emulator's exact counts
-of instructions and misses besides, which no Cortex-M4, M7 or M33 has. Seeds up to `TUNED` were
-looked at while the diagnosis was written; the others were not. `stand-in` runs when asked for.
+measurement of the healthy set-up (`known right`), and a second measurement of the same board at
+another clock, interrupts masked (`also`), from the cycles per layer a Cortex-M sends. Seeds up to
+`TUNED` were looked at while the diagnosis was written; the others were not.
 """
 
 from __future__ import annotations
@@ -39,13 +38,11 @@ HEALTHY_SEEDS = 10
 NO_EFFECT = 0.01
 """A plant that moves the inference by less is no fault to find, nor is the second of two."""
 
-MODES = ("binary", "known right", "stand-in")
-CORE, EMULATOR = "cycles per layer", "emulator counters besides"
+MODES = ("binary", "known right", "also")
 HEADING = """\
 Faults planted on hidden boards: real machine code, counted per layer in an emulator, priced by
 costs drawn by seed from published timings (not the twin's tables). No silicon is in it.
-`cycles per layer`: what a Cortex-M4, M7 or M33 sends; `emulator counters besides`: exact
-instructions and misses, which those cores cannot count.
+Known are cycles per layer, what a Cortex-M4, M7 or M33 sends.
 """
 
 
@@ -57,75 +54,57 @@ class Judge:
     ----------
     bench : Bench
         Network and board.
-    binary, stand_in : Deployment
-        As asked for, by the image and by another library.
-    made : dict of str to Forecasts
-        By mode.
+    binary : Deployment
+        As asked for, by the image.
+    forecasts : Forecasts
+        Of it.
     """
 
     bench: Bench
     binary: Deployment
-    stand_in: Deployment
-    made: dict[str, Forecasts]
+    forecasts: Forecasts
 
-    def kinds(self, mode: str, measured: Measurement, healthy: Measurement) -> dict[str, float]:
+    def kinds(self, mode: str, measured: Measurement, healthy: Measurement,
+              also: Measurement) -> dict[str, float]:
         """Return probabilities by kind in one way."""
-        forecasts = self.made.setdefault("stand-in" if mode == "stand-in" else "binary",
-                                         Forecasts())
-        if mode == "stand-in":
-            return diagnose(self.stand_in, measured, stands_in=True, calibration="none",
-                            forecasts=forecasts).kinds
-        return diagnose(self.binary, measured, calibration="none", forecasts=forecasts,
-                        healthy=healthy if mode == "known right" else None).kinds
+        return diagnose(self.binary, measured, calibration="none", forecasts=self.forecasts,
+                        healthy=healthy if mode == "known right" else None,
+                        also=also if mode == "also" else None).kinds
 
 
 def judge_of(bench: Bench) -> Judge:
     """Return what diagnoses a bench."""
-    return Judge(bench=bench, made={},
-                 binary=deploy(bench.network, bench.board, runtime="firmware"),
-                 stand_in=deploy(bench.network, bench.board, runtime="cmsis-nn"))
+    return Judge(bench=bench, forecasts=Forecasts(),
+                 binary=deploy(bench.network, bench.board, runtime="firmware"))
 
 
-def judge_seed(judge: Judge, seed: int, modes: tuple[str, ...],
-               told: tuple[str, ...]) -> list[Outcome]:
+def judge_seed(judge: Judge, seed: int, modes: tuple[str, ...]) -> list[Outcome]:
     """Plant every fault on the hidden board of a seed, and diagnose each."""
     bench, found = judge.bench, []
     core, wider = list_plants(bench), list_wider(bench)
     hand = bench.hand(seed)
     extra = [replace(core[0], name=f"healthy-{number}") for number in range(HEALTHY_SEEDS)]
-    right = bench.measure(replace(core[0], name="known-right"), hand, counted=True)
+    right = bench.measure(replace(core[0], name="known-right"), hand)
     for group, plants in (("core", core), ("wider", wider), ("healthy", extra)):
         for number, plant in enumerate(plants):
             own = hand if group != "healthy" else bench.hand(1000 * (seed + 1) + number)
             known = right if group != "healthy" else bench.measure(
-                replace(core[0], name="known-right"), own, counted=True)
+                replace(core[0], name="known-right"), own)
             try:
-                measured = bench.measure(plant, own, counted=True)
+                measured = bench.measure(plant, own)
+                also = bench.measure(bench.take_otherwise(plant), own)
             except TwinError as error:
                 print(f"{bench.network} {bench.board} {plant.name}: not planted: {error}",
                       file=sys.stderr)
                 continue
             kind = effective_kind(plant, measured, known, {
                 one.kind: bench.measure(one, own, runs=1) for one in core if part_of(one, plant)})
-            for counted in told:
-                view = as_a_core_counts if counted == CORE else _as_it_is
-                for mode in modes:
-                    kinds = judge.kinds(mode, view(measured), view(known))
-                    found.append(Outcome(
-                        seed=seed, bench=f"{bench.network} {bench.board}", plant=plant.name,
-                        group=group, planted=plant.kind, effective=kind, mode=mode,
-                        counted=counted, kinds=kinds))
+            for mode in modes:
+                found.append(Outcome(
+                    seed=seed, bench=f"{bench.network} {bench.board}", plant=plant.name,
+                    group=group, planted=plant.kind, effective=kind, mode=mode,
+                    kinds=judge.kinds(mode, measured, known, also)))
     return found
-
-
-def _as_it_is(measured: Measurement) -> Measurement:
-    return measured
-
-
-def as_a_core_counts(measured: Measurement) -> Measurement:
-    """Return a measurement without the emulator's own counts: a Cortex-M4, M7 or M33 has no PMU."""
-    return replace(measured, samples=tuple(
-        sample for sample in measured.samples if not sample.counter.startswith("block_")))
 
 
 def effective_kind(plant: Plant, measured: Measurement, healthy: Measurement,
@@ -158,20 +137,18 @@ def main() -> None:
     parser.add_argument("--boards", default=",".join(BOARDS))
     parser.add_argument("--networks", default=",".join(NETWORKS))
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
-    parser.add_argument("--modes", default=",".join(MODES[:2]))
-    parser.add_argument("--core-only", action="store_true", help="without emulator counters")
+    parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--keep", help="folder of images and counts, used again when there")
     options = parser.parse_args()
     print(HEADING)
     outcomes: list[Outcome] = []
-    told = (CORE,) if options.core_only else (CORE, EMULATOR)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.keep or temporary).resolve()
         for network in options.networks.split(","):
             for board in options.boards.split(","):
                 judge = judge_of(Bench(network=network, board=board, folder=folder))
                 for seed in map(int, options.seeds.split(",")):
-                    outcomes += judge_seed(judge, seed, tuple(options.modes.split(",")), told)
+                    outcomes += judge_seed(judge, seed, tuple(options.modes.split(",")))
     print(describe_outcomes(outcomes))
 
 

@@ -2,9 +2,7 @@
 
 Each measurement claims the set-up that was asked for; only what ran differs. What ran is the real
 machine code, counted per layer by an emulator; what it costs is drawn by seed (`hands`, `timing`)
-and shares nothing with the twin's tables. Cycles per layer are what a Cortex-M sends; the
-emulator's exact instructions and misses (`block_*`), which no Cortex-M4, M7 or M33 counts, come
-only when asked for.
+and shares nothing with the twin's tables. Cycles per layer are what a Cortex-M sends.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -34,6 +32,8 @@ NOTHING = Beside()
 REFERENCE = Path(__file__).parent / "reference_kernels"
 PORTS = {"cortex-m4": "unicorn-m4", "cortex-m7": "unicorn-m7", "cortex-m33": "unicorn-m33"}
 RUNS, SLOW_RUNS = 12, 3
+SECOND_HZ = 16e6
+"""Clock of a second measurement, as the diagnosis advises most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,8 @@ class Plant:
         The firmware believes the clock it was told to set.
     runs : int
         How often it is measured.
+    masked : bool
+        Interrupts are, and the clock is `SECOND_HZ`.
     """
 
     kind: str
@@ -71,6 +73,7 @@ class Plant:
     beside: Beside = NOTHING
     lies: bool = False
     runs: int = RUNS
+    masked: bool = False
 
     @property
     def image(self) -> str:
@@ -133,12 +136,23 @@ class Bench:
             save_work(kept, record_work(self.port, image, self.deployment.graph, board))
         return load_work(kept)
 
+    def take_otherwise(self, plant: Plant) -> Plant:
+        """Return a plant as a second measurement finds it: at `SECOND_HZ`, interrupts masked.
+
+        A clock that is off is off by the same factor.
+        """
+        board = self.hidden(plant)
+        path, asked = f"clocks.{board.core.clock}.frequency_hz", self.deployment.board.clock(
+            board.core.clock).frequency_hz
+        off = board.clock(board.core.clock).frequency_hz / asked if plant.lies else 1.0
+        return replace(plant, changes={**plant.changes, path: SECOND_HZ * off}, masked=True,
+                       beside=replace(plant.beside, gap_cycles=0.0))
+
     def hand(self, seed: int) -> Hand:
         """Return the hidden board a seed draws."""
         return draw_hand(self.deployment.board.core.model, seed)
 
-    def measure(self, plant: Plant, hand: Hand, *, counted: bool = False,
-                runs: int | None = None) -> Measurement:
+    def measure(self, plant: Plant, hand: Hand, runs: int | None = None) -> Measurement:
         """Return what a hidden board sends.
 
         Parameters
@@ -147,8 +161,6 @@ class Bench:
             What is wrong with it.
         hand : Hand
             What it costs.
-        counted : bool
-            With the emulator's instructions and misses besides.
         runs : int, optional
             Instead of the plant's.
         """
@@ -157,25 +169,21 @@ class Bench:
         seed = sum(plant.name.encode())
         rows = run_layers(hand, layers, plant.beside, runs or plant.runs, seed)
         samples = [sample for run, row in enumerate(rows) for sample in _sample(run, row, work)]
-        if counted:
-            told = {"block_instructions": work.instructions}
-            if board.cache(board.core.dcache) is not None and work.misses:
-                told["block_dcache_misses"] = work.misses
-            samples += [Sample(run=0, layer=None, counter=name, value=value, unit="events",
-                               clock=None) for name, value in told.items()]
         return Measurement(header=self._header(plant, board), samples=tuple(samples))
 
     def _header(self, plant: Plant, board: Board) -> Header:
         asked, graph = self.deployment.board, self.deployment.graph
         core = asked.core.clock
         real = board.clock(core).frequency_hz
-        claimed = asked.clock(core).frequency_hz if plant.lies else real
+        told = SECOND_HZ if plant.masked else asked.clock(core).frequency_hz
+        claimed = told if plant.lies else real
         return Header(
             kind="measured", model=graph.name, model_sha256=graph.sha256,
             architecture_id=graph.architecture_id, board=asked.name, runtime="firmware",
             clocks_hz=((core, claimed),), placement=tuple(asked.placement), temperature="warm",
             source="a hidden board, its costs drawn by seed", environment=(
-                ("clock_by_host", f"{real / claimed:.5f} +- 0.00100"),))
+                ("clock_by_host", f"{real / claimed:.5f} +- 0.00100"),
+                *((("interrupts", "masked"),) if plant.masked else ())))
 
 
 def _sample(run: int, row: np.ndarray, work: Work) -> Iterator[Sample]:

@@ -37,15 +37,11 @@ class Work:
         Shape (layers, kinds): instructions.
     events : numpy.ndarray
         Shape (layers, events).
-    instructions, misses : float
-        Of the whole, as only an emulator counts them.
     """
 
     layers: tuple[int, ...]
     kinds: np.ndarray
     events: np.ndarray
-    instructions: float
-    misses: float
 
 
 def record_work(port: str, image: Path, graph: Graph, board: Board) -> Work:
@@ -72,24 +68,19 @@ def record_work(port: str, image: Path, graph: Graph, board: Board) -> Work:
     texts = _read_texts(image)
     events = np.array([_events(record, counting) for record in records])
     return Work(layers=tuple(record.index for record in records),
-                kinds=np.array([_kinds(record, texts) for record in records]), events=events,
-                instructions=float(sum(record.totals.instructions for record in records)),
-                misses=float(sum(record.totals.read_misses + record.totals.write_misses
-                                 for record in records)))
+                kinds=np.array([_kinds(record, texts) for record in records]), events=events)
 
 
 def save_work(path: Path, work: Work) -> None:
     """Keep what was counted in a file."""
-    np.savez(path, layers=work.layers, kinds=work.kinds, events=work.events,
-             whole=(work.instructions, work.misses))
+    np.savez(path, layers=work.layers, kinds=work.kinds, events=work.events)
 
 
 def load_work(path: Path) -> Work:
     """Read what `save_work` kept."""
     with np.load(path) as kept:
         return Work(layers=tuple(int(index) for index in kept["layers"]), kinds=kept["kinds"],
-                    events=kept["events"], instructions=float(kept["whole"][0]),
-                    misses=float(kept["whole"][1]))
+                    events=kept["events"])
 
 
 def _count_span(span: Span, *, flash: bool) -> Span:

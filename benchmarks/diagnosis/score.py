@@ -28,7 +28,7 @@ class Outcome:
         "core", the plants there always were, "wider", or "healthy".
     planted, effective : str
         Kind that was planted, and "as declared" where it moved nothing.
-    mode, counted : str
+    mode : str
         How it was diagnosed.
     kinds : mapping of str to float
         Probabilities by kind, most probable first.
@@ -41,7 +41,6 @@ class Outcome:
     planted: str
     effective: str
     mode: str
-    counted: str
     kinds: Mapping[str, float]
 
     @property
@@ -67,17 +66,17 @@ def _same(first: str, second: str) -> bool:
 def describe_outcomes(outcomes: Sequence[Outcome]) -> str:
     """Return the score of each way, its false alarms, reliability, and each miss."""
     lines: list[str] = []
-    ways = list(dict.fromkeys((one.mode, one.counted) for one in outcomes))
+    ways = list(dict.fromkeys(one.mode for one in outcomes))
     lines += ["way | plants found | wider found | of two, one named | false alarms | "
               "none of these | Brier", "--- | --- | --- | --- | --- | --- | ---"]
     for way in ways:
-        own = [one for one in outcomes if (one.mode, one.counted) == way]
-        lines.append(f"{way[0]}, {way[1]} | {_score(own)}")
+        own = [one for one in outcomes if one.mode == way]
+        lines.append(f"{way} | {_score(own)}")
     for way in ways:
-        own = [one for one in outcomes if (one.mode, one.counted) == way]
-        lines += ["", f"{way[0]}, {way[1]}: stated probability of the verdict, and how often it "
+        own = [one for one in outcomes if one.mode == way]
+        lines += ["", f"{way}: stated probability of the verdict, and how often it "
                       "was right", *_reliability(own)]
-        lines += ["", f"{way[0]}, {way[1]}: missed, by plant and verdict", *_misses(own)]
+        lines += ["", f"{way}: missed, by plant and verdict", *_misses(own)]
     return "\n".join(lines)
 
 

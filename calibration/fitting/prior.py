@@ -16,7 +16,7 @@ part of each price by itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -166,6 +166,30 @@ def known_prior(names: Sequence[str], mean: np.ndarray, covariance: np.ndarray) 
     """Return a prior of one cell whose prices are known with a covariance: an earlier fit's."""
     return Prior(names=tuple(names), mean=np.asarray(mean, dtype=np.float64),
                  parts=(Part(level="everything", covariance=np.asarray(covariance)),))
+
+
+def bind(prior: Prior, names: Collection[str], sd: float = 0.0) -> Prior:
+    """Return the prior of one cell given that prices are off by one factor, but for a deviation.
+
+    Parameters
+    ----------
+    prior : Prior
+        Of the cell.
+    names : collection of str
+        Those prices.
+    sd : float
+        Of the logarithm of each one's ratio to the first.
+    """
+    places = [place for place, name in enumerate(prior.names) if name in names]
+    apart = np.zeros((max(len(places) - 1, 0), len(prior.names)))
+    for row, place in enumerate(places[1:]):
+        apart[row, places[0]], apart[row, place] = 1.0, -1.0
+    covariance = prior.covariance
+    if len(apart):
+        cross = covariance @ apart.T
+        known = apart @ cross + sd**2 * np.eye(len(apart))
+        covariance = covariance - cross @ np.linalg.solve(known, cross.T)
+    return known_prior(prior.names, prior.mean, (covariance + covariance.T) / 2)
 
 
 def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarray:

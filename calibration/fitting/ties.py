@@ -14,15 +14,16 @@ MacKay, Information Theory, Inference, and Learning Algorithms, chapter 28 (Occa
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
-from calibration.fitting.prior import Prior, known_prior
+from calibration.fitting.prior import Prior, bind
 
 ODDS = 3.0
 """By how much more probable rows must become for a price to be told from the others; assumed."""
@@ -104,27 +105,29 @@ def tie_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Tied:
     open_names = [name for name, share in zip(evidence.names, shares, strict=True)
                   if share >= LEAST_SHARE]
     tied = set(open_names)
-    fit = fit_prices(evidence, _bind(prior, tied), noise)
+    fit = fit_prices(evidence, bind(prior, tied), noise)
     while len(tied) > 1:
-        fits = {name: fit_prices(evidence, _bind(prior, tied - {name}), noise, fit)
-                for name in open_names if name in tied}
-        best = max(fits, key=lambda name: fits[name].log_evidence)
-        if fits[best].log_evidence < fit.log_evidence + math.log(ODDS):
+        freed, better = _free(evidence, prior, noise, [one for one in open_names if one in tied],
+                              fit)
+        if not freed:
             break
-        tied.remove(best)
-        fit = fits[best]
+        tied -= freed
+        fit = better
     names = tuple(name for name in open_names if name in tied) if len(tied) > 1 else ()
     return Tied(free=free, fit=fit if names else free, names=names)
 
 
-def _bind(prior: Prior, tied: Collection[str]) -> Prior:
-    """Return the prior of one cell given that some prices moved by the same factor."""
-    places = [place for place, name in enumerate(prior.names) if name in tied]
-    apart = np.zeros((max(len(places) - 1, 0), len(prior.names)))
-    for row, place in enumerate(places[1:]):
-        apart[row, places[0]], apart[row, place] = 1.0, -1.0
-    covariance = prior.covariance
-    if len(apart):
-        cross = covariance @ apart.T
-        covariance = covariance - cross @ np.linalg.solve(apart @ cross, cross.T)
-    return known_prior(prior.names, prior.mean, (covariance + covariance.T) / 2)
+def _free(evidence: Evidence, prior: Prior, noise: Noise, tied: Sequence[str],
+          fit: Fit) -> tuple[set[str], Fit]:
+    """Return the price, or the two, that rows ask for most, and the fit with them freed.
+
+    Two at once, where none alone is asked for: one that is freed leaves the other with a factor
+    that is a third one's.
+    """
+    for count in (1, 2):
+        fits = {free: fit_prices(evidence, bind(prior, set(tied) - set(free)), noise, fit)
+                for free in combinations(tied, count)}
+        best = max(fits, key=lambda free: fits[free].log_evidence, default=())
+        if best and fits[best].log_evidence >= fit.log_evidence + count * math.log(ODDS):
+            return set(best), fits[best]
+    return set(), fit

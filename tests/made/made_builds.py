@@ -16,10 +16,12 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 import twin
+from calibration.datasets.published import published_rows
 from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.outlook import foresee
 from twin.attribution.diagnosis.why import EXPECTED, Why, explain
@@ -75,17 +77,19 @@ CHARACTERS = (25, 45)
 
 @dataclass(frozen=True, kw_only=True)
 class Plant:
-    """A number, and what is the matter: no cause is healthy."""
+    """A number, what is the matter (no cause is healthy), and what somebody published."""
 
     board: str
     causes: tuple[str, ...]
     time_us: float
+    published_us: float
     factor: float
 
 
 def plant_case(board: str, network: str, family: str, seed: int) -> Iterator[Plant]:
     """Yield every plant of a board that changes something, and healthy numbers."""
-    random = np.random.default_rng([seed, len(board), len(network), ord(board[-1])])
+    own = [seed, len(board), len(network), ord(board[-1])]
+    random, others = np.random.default_rng(own), np.random.default_rng([*own, 1])
     for causes in (*((),) * HEALTHY, *((one,) for one in CAUSES), *PAIRS):
         runtime = str(random.choice(LIBRARIES[family]))
         truth = deploy(network, board, runtime=runtime)
@@ -94,7 +98,24 @@ def plant_case(board: str, network: str, family: str, seed: int) -> Iterator[Pla
         silicon, noise = random.lognormal(0, SILICON_SD), random.lognormal(0, NOISE_SD)
         if slow is not None and (not causes or slow > LEAST * healthy):
             yield Plant(board=board, causes=causes, time_us=slow * silicon * noise,
-                        factor=slow / healthy)
+                        factor=slow / healthy, published_us=healthy * silicon * math.exp(
+                            others.choice(list_published())))
+
+
+@lru_cache
+def list_published() -> tuple[float, ...]:
+    """Return how far results of one board, network and named software lie apart, as logarithms.
+
+    Rows of MLPerf Tiny that are no copies of each other, of int8 and boards there is a file of,
+    either way round.
+    """
+    groups: dict[tuple[object, ...], set[float]] = {}
+    for row in published_rows():
+        if row.dataset == "mlperf_tiny" and row.board and row.runtime and row.precision == "int8":
+            key = row.board, row.model, row.software.partition("|")[0], row.clock_hz
+            groups.setdefault(key, set()).add(round(row.latency_ms, 3))
+    return tuple(math.log(one / two) for times in groups.values()
+                 for one, two in itertools.permutations(sorted(times), 2))
 
 
 def _slow_down(truth: Deployment, causes: tuple[str, ...], healthy: float,
@@ -174,23 +195,27 @@ def _run_another(truth: Deployment, random: np.random.Generator) -> float | None
     return float(twin.predict(deploy(truth.graph, str(random.choice(boards)))).time_us)
 
 
-HALF = -1
-"""Instead of a number of questions: the asker looked at half of what is not so."""
+ASKERS = ("number", "half", "1", "2", "3", "published", "published, half", "published, 2",
+          "published, 3")
+"""What the asker gives: the number alone, half of what is not so ruled out, true answers to so many
+questions, and what somebody published of the same board, network and release besides."""
 
 
-def answer(outlook, plant: Plant, questions: int) -> Why:
-    """Return what is said after the asker answered so many questions, each truly."""
+def answer(outlook, plant: Plant, asker: str) -> Why:
+    """Return what is said to an asker."""
     known: dict[bool, list[str]] = {True: [], False: []}
-    if questions == HALF:
+    published = plant.published_us if "published" in asker else None
+    if "half" in asker:
         random = np.random.default_rng(int(plant.time_us))
         known[False] = [cause for cause in CAUSES
                         if cause not in plant.causes and random.random() < 0.5]
-    found = explain(outlook, [plant.time_us], absent=known[False])
-    for _ in range(questions):
+    found = explain(outlook, [plant.time_us], published_us=published, absent=known[False])
+    for _ in range(int(asker[-1]) if asker[-1].isdigit() else 0):
         if not found.asked:
             break
         known[found.asked in plant.causes].append(found.asked)
-        found = explain(outlook, [plant.time_us], present=known[True], absent=known[False])
+        found = explain(outlook, [plant.time_us], published_us=published, present=known[True],
+                        absent=known[False])
     return found
 
 
@@ -200,15 +225,15 @@ def rank(found: Why) -> list[str]:
     return sorted(chances, key=lambda name: -chances[name])
 
 
-def judge(seeds, cases=CASES) -> dict[int, list[tuple[Plant, Why]]]:
-    """Return by number of questions answered what was planted and said."""
-    found: dict[int, list[tuple[Plant, Why]]] = {number: [] for number in (0, HALF, 1, 2, 3)}
+def judge(seeds, cases=CASES) -> dict[str, list[tuple[Plant, Why]]]:
+    """Return by asker what was planted and said."""
+    found: dict[str, list[tuple[Plant, Why]]] = {asker: [] for asker in ASKERS}
     for board, network, runtime, family in cases:
         outlook = foresee([deploy(network, board, runtime=runtime)], library="name")
         for seed in seeds:
             for plant in plant_case(board, network, family, seed):
-                for number in found:
-                    found[number].append((plant, answer(outlook, plant, number)))
+                for asker, said in found.items():
+                    said.append((plant, answer(outlook, plant, asker)))
     return found
 
 
@@ -298,8 +323,8 @@ def observe(seeds, drawn) -> tuple[float, float, float]:
 
 def main(seeds: list[int]) -> None:
     """Print what is found after no to three answers, and how true what is stated is."""
-    for number, judged in judge(seeds).items():
-        print("half known:" if number == HALF else f"{number} answered:", "  ".join(
+    for asker, judged in judge(seeds).items():
+        print(f"{asker}:", "  ".join(
             f"{name} {value:.3g}" for name, value in score(judged).items()))
         for low, stated, true, count in calibrate(judged):
             print(f"    from {low:.1f}: stated {stated:.2f}, true {true:.2f} of {count}")

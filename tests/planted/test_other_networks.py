@@ -20,7 +20,7 @@ from twin.learning.observations import Observation
 from twin.learning.own import learn_own
 from twin.learning.tally import Tally, make_tally
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import waits_on_memory
+from twin.pricing.calibration import TIME_PRICES, waits_on_memory
 from twin.pricing.prediction import predict
 
 BOARD, RUNTIME, HERTZ = "nucleo_l4r5zi", "tflm-cmsis-nn@2026", 120e6
@@ -118,3 +118,22 @@ def test_another_clock_is_known_less_well_and_its_intervals_hold(tmp_path) -> No
     # nominal 90 %: of 16 made ones 12 or more hold in 98 of 100 trials (binomial); as wide as at
     # the clock measured at, they would not
     assert sum(held) >= 12 > sum(narrower)
+
+
+def test_what_copies_cost_is_not_charged_to_convolutions() -> None:
+    """One row has both, in another proportion than the network that is held out."""
+    costs = {"copy": 2.5, "memory": 1.4}
+    factors = np.array([costs.get(name, 1.0) for name in TIME_PRICES])
+    made = {name: deploy(name, BOARD, runtime="firmware")
+            for name in ("sww", "mobilenet_v1_0.25_32", "kws")}
+    measured = {name: make_tally(one).cycles @ factors for name, one in made.items()}
+    rows = [row for name in ("sww", "mobilenet_v1_0.25_32")
+            for row in observe(made[name], measured[name].tolist(), layers=True)]
+    overlay = learn_own(rows, made["kws"].board)
+    (entry,) = overlay.entries
+    learnt = dict(zip(overlay.time_prices, np.exp(entry.time.log), strict=True))
+    assert learnt["conv"] == pytest.approx(1, abs=0.06)
+    assert learnt["copy"] == pytest.approx(2.5, rel=0.15)
+    priced = make_tally(made["kws"]).cycles @ np.exp(entry.time.log)
+    assert priced[0] == pytest.approx(measured["kws"][0], rel=0.05)
+    assert priced.sum() == pytest.approx(measured["kws"].sum(), rel=0.02)

@@ -215,7 +215,8 @@ def _stated(board: Board, runtime: str) -> Calibration:
     band = student_band(1)
     learnt = Learnt(
         log=(0.0,) * len(TIME_PRICES), covariance=pack_covariance(prior.covariance),
-        prior_sd=tuple(float(sd) for sd in sds), network_sd=spread.network, row_sd=spread.row,
+        prior_sd=tuple(float(sd) for sd in np.sqrt(np.diag(prior.covariance))),
+        network_sd=spread.network, row_sd=spread.row,
         band=BandModel(down=band.down, up=band.up, level=band.level, basis="model-based", count=0))
     entry = Entry(board=None, core=None, runtime=runtime, time=learnt, support=Support())
     return Calibration(origin="stated", entry=entry, time=learnt.estimate(TIME_PRICES), energy=None,

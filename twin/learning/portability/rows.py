@@ -17,7 +17,7 @@ from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from twin.pricing.assurance import price_cycles
-from twin.pricing.calibration import TIME_PRICES
+from twin.pricing.calibration import TIME_PRICES, waits_on_memory
 from twin.pricing.prediction import Prediction
 from twin.pricing.roofs import peak_macs_per_cycle
 
@@ -102,7 +102,7 @@ def share_waits(prediction: Prediction) -> dict[str, float]:
     found: dict[str, float] = {}
     for layer in prediction.layers:
         for line in layer.bill.lines:
-            if line.place and line.cycles and line.event not in ("kernel_dispatch",):
+            if line.place and line.cycles and waits_on_memory(line.event):
                 name = "fetch" if line.event in CODE_EVENTS else f"latency:{line.place}"
                 found[name] = found.get(name, 0.0) + line.cycles
     total = sum(found.values())
