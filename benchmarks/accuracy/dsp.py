@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 import twin
+from benchmarks.accuracy import esp_kernels
 from calibration.datasets import read_table
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
@@ -108,6 +109,19 @@ def _judge_gap9() -> Judged:
              graph_macs(build(row["network"])) / 162 / 240e3) for row in rows))
 
 
+def _judge_esp(build: str) -> Judged:
+    runtime, column = esp_kernels.BUILDS[build]
+    rows = [row for row in read_table("esp_nn_kernels").rows if row["chip"] == "ESP32-S3"]
+    return Judged(
+        table=f"ESP32-S3 kernels, {build}", baseline="16 MACs or elements a cycle", rows=tuple(
+            (kernel, float(str(row[column])), twin.predict(twin.deploy(
+                graph, "esp32s3_devkitc", runtime=runtime, arena=memory, weights=memory),
+                calibration="none").time_us * 240,
+             max(graph_macs(graph), graph.tensors[graph.outputs[0]].elements) / 16)
+            for (kernel, memory, graph), row in zip(
+                esp_kernels.kernel_graphs(), rows, strict=True)))
+
+
 def judge() -> Iterator[Judged]:
     """Yield every table."""
     shapes = [(row, shape_of_row(row)) for row in read_table("max78000_layers").rows]
@@ -115,7 +129,7 @@ def judge() -> Iterator[Judged]:
         table="MAX78000 layers", baseline="an output channel a cycle", rows=tuple(
             (str(row["layer"]), row["cycles"], count_cycles(shape) + 1,
              math.prod(shape.output) * shape.channels) for row, shape in shapes))
-    yield from (_judge_jobs(), _judge_gap8(), _judge_gap9())
+    yield from (_judge_jobs(), _judge_gap8(), _judge_gap9(), *map(_judge_esp, esp_kernels.BUILDS))
 
 
 def main() -> None:

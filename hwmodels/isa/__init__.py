@@ -16,9 +16,9 @@ _FOLDER = Path(__file__).parent
 ISAS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 """Names of all instruction sets, as board and runtime files have them."""
 
-Extension = Literal["c", "dsp", "mve", "pie"]
+Extension = Literal["c", "dsp", "mve", "pie", "xesp"]
 """Code for an operator: plain C, packed 16-bit multiplies, Helium vectors, vectors of the
-ESP32-S3."""
+ESP32-S3 and of the ESP32-P4."""
 
 MACHINES = ("arm", "riscv", "xtensa", "host")
 """Kinds of machine code: by which ELF reader, decoder, emulator and compiler are chosen."""

@@ -58,19 +58,19 @@ def test_what_the_engine_computes_runs_there_and_all_else_on_the_cores():
     image = net.conv(net.depthwise(image, 3), 16, 1)
     graph = net.finish(net.softmax(net.fully_connected(net.flatten(net.mean(image)), 10)))
     prediction = twin.predict(deploy(graph))
-    kinds = {graph.layers[epoch.step.layers[0]].op: unit.kind for epoch in prediction.epochs
+    kinds = {graph.layers[epoch.step.layers[0]].op: unit.kind for epoch in prediction.tasks
              for unit in epoch.run.task.units}
     assert kinds == {"conv_2d": "NE16", "depthwise_conv_2d": "NE16", "mean": "CLUSTER",
                      "fully_connected": "NE16", "softmax": "CLUSTER"}
-    assert next(unit.kind for epoch in prediction.epochs if epoch.step.layers == (0,)
+    assert next(unit.kind for epoch in prediction.tasks if epoch.step.layers == (0,)
                 for unit in epoch.run.task.units) == "CLUSTER"
-    assert {unit.kind for epoch in twin.predict(deploy(graph, "gapuino")).epochs
+    assert {unit.kind for epoch in twin.predict(deploy(graph, "gapuino")).tasks
             for unit in epoch.run.task.units} == {"CLUSTER"}
 
 
 def test_tiles_compute_all_of_a_layer_and_write_it_once():
     graph = conv(channels=64, size=40, inputs=32)
-    tasks = [epoch.run.task for epoch in twin.predict(deploy(graph)).epochs]
+    tasks = [epoch.run.task for epoch in twin.predict(deploy(graph)).tasks]
     assert sum(unit.macs for task in tasks for unit in task.units) == pytest.approx(
         40 * 40 * 64 * 9 * 32, rel=1e-4)
     moved = {operand: sum(one.bytes for task in tasks for one in task.transfers

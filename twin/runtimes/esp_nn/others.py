@@ -14,6 +14,7 @@ import math
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
+from twin.runtimes.esp_nn import p4
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.esp_nn_ansi.kernels import (
     dense_accesses,
@@ -45,7 +46,8 @@ def _lower_elements_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
     steady = run_through if layer.op == "relu6" else looped
     return (build_kernel(
         f"esp_nn_{layer.op}_s8_esp32s3", "activation" if layer.op == "relu6" else "elementwise",
-        site, (call_level(Level(alu=30, load=8, store=10)),
+        site, (call_level(Level(alu=8) if layer.op == "relu6"
+                          else Level(alu=30, load=8, store=10)),
                steady("elements", turn, turns, 1), run_through("left over", single, left, 1)),
         resolve(*element_accesses(graph, layer, site, lanes))),)
 
@@ -92,11 +94,17 @@ def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
 
 
 KERNELS: Kernels = {
-    "add": {**ANSI["add"], "pie": Lowering(lower=_lower_elements_pie)},
-    "average_pool_2d": {**ANSI["average_pool_2d"], "pie": Lowering(lower=_lower_pool_pie)},
-    "fully_connected": {**ANSI["fully_connected"], "pie": Lowering(lower=_lower_dense_pie)},
-    "max_pool_2d": {**ANSI["max_pool_2d"], "pie": Lowering(lower=_lower_pool_pie)},
-    "mul": {**ANSI["mul"], "pie": Lowering(lower=_lower_elements_pie)},
-    "relu6": {**ANSI["relu6"], "pie": Lowering(lower=_lower_elements_pie)},
+    "add": {**ANSI["add"], "pie": Lowering(lower=_lower_elements_pie),
+            "xesp": p4.ELEMENTS},
+    "average_pool_2d": {**ANSI["average_pool_2d"], "pie": Lowering(lower=_lower_pool_pie),
+                        "xesp": p4.POOL},
+    "fully_connected": {**ANSI["fully_connected"], "pie": Lowering(lower=_lower_dense_pie),
+                        "xesp": p4.DENSE},
+    "max_pool_2d": {**ANSI["max_pool_2d"], "pie": Lowering(lower=_lower_pool_pie),
+                    "xesp": p4.POOL},
+    "mul": {**ANSI["mul"], "pie": Lowering(lower=_lower_elements_pie),
+            "xesp": p4.ELEMENTS},
+    "relu6": {**ANSI["relu6"], "pie": Lowering(lower=_lower_elements_pie),
+              "xesp": p4.ELEMENTS},
     "softmax": {"c": Lowering(lower=_lower_softmax)},
 }

@@ -14,6 +14,7 @@ from typing import Any
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
+from twin.runtimes.esp_nn import p4
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.esp_nn_ansi.kernels import window_blocks
 from twin.runtimes.esp_nn_ansi.sequences import (
@@ -261,8 +262,25 @@ def widest(count: int, most: int = 16) -> int:
     return next(one for one in (16, 8, 4, 2, 1) if one <= most and count % one == 0)
 
 
+def _lower_conv_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a convolution of the P4; windows of fewer than 16 values in generic C."""
+    shape = read_geometry(graph, layer)
+    window = shape.kernel_rows * shape.kernel_columns * shape.input_channels
+    small = layer.groups != 1 or (window < p4.LANES and not shape.is_pointwise)
+    return (_lower_conv if small else p4.lower_conv)(graph, layer, site)
+
+
+def _lower_depthwise_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a depthwise convolution of the P4: vectors for a filter a channel, else generic C."""
+    shape = read_geometry(graph, layer)
+    plain = shape.output_channels != shape.input_channels or shape.input_channels < p4.LANES
+    return (_lower_depthwise if plain else p4.lower_depthwise)(graph, layer, site)
+
+
 KERNELS: Kernels = {
-    "conv_2d": {"c": Lowering(lower=_lower_conv), "pie": Lowering(lower=_lower_conv_pie)},
+    "conv_2d": {"c": Lowering(lower=_lower_conv), "pie": Lowering(lower=_lower_conv_pie),
+                "xesp": Lowering(lower=_lower_conv_p4)},
     "depthwise_conv_2d": {"c": Lowering(lower=_lower_depthwise),
-                          "pie": Lowering(lower=_lower_depthwise_pie)},
+                          "pie": Lowering(lower=_lower_depthwise_pie),
+                          "xesp": Lowering(lower=_lower_depthwise_p4)},
 }
