@@ -126,7 +126,7 @@ def _typed(path: Path) -> None:
     verbs = {line.split()[0].decode() for line in TYPED}
     words = [_MANY.sub(":99", word) for word in _words(path.read_bytes())]
     if words and words[0] in verbs:
-        with mock.patch("twin.studies.tune._run", side_effect=RefusedError("not run here")):
+        with mock.patch("twin.program.image.tuning._run", side_effect=RefusedError("not run here")):
             run_command(*words)
 
 

@@ -20,6 +20,7 @@ from twin.pricing.prediction import Prediction
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
+    from twin.runtimes.compiler import Compiler
     from twin.runtimes.neural_art.compiler_output import CompiledNetwork
 
 RENAMED = {"dcache_refill": "data_refill"}
@@ -30,6 +31,13 @@ LARGEST = 1e15
 
 SCHEMAS = (1, 2)
 """Of predictions that are read."""
+
+
+def compiler_of(side: Side) -> Compiler:
+    """Return the compiler of a side whose parts are an accelerator's tasks."""
+    from twin.runtimes import load_runtime
+
+    return load_runtime(str(side.runtime)).compiler
 
 
 def side_of_prediction(prediction: Prediction) -> Side:

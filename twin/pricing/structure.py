@@ -6,41 +6,29 @@ this code; and of an accelerator on all but its clocks and the latency of its po
 bandwidths and prices are left out, but where another master shares the bus or a cache stops
 allocating for streams.
 
-On disk counts are bounded, and worthless when damaged: `TWIN_COUNTS` names another folder than the
-user's cache; empty, nothing is kept on disk. Two processes at once write whole files of the same
-content. An entry is sealed with the folder's own key, so one that is damaged or planted is not
-read, and what it held is counted again.
+`twin.deployment.kept_counts` is the disk.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import hashlib
-import json
-import os
 import threading
-import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
-from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.facts import Board
 from hwmodels.board.npu import Npu
 from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
-from hwmodels.files import parse_json
-from hwmodels.folders import user_folder
 from hwmodels.kernel import Kernel
-from hwmodels.kernels.store import Store, write_private
 from hwmodels.paths.exposure import Sheet
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
 from twin.deployment.deployment import Deployment
+from twin.deployment.kept_counts import describe_cores, load_counts, read_geometry, save_counts
 from twin.network.graph import Layer
 from twin.network.operators import OPERATORS, is_assumed
 from twin.runtimes import Runtime
@@ -206,23 +194,8 @@ def _library(runtime: Runtime) -> Runtime:
                    setup_cycles_per_channel=0.0, facts=())
 
 
-def read_geometry(board: Board) -> tuple[object, ...]:
-    """Return what of a board is the same at every clock, wait and bandwidth."""
-    return (_describe_cores(board), tuple(_shape(cache) for cache in board.caches),
-            tuple(_place(memory) for memory in board.memories))
-
-
-def _describe_cores(board: Board) -> tuple[object, ...]:
-    """Return a board's cores, with what their files say where some are a user's."""
-    if not os.environ.get("TWIN_CORES"):
-        return board.cores
-    from hwmodels.core.file import load_core
-
-    return tuple((core, load_core(core.model)) for core in board.cores)
-
-
 def _timed(board: Board) -> tuple[object, ...]:
-    return (board.clocks, _describe_cores(board), board.caches, board.memories, board.buses,
+    return (board.clocks, describe_cores(board), board.caches, board.memories, board.buses,
             board.dma, board.npu)
 
 
@@ -234,146 +207,10 @@ def _plan_facts(board: Board) -> Npu | None:
         for pool in npu.pools))
 
 
-def _shape(cache: Cache) -> tuple[object, ...]:
-    return tuple(getattr(cache, name) for name in _CACHE_FIELDS)
-
-
-def _place(memory: Memory) -> tuple[object, ...]:
-    return tuple(getattr(memory, name) for name in _MEMORY_FIELDS)
-
-
 _DEPLOYMENT_FIELDS = tuple(one.name for one in dataclasses.fields(Deployment) if one.name not in (
     "graph", "board", "runtime", "notes", "chosen", "own_scale", "scale_told", "original",
     "rewritten"))
-
-_CACHE_FIELDS = tuple(one.name for one in dataclasses.fields(Cache)
-                      if one.name not in ("hit_cycles", "critical_word_first"))
-
-_MEMORY_FIELDS = tuple(one.name for one in dataclasses.fields(Memory) if one.name not in (
-    "bus", "clock", "latency_cycles", "wait_states", "prefetch", "bytes_per_cycle", "serial",
-    "sdram", "read_charge_pc"))
-"""All that is not timing, nor a note: a fact that is new is taken to change what is met."""
-
-
-LARGEST_FOLDER_BYTES = 64 << 20
-MOST_ENTRIES = 4096
-"""Of the folder: the entries not used for longest go."""
-
-LARGEST_ENTRY_BYTES = 16 << 20
-"""Of a network of thousands of kernels, unpacked; larger ones are not kept."""
-
-SAVES_BETWEEN_LOOKS = 64
-"""Entries a process writes before it looks at the folder's size again."""
-
-_SOURCES = ("hwmodels", "twin/runtimes", "twin/deployment", "twin/network/graph.py",
-            "twin/network/operators.py", "twin/network/rewrites",
-            "twin/pricing/structure.py", "twin/pricing/accelerator", "twin/program")
-"""What decides what is counted."""
-
-
-class CountStore(Store):
-    """Kept counts; the folder never holds more than a few thousand."""
-
-    saves = 0
-
-    def save(self, name: str, entry: bytes) -> None:
-        """Keep an entry."""
-        if not self.key:
-            return
-        self.sweep()
-        with contextlib.suppress(OSError):
-            write_private(self.folder / name, self._seal(name, entry) + entry)
-            if self.saves % SAVES_BETWEEN_LOOKS == 0:
-                self.tidy()
-            self.saves += 1
-
-    def tidy(self) -> None:
-        """Drop entries of other code, and the oldest where there are too many."""
-        found = []
-        for path in self.folder.glob("counts.*"):
-            with contextlib.suppress(OSError):
-                status = path.stat()
-                found.append((f".{hash_code()[:16]}." in path.name, status.st_mtime_ns,
-                              status.st_size, path))
-        size = number = 0
-        for current, _, own, path in sorted(found, reverse=True):
-            size, number = size + own, number + 1
-            if not current or size > LARGEST_FOLDER_BYTES or number > MOST_ENTRIES:
-                with contextlib.suppress(OSError):
-                    path.unlink()
-
-
-def counts_folder() -> Path | None:
-    """Folder of kept counts; None where there is none."""
-    if os.environ.get("TWIN_COUNTS") == "":
-        return None
-    try:
-        return user_folder("TWIN_COUNTS", "counts")
-    except RuntimeError:  # a user without a home
-        return None
-
-
-@functools.cache
-def _store_at(folder: Path) -> CountStore:
-    return CountStore(folder)
-
-
-def _store() -> CountStore | None:
-    folder = counts_folder()
-    return None if folder is None else _store_at(folder)
-
-
-@functools.cache
-def hash_code() -> str:
-    """Return a hash of the source files that decide what is counted."""
-    root, digest = str(Path(__file__).parents[2]), hashlib.sha256()
-    for path in _list_sources(root):
-        digest.update(path[len(root):].encode())
-        with open(path, "rb", buffering=0) as file:
-            digest.update(file.readall())
-    return digest.hexdigest()
-
-
-def _list_sources(root: str) -> Iterator[str]:
-    """Yield the source files that decide what is counted, in order."""
-    for name in _SOURCES:
-        where = os.path.join(root, name)
-        if os.path.isfile(where):
-            yield where
-        for folder, folders, files in os.walk(where):
-            folders[:] = sorted({*folders} - {"boards", "__pycache__"})
-            yield from (os.path.join(folder, file) for file in sorted(files)
-                        if file.endswith((".py", ".yaml", ".csv")))
-
-
-def _name_entry(key: str) -> str:
-    return f"counts.{hash_code()[:16]}.{key}"
-
-
-def load_counts(key: str) -> Any:
-    """Return the document kept under a key; None where there is none."""
-    store = _store()
-    entry = None if store is None else store.load(_name_entry(key))
-    if store is None or entry is None:
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(store.folder / _name_entry(key))
-    try:
-        unpacked = zlib.decompressobj().decompress(entry, LARGEST_ENTRY_BYTES + 1)
-        return parse_json(unpacked.decode())
-    except (zlib.error, ValueError, TwinError):
-        return None
-
-
-def save_counts(key: str, document: Any) -> None:
-    """Keep a document, as far as there is room; nothing here fails."""
-    store = _store()
-    if store is None:
-        return
-    content = json.dumps(document, separators=(",", ":")).encode()
-    if len(content) <= LARGEST_ENTRY_BYTES:
-        store.save(_name_entry(key), zlib.compress(content, 1))
-
+"""All that decides what is counted."""
 
 def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tuple[bool, ...]:
     """Return which layers' costs are assumed, without pricing any: `LayerPrediction.assumed`.

@@ -22,8 +22,8 @@ from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
 from hwmodels.paths.traffic import from_plain
 from hwmodels.processes import command_of, environment
+from twin.deployment.kept_counts import load_counts, read_geometry, save_counts
 from twin.errors import ProgramError
-from twin.pricing.structure import load_counts, read_geometry, save_counts
 from twin.program.asking import Wanted, check_wanted
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf

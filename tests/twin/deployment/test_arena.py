@@ -13,7 +13,6 @@ from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
 from twin.network.writers.tflite import encode_tflite
 from twin.network.zoo import build
-from twin.reports.tables.header import describe_arena
 from twin.runtimes import load_runtime, tflm
 from twin.runtimes.runtime import ArenaRule
 
@@ -51,7 +50,7 @@ def test_the_least_arena_has_room_for_making_the_plan() -> None:
     rule = ArenaRule(name="kTensorArenaSize", release="2026", kernels="cmsis-nn")
     arena = plan_arena(build("ad"), rule, M4, 0, 0)
     assert (arena.total_bytes, arena.needed_bytes) == (2580, 3024)
-    assert ") + 444 while it is planned" in describe_arena(arena)
+    assert ") + 444 while it is planned" in arena.description
 
 
 def test_what_is_not_known_is_said() -> None:

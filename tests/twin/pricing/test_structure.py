@@ -13,8 +13,8 @@ import hwmodels.simulator
 import twin
 from hwmodels.paths.exposure import expose, expose_once
 from hwmodels.paths.timing import read_timing
+from twin.deployment import kept_counts as count_cache
 from twin.deployment.core import lower_network
-from twin.pricing import structure as count_cache
 from twin.pricing.prediction import predict
 from twin.pricing.structure import (
     MOST_IN_MEMORY,

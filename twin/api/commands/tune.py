@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import fspath
 
 from hwmodels.board.file import load_board
@@ -9,8 +10,9 @@ from hwmodels.core.file import list_cores, load_core
 from twin.api.requests import takes
 from twin.api.requests.tuning import Tune
 from twin.errors import UsageError
-from twin.studies import tune as tuning
-from twin.studies.tune import Tuning
+from twin.pricing.calibrated import predict_calibrated
+from twin.program.image import tuning
+from twin.program.image.tuning import Tuning
 
 
 @takes(Tune)
@@ -25,5 +27,6 @@ def tune(asked: Tune) -> Tuning:
         raise UsageError(f"tune: no virtual board has the core of {board}; give --virtual")
     if where in list_cores():
         where = load_core(where).traits.emulators.get("board", where)
-    return tuning.tune(fspath(asked.model), board, virtual=where, tiles=asked.tiles,
+    predict = partial(predict_calibrated, calibration="none")
+    return tuning.tune(fspath(asked.model), board, predict, virtual=where, tiles=asked.tiles,
                        levels=asked.levels, best=asked.best, on_progress=asked.on_progress)

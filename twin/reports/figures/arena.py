@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twin.reports.figures.canvas import (
     describe_deployment,
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.deployment.placement import ArenaSlot, Placement
     from twin.pricing.prediction import Prediction
 
 TENSOR = fill(SKY) | {"alpha": 0.75}
@@ -82,8 +81,7 @@ def draw_arena(prediction: Prediction, axes: Axes) -> None:
     _add_legend(axes, any(slot.tensor < 0 for slot in placement.arena), _overlap(placement))
 
 
-def _write_name(axes: Axes, slot: ArenaSlot, slots: Sequence[ArenaSlot],
-                placement: Placement) -> None:
+def _write_name(axes: Axes, slot: Any, slots: Sequence[Any], placement: Any) -> None:
     """Write a buffer's name where most of it is free of others; its end where not all has room."""
     from matplotlib.patheffects import withStroke
 
@@ -108,7 +106,7 @@ def _write_name(axes: Axes, slot: ArenaSlot, slots: Sequence[ArenaSlot],
               path_effects=[withStroke(linewidth=1.5, foreground="white", alpha=0.8)])
 
 
-def _find_gap(slot: ArenaSlot, others: Sequence[ArenaSlot]) -> tuple[int, int]:
+def _find_gap(slot: Any, others: Sequence[Any]) -> tuple[int, int]:
     """Return the first layer of the longest stretch of a buffer's life none of others shares."""
     best, start = (slot.first_layer, 0), slot.first_layer
     for layer in range(slot.first_layer, slot.last_layer + 2):
@@ -119,7 +117,7 @@ def _find_gap(slot: ArenaSlot, others: Sequence[ArenaSlot]) -> tuple[int, int]:
     return best
 
 
-def _overlap(placement: Placement) -> bool:
+def _overlap(placement: Any) -> bool:
     """Whether two tensors alive in one layer share bytes, as an output over its input does."""
     slots = [slot for slot in placement.arena if slot.tensor >= 0 and slot.size_bytes]
     return any(

@@ -47,7 +47,7 @@ from twin.reports.page.parts import (
 from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.roofline import chart_roofline, list_sides
-from twin.reports.tables.header import describe_arena, header_pairs, setup_line
+from twin.reports.tables.header import header_pairs, setup_line
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.studies import say_duty
 from twin.studies.change import Change
@@ -288,11 +288,10 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
     deployment = prediction.deployment
     parts = tuple((f"RAM: {name}", f"{size:,} bytes")
                   for name, size in deployment.ram_parts.items() if size)
-    arena = describe_arena(deployment.buffer)
     places = list_places(report.changes or (), prediction)
     cached = () if report.locality is None else list_cache_plots(report.locality)
     return (Pairs(pairs=(
-        *parts, *((("arena", arena),) if arena else ()),
+        *parts, *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
         ("flash", f"{prediction.flash_bytes:,} of "
                           f"{prediction.flash_available_bytes:,} bytes"),
         ("placement", f"weights in {deployment.weights_named}, arena in {deployment.arena_named}, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
 from twin.reports.columns import Column, number
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from hwmodels.board.facts import Board, Cache, Counters, Fact
     from twin.network.graph import Graph
     from twin.reports.glossary import Entry
-    from twin.runtimes import Runtime
 
 
 BOARDS = (
@@ -81,7 +80,7 @@ MEMORIES = (
     Column("cached", lambda memory: "yes" if memory.cacheable else "no"))
 
 
-def runtimes_table(runtimes: Iterable[Runtime]) -> Table:
+def runtimes_table(runtimes: Iterable[Any]) -> Table:
     """Return one row per runtime and version."""
     return tabulate((
         Column("runtime", "identity"), Column("types", lambda one: ", ".join(one.dtypes)),
@@ -90,11 +89,11 @@ def runtimes_table(runtimes: Iterable[Runtime]) -> Table:
         drops=("dead channels", "structure"))
 
 
-def _tell_dead_channels(runtime: Runtime) -> str:
+def _tell_dead_channels(runtime: Any) -> str:
     return "dropped" if runtime.drops_dead_channels else "computed"
 
 
-def runtime_report(runtime: Runtime) -> Content:
+def runtime_report(runtime: Any) -> Content:
     """Return one runtime with every number and its source."""
     from twin.reports.tables.learnt import NARROW, kernels_table
 

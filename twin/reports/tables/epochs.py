@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from twin.attribution.predicted import side_of_prediction
+from twin.attribution.predicted import compiler_of, side_of_prediction
 from twin.attribution.side import Side
 from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Content, Group, Text, spaced
-from twin.runtimes import load_runtime
 
 
 def epochs_report(prediction: Prediction) -> Content:
@@ -16,7 +15,7 @@ def epochs_report(prediction: Prediction) -> Content:
 
 def epochs_part(side: Side) -> Content:
     """Return every task and the whole model, line by line as the profiler prints them."""
-    compiler, totals = load_runtime(str(side.runtime)).compiler, side.whole.counts
+    compiler, totals = compiler_of(side), side.whole.counts
     parts: list[Content] = []
     for part in side.parts:
         head, *lines = compiler.list_task(part.name, part.op, part.index or 0, part.counts, totals,
@@ -27,4 +26,4 @@ def epochs_part(side: Side) -> Content:
 
 def model_lines(side: Side) -> list[str]:
     """Return the final part of the profiler's report: of the whole model."""
-    return load_runtime(str(side.runtime)).compiler.list_model(side.whole.counts, side.clocks_hz)
+    return compiler_of(side).list_model(side.whole.counts, side.clocks_hz)

@@ -18,7 +18,6 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.deployment.arena import Arena
 from twin.network.operators import graph_macs, graph_parameters
 from twin.pricing.ledger import (
     Ledger,
@@ -160,7 +159,7 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
                  or _used(prediction.ram_bytes, prediction.ram_available_bytes))
                 + f", most alive in layer {peak}"),
         ("", _ram_parts(prediction)),
-        *((("arena", text),) if (text := describe_arena(deployment.buffer)) else ()),
+        *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
     ]
 
 
@@ -244,22 +243,6 @@ def clock_label(prediction: Prediction, clock: str) -> str:
 def name_epochs(layer: LayerPrediction) -> str:
     """Return the numbers of the epochs a layer ran in."""
     return " ".join(name.partition("_")[2] for name in layer.tasks)
-
-
-def describe_arena(arena: Arena | None) -> str:
-    """Return the size a program states for its runtime's buffer, and what is in it."""
-    if arena is None:
-        return ""
-    kept = ", ".join(f"{kind} {size:,}" for kind, size in arena.persistent.items())
-    told = [f"{arena.planned_bytes:,} non-persistent + {arena.persistent_bytes:,} persistent "
-            f"({kept})" if kept else
-            f"with {arena.input_bytes:,} of input, {arena.output_bytes:,} of output"]
-    if (spare := arena.needed_bytes - arena.total_bytes) > 15:
-        told[0] += f" + {spare:,} while it is planned"
-    if arena.recorded_bytes is not None:
-        told.append(f"{arena.recorded_bytes:,} in TFLM's benchmark tool")
-    told += [f"more for {what}, of unknown size" for what in arena.unknown]
-    return f"{arena.name} >= {arena.needed_bytes:,} bytes: " + "; ".join(told)
 
 
 def _ram_parts(prediction: Prediction) -> str:

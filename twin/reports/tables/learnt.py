@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
@@ -14,14 +15,12 @@ from twin.reports.tables.parts import (
     spaced,
     tabulate,
 )
-from twin.runtimes import Runtime
-from twin.runtimes.counted.learnt import Learnt, LearntKernel, Series
 
 NARROW = 20
 """Characters of a function's name where the terminal is narrow."""
 
 
-def learnt_report(runtime: Runtime, console: Console) -> Content:
+def learnt_report(runtime: Any, console: Console) -> Content:
     """Return what a runtime's file has of programs.
 
     Parameters
@@ -42,7 +41,7 @@ def learnt_report(runtime: Runtime, console: Console) -> Content:
     return spaced([new_pairs(pairs), table])
 
 
-def kernels_table(learnt: Learnt, longest: int) -> Table:
+def kernels_table(learnt: Any, longest: int) -> Table:
     """Return one row per kernel.
 
     Parameters
@@ -61,7 +60,7 @@ def kernels_table(learnt: Learnt, longest: int) -> Table:
         learnt.kernels, drops=("weights again", "layers"))
 
 
-def _per_work(learnt: Learnt, kernel: LearntKernel) -> str:
+def _per_work(learnt: Any, kernel: Any) -> str:
     """Return instructions for each product, or each output where there are none."""
     terms = [one["terms"] for one in learnt.observed["layers"]
              if one["op"] == kernel.op and one["features"] in kernel.seen]
@@ -75,7 +74,7 @@ def _unit(terms: Mapping[str, float], unit: str) -> float:
     return terms.get("mac" if unit == "MAC" else "output", 0.0)
 
 
-def _describe_turns(kernel: LearntKernel) -> str:
+def _describe_turns(kernel: Any) -> str:
     weights = kernel.operand("weights")
     if weights is None:
         return ""
@@ -84,5 +83,5 @@ def _describe_turns(kernel: LearntKernel) -> str:
     return "each " + ", ".join(f"{name} x {often:.3g}" for name, often in kernel.turns)
 
 
-def _is_swept(turns: Series) -> bool:
+def _is_swept(turns: Any) -> bool:
     return any(name != "call" for name, _ in turns)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from twin.reports.tables.parts import Content, Group, Text, add_row, new_pairs, new_table, spaced
-
-if TYPE_CHECKING:
-    from twin.deployment.transformations import Transformation
 
 _SHOWN = 6
 """Values of a row at most."""
 
 
-def transformations_table(found: Sequence[Transformation]) -> Content:
+def transformations_table(found: Sequence[Any]) -> Content:
     """Return one row per transformation that applies, and the reasons of the others below."""
     table = new_table(("--set", "effort", "values worth trying"))
     for one in found:

@@ -9,7 +9,7 @@ from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, new_pairs, spaced, tabulate
 
 if TYPE_CHECKING:
-    from twin.studies.tune import Tuning
+    from twin.program.image.tuning import Tuning
 
 
 def tuning_report(tuned: Tuning) -> Content:

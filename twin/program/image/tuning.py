@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from calibration.virtual_board import check_virtual_board
 from hwmodels.board.facts import Board
@@ -14,7 +15,6 @@ from twin.deployment.deployment import Deployment, deploy
 from twin.deployment.kernels import TILES
 from twin.errors import FirmwareError, UsageError
 from twin.network.graph import Graph
-from twin.pricing.calibrated import predict_calibrated
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
 from twin.program.image.compile.verification import BoardRun, open_board, random_input, run_on_board
@@ -117,8 +117,8 @@ class Tuning:
         return right, judged
 
 
-def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequence[int] = (),
-         levels: Sequence[str] = ("O2",), best: int = 3,
+def tune(model: str | Graph, board: str | Board, predict: Callable[[Deployment], Any], *,
+         virtual: str, tiles: Sequence[int] = (), levels: Sequence[str] = ("O2",), best: int = 3,
          on_progress: Told | None = None) -> Tuning:
     """Predict every tile and level, build and run the best few, and keep the best measured.
 
@@ -126,6 +126,8 @@ def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequenc
     ----------
     model, board
         As `deploy` takes them.
+    predict : callable
+        Returns the `Prediction` of a deployment, at stated prices.
     virtual : str
         A virtual board with the board's core.
     tiles : sequence of int
@@ -154,7 +156,7 @@ def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequenc
         raise UsageError("tune: accepted: one level or more, and one build or more to run")
     check_virtual_board(virtual)  # Before what takes seconds.
     base = deploy(model, board, runtime=f"firmware@{levels[0]}")
-    found = sorted((_predict(base, tile, level) for level in levels for tile in tiles),
+    found = sorted((_predict(base, predict, tile, level) for level in levels for tile in tiles),
                    key=lambda one: one.cycles)
     ran = []
     for place, one in enumerate(found[:best]):
@@ -164,9 +166,10 @@ def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequenc
     return Tuning(deployment=base, virtual=virtual, candidates=(*ran, *found[best:]))
 
 
-def _predict(base: Deployment, tile: int, level: str) -> Candidate:
+def _predict(base: Deployment, predict: Callable[[Deployment], Any], tile: int,
+             level: str) -> Candidate:
     changed = base.replace({"runtime": f"firmware@{level}", "kernels.tile": str(tile)})
-    prediction = predict_calibrated(changed, temperature="warm", calibration="none")
+    prediction = predict(changed)
     clock = base.board.core.clock
     return Candidate(
         tile=tile, level=level, cycles=float(prediction.cycles), ram_bytes=changed.ram_bytes,

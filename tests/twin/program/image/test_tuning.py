@@ -9,8 +9,9 @@ from made_networks import needs_tools
 from hwmodels.errors import ToolMissingError
 from twin.errors import UsageError
 from twin.network.zoo.builder import Builder
+from twin.pricing.prediction import predict
 from twin.program.image.compile.verification import BoardRun, LayerRun
-from twin.studies.tune import Candidate, Tuning, tune
+from twin.program.image.tuning import Candidate, Tuning, tune
 
 
 def candidate(tile: int, cycles: float, layers: tuple[float, ...],
@@ -40,7 +41,7 @@ def test_the_best_few_are_built_and_run() -> None:
     x = net.conv(net.input((1, 8, 8, 4)), 8, 3)
     graph = net.finish(net.softmax(net.fully_connected(net.flatten(x), 3)))
     told: list[tuple[int, int, str]] = []
-    tuned = tune(graph, "nucleo_l4r5zi", virtual="unicorn-m4", tiles=(1, 2, 8), best=2,
+    tuned = tune(graph, "nucleo_l4r5zi", predict, virtual="unicorn-m4", tiles=(1, 2, 8), best=2,
                  on_progress=lambda *step: told.append(step))
     assert told == [(place, 2, f"tile {one.tile} at O2")
                     for place, one in enumerate(tuned.candidates[:2])]
@@ -51,14 +52,15 @@ def test_the_best_few_are_built_and_run() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(UsageError, match="accepted: 1, 2, 4"):
-        tune("kws", "nucleo_l4r5zi", virtual="unicorn-m4", tiles=(3,))
+        tune("kws", "nucleo_l4r5zi", predict, virtual="unicorn-m4", tiles=(3,))
     with pytest.raises(UsageError, match="one build or more"):
-        tune("kws", "nucleo_l4r5zi", virtual="unicorn-m4", best=0)
+        tune("kws", "nucleo_l4r5zi", predict, virtual="unicorn-m4", best=0)
 
 
 def test_without_the_boards_extra_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibration.virtual_board.find_spec",
                         lambda name: None if name == "capstone" else object())
-    monkeypatch.setattr("twin.studies.tune.deploy", lambda *_, **__: pytest.fail("was deployed"))
+    monkeypatch.setattr("twin.program.image.tuning.deploy",
+                        lambda *_, **__: pytest.fail("was deployed"))
     with pytest.raises(ToolMissingError, match="needs: the extra 'boards'"):
-        tune("kws", "nucleo_l4r5zi", virtual="unicorn-m4", best=1)
+        tune("kws", "nucleo_l4r5zi", predict, virtual="unicorn-m4", best=1)
