@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
+from twin.api.commands.predict import describe_fastest, describe_numbers
 from twin.api.requests import BoardName, BoardNames, Deployed, Model, ModelNames, Option, Priced
 from twin.api.requests import prediction as requests
 from twin.api.requests.advice import Advise
@@ -125,7 +126,7 @@ def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: 
             show(open_console(), f"advice  {say_best(advice)}")
 
 
-@command(view="studies:sweep_report", ends=refuse_failed)
+@command(view="studies:sweep_report", remarks=describe_fastest, ends=refuse_failed)
 def sweep(asked: Sweep, rows: Rows, output: Tabled, plot: Pareto, page: Paged,
           json: Json) -> object:
     """Predict every combination of models, boards and settings; mark the Pareto front."""
@@ -140,7 +141,7 @@ class SelectPictures(Pareto):
         "--plot", "FILE", "Write the Pareto picture; into a folder (DIR/): all of them.")] = None
 
 
-@command(view="selection:selection_report", 
+@command(view="selection:selection_report", remarks=lambda found: describe_fastest(found.table),
          ends=lambda found: refuse_failed(found.table) or not found.feasible)
 def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
            json: Json) -> object:
@@ -149,7 +150,8 @@ def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
         return twin.select(**asked.arguments, on_progress=rate.tell)
 
 
-@command(view="advice:advice_report", remarks=lambda advice: advice.deployment.chosen,
+@command(view="advice:advice_report", remarks=lambda advice: (
+    *advice.deployment.chosen, *describe_numbers(advice.deployment)),
          ends=lambda advice: not advice.met and advice.best is None)
 def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json: Json) -> object:
     """Find the cheapest change that meets limits; exit 1 where none does."""

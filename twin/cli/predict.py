@@ -167,7 +167,8 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
         "twin.reports.tables.header:place_warnings")(prediction).apart
     warn(dict.fromkeys((*shown, *effects,
                         *describe_measured_runtime(prediction, calibration),
-                        *describe_numbers(prediction, calibration))))
+                        *describe_numbers(prediction.deployment, calibration,
+                                          asked.temperature))))
     note_paths(written)
     if keep.keep is not None:
         keep.run("predict", asked)

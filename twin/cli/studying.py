@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
+from twin.api.commands.predict import describe_fastest
 from twin.api.requests import Deployed, Frequency, Option, Priced
 from twin.cli.options import Json, Output, check_outputs, present
 from twin.cli.progress import Rate
@@ -99,5 +100,5 @@ def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed,
         table = twin.sweep(models, boards, settings=settings, runtimes=placed.runtime or (),
                            clocks=clock, assume_unsupported=placed.assume_unsupported,
                            on_progress=rate.tell, **priced.arguments, **(limits or {}))
-    present(table, [*outputs], view=view, ends=refuse_failed)
+    present(table, [*outputs], view=view, ends=refuse_failed, remarks=describe_fastest)
     return table

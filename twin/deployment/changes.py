@@ -30,10 +30,10 @@ class ChangeBoard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRuntime:
-    """Another kernel library, and what must be said of the choice."""
+    """Another kernel library, and what must be said of the choice; None: what is said of it now."""
 
     runtime: Runtime
-    said: tuple[str, ...] = ()
+    said: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,25 @@ from hwmodels.kernel import Kernel
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.draft import Draft, Placer, check_draft, settle
 from twin.deployment.memories import FLASH_ROLES, choose_memories, choose_memory, choose_pool
-from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError
+from twin.errors import (
+    DoesNotFitError,
+    NotApplicableError,
+    PlacementError,
+    RuntimeRefusedError,
+)
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.runtimes import Runtime
-from twin.runtimes.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
+from twin.runtimes.choice import (
+    BEST,
+    DEFAULT,
+    check_network,
+    choose_runtime,
+    default_runtime,
+    list_best,
+    list_defaults,
+    runs,
+)
 from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
@@ -201,7 +215,22 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
     ------
     DoesNotFitError
         When it fits neither way.
+
+    Notes
+    -----
+    Where no runtime is asked for, the first of the defaults whose kernels can be had as changes
+    have them: compiler levels are of libraries that were counted.
     """
+    kernels = {path: str(one) for path, one in changes.items() if path.startswith("kernels.")}
+    if kernels and chosen.get("runtime") in (None, DEFAULT):
+        if not isinstance(model, Graph):
+            model = read_model(model, assume_unsupported=chosen.get("assume_unsupported"))
+        able = _find_able(model, board if isinstance(board, Board) else load_board(board), kernels)
+        if able is not None:
+            said = (f"runtime: {able}, the first by default with {', '.join(kernels)} to choose: "
+                    "none was asked for",)
+            made = deploy_towards(model, board, changes, **{**chosen, "runtime": able})
+            return dataclasses.replace(made.noted(said, first=True), chosen=said)
     try:
         return deploy(model, board, **chosen)
     except DoesNotFitError:
@@ -213,6 +242,21 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
     places = {path.removeprefix("placement."): str(value) for path, value in told.items()}
     machine = board if isinstance(board, Board) else load_board(board)
     return deploy(model, change_board(machine, sizes), **{"network": network, **chosen, **places})
+
+
+def _find_able(graph: Graph, board: Board, kernels: Mapping[str, str]) -> str | None:
+    """Return the first default library with such kernels, where the first of all has none."""
+    from twin.deployment.kernels import choose_kernels, list_levels
+
+    first, counted = default_runtime(graph, board), None
+    for library in (first, *list_defaults(board)):
+        with suppress(NotApplicableError):
+            choose_kernels(kernels, library, board)
+            if library is first or runs(graph, library, board):
+                return None if library is first else library.identity
+        if "kernels.level" in kernels and list_levels(library):
+            counted = counted or library.identity  # which says what it was counted at
+    return counted
 
 
 def choose_room(changes: Mapping[str, object]) -> dict[str, object]:
@@ -321,7 +365,8 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                 after = dataclasses.replace(after, graph=graph, rewritten=rewritten,
                                             original=original)
             case asked.ChangeRuntime(runtime=runtime, said=said):
-                after = dataclasses.replace(after, runtime=runtime, chosen=said)
+                after = dataclasses.replace(after, runtime=runtime,
+                                            chosen=after.chosen if said is None else said)
             case asked.Choose(field=field, value=value) if field in places:
                 places[field] = str(value)
             case asked.Choose(field=field, value=value):

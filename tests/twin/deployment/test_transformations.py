@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 
 import twin
+from twin.deployment.deployment import deploy_towards
 from twin.deployment.transformations import list_transformations
 from twin.errors import NotApplicableError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.network.rewrites.rewrite import list_rewrites
+from twin.reports.tables.header import describe_library
 
 
 def test_a_path_set_again_starts_from_the_network_as_it_was() -> None:
@@ -33,6 +35,27 @@ def test_what_only_fits_when_changed_is_deployed_changed() -> None:
     placed = twin.deploy("mobilenet_v1_1.0_224", "nucleo_l4r5zi",
                          network={"network.width": "0.25"})
     assert placed.rewritten == (("network.width", "0.25"),) and placed.original is not None
+
+
+def test_without_a_runtime_levels_are_of_the_first_default_that_has_them():
+    def put(level, **chosen):
+        changes = {"kernels.level": level}
+        return deploy_towards("kws", "nucleo_f401re", changes, **chosen).replace(changes)
+
+    made = put("Os")
+    assert made.runtime.identity == "tflm-cmsis-nn@2026-os"
+    assert describe_library(twin.predict(made)).endswith(
+        "-os, the first by default with kernels.level to choose: none was asked for")
+    with pytest.raises(NotApplicableError, match="was not counted at it; accepted: O2"):
+        put("O3")
+    with pytest.raises(NotApplicableError, match=r"x-cube-ai.* was counted at one level only"):
+        put("Os", runtime="x-cube-ai@9.0.0")
+    table = twin.sweep("kws", "nucleo_f401re", settings={
+        "network.precision": ["int8", "float32"], "network.batch": [1, 2],
+        "kernels.level": ["Os", "O2"]})
+    assert len(table.predicted) == 6 and {row.failure for row in table.failed} == {"does not fit"}
+    assert {row.runtime for row in table.predicted} == {
+        "tflm-cmsis-nn@2026", "tflm-cmsis-nn@2026-os"}
 
 
 @pytest.mark.parametrize("path, value", [("kernels.extension", "c"), ("kernels.level", "Os")])

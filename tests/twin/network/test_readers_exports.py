@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from made_loops import Subgraph, write_subgraphs
 from made_onnx import described, node, numpy_helper, onnx, save, weights
+from typer.testing import CliRunner
 
 import twin
 from hwmodels.quantities import format_time
 from twin.api.commands.predict import describe_numbers
 from twin.api.live.reading import Reader
+from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.operators import graph_macs, graph_parameters, list_states
@@ -221,10 +223,22 @@ def test_numbers_beside_int8_say_what_they_cost():
                                    (packed, "int4", "network.weights")):
         prediction = twin.predict(deployment)
         other = twin.predict(deployment.replace({path: "int8"}))
-        (line,) = describe_numbers(prediction, "auto")
+        (line,) = describe_numbers(deployment)
         assert line == (f"numbers: {name} takes {prediction.time_us / other.time_us:.2g} times as "
                         f"long as int8, {format_time(other.time_us)}: --set {path}=int8")
-        assert describe_numbers(other, "auto") == ()
-    large = twin.predict(deploy("ic", "nucleo_u575zi_q", runtime="cmsis-nn@6.0").replace(
-        {"network.weights": "int4"}))
-    assert describe_numbers(large, "auto") == ()
+        assert describe_numbers(other.deployment) == ()
+        assert twin.check(deployment, max_ms=1e3).remarks[0] == line
+        assert line in twin.report(deployment, changes=False)
+    large = deploy("ic", "nucleo_u575zi_q", runtime="cmsis-nn@6.0").replace(
+        {"network.weights": "int4"})
+    assert describe_numbers(large) == ()
+
+
+@pytest.mark.parametrize("words", [
+    ("predict",), ("sweep",), ("select", "--no-advice", "--runtime", "default"),
+    ("check", "--max-ms", "1"), ("advise", "--max-ms", "1", "--effort", "setting"),
+    ("predict", "-b", "nucleo_l4r5zi")])
+def test_every_command_says_what_numbers_cost(words):
+    ended = CliRunner().invoke(app, [words[0], str(EXPORTS / "cnn_qop_u8.onnx"), "-b",
+                                     "nucleo_u575zi_q", *words[1:]])
+    assert "numbers: uint8 takes " in ended.stderr

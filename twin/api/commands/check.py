@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from os import fspath
 from typing import TYPE_CHECKING
 
+from twin.api.commands.predict import describe_numbers
 from twin.api.commands.sweep import make_deployer
 from twin.api.requests import prediction as request
 from twin.api.requests import takes
@@ -105,7 +106,8 @@ def check(asked: request.Check) -> Check:
         requirements += found
         remarks += notes + tuple(map(_say_region, regions))
     return Check(prediction=prediction, requirements=requirements, sure=asked.sure, row=row,
-                 notes=remarks)
+                 notes=(*remarks, *describe_numbers(deployment, asked.calibration,
+                                                    asked.temperature)))
 
 
 def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]:
@@ -133,7 +135,7 @@ def _check_arena(deployment: Deployment, stated: int | None,
         return 0, (), ()
     if buffer is None:
         raise UsageError(f"--arena-bytes: {deployment.runtime.identity} is given no arena; "
-                         "accepted with TFLite Micro and X-CUBE-AI")
+                         "accepted with TFLite Micro, X-CUBE-AI and ExecuTorch")
     more = "".join(f", and more for {what}" for what in buffer.unknown)
     spare = stated - buffer.needed_bytes
     needed = f"{buffer.name}: {buffer.needed_bytes:,} bytes are needed{more}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike, fspath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.overlay import read_overlay
 from hwmodels.errors import TwinError
@@ -14,10 +14,14 @@ from twin.deployment import deployment as placing
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs
+from twin.network.readers import read_model
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
 from twin.runtimes.choice import list_best
+
+if TYPE_CHECKING:
+    from twin.studies.results import Table
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm",
@@ -67,22 +71,32 @@ MOST_MACS = 5_000_000
 """Networks up to this size are predicted once more, in a fraction of a second; larger ones not."""
 
 
-def describe_numbers(prediction: Prediction, calibration: str) -> tuple[str, ...]:
+def describe_numbers(deployment: Deployment, calibration: str | PathLike[str] = AUTO,
+                     temperature: str = "warm") -> tuple[str, ...]:
     """Say what uint8 or 4-bit weights cost beside int8, on the same board and library."""
-    deployment, graph = prediction.deployment, prediction.deployment.graph
+    graph = deployment.graph
     present = {graph.tensors[i].dtype for layer in graph.layers for i in layer.inputs if i >= 0
                and layer_macs(graph, layer)}
     lines = []
     for dtype in _NARROWED.keys() & present if graph_macs(graph) <= MOST_MACS else ():
         path = _NARROWED[dtype]
         try:
-            other = predict(deployment.replace({path: "int8"}), calibration=calibration,
-                            temperature=prediction.temperature)
+            took, other = (predict(one, calibration=calibration, temperature=temperature).time_us
+                           for one in (deployment, deployment.replace({path: "int8"})))
         except TwinError:  # int8 does not fit, or the runtime lacks it
             continue
-        lines.append(f"numbers: {dtype} takes {prediction.time_us / other.time_us:.2g} times as "
-                     f"long as int8, {format_time(other.time_us)}: --set {path}=int8")
+        lines.append(f"numbers: {dtype} takes {took / other:.2g} times as "
+                     f"long as int8, {format_time(other)}: --set {path}=int8")
     return tuple(lines)
+
+
+def describe_fastest(table: Table) -> tuple[str, ...]:
+    """Say it of each network of a table, on the board and library that run it fastest."""
+    fastest = {row.model: row for row in sorted(
+        table.predicted, key=lambda row: row.time_us or 0.0, reverse=True)}
+    return tuple(f"{model} on {row.board}, {line}" for model, row in fastest.items()
+                 for line in describe_numbers(placing.deploy(
+                     read_model(model), row.board, runtime=row.runtime)))
 
 
 def runtime_of(calibration: str) -> str | None:

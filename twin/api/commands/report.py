@@ -182,7 +182,8 @@ def describe(asked: Report) -> Page:
         power=recording, row=checked.row,
         requirements=checked.requirements if limits else (),
         locality=find_locality(prediction),
-        remarks=(*(() if beside is None else beside.remarks), *doubts), advice=advice,
+        remarks=(*checked.notes, *(() if beside is None else beside.remarks), *doubts),
+        advice=advice,
         changes=rank_changes(own, deployer, asked.on_progress) if changes else None))
 
 

@@ -144,16 +144,12 @@ class Reader:
                         if isinstance(program.values[i], Spec))
         first = [program.values[i].order for i in program.inputs
                  if isinstance(program.values[i], Spec)][:1]
-        planned = " + ".join(f"{size:,}" for size in program.planned_bytes)
         return Graph(
             name=Path(program.path).stem, source=program.path,
             sha256=hashlib.sha256(program.content).hexdigest(), tensors=tuple(self._tensors),
             layers=tuple(self._layers), inputs=tuple(self._inputs), outputs=outputs,
             channel_first=bool(first) and list(first[0]) == sorted(first[0]),
-            planned_bytes=program.planned_bytes, notes=(*program.notes, (
-                f"memory: planned buffers of {planned} bytes are what to give ExecuTorch for the "
-                "file as it is (activations, inputs, outputs); its method allocator comes on top, "
-                "not known")))
+            planned_bytes=program.planned_bytes, notes=program.notes)
 
     def _layout(self, value: int) -> str:
         return CHANNELS_LAST if value in self._images else PLAIN

@@ -52,7 +52,7 @@ class Notes(NamedTuple):
 
 def place_warnings(prediction: Prediction) -> Notes:
     """Sort warnings by the figure they concern; at most `MOST_NOTES` stand beside one."""
-    said = (f"runtime: {describe_library(prediction)}", *(
+    said = (_library_note(prediction), *(
         f"calibrated: {text}" for _, text in calibration_pairs(prediction)))
     notes = Notes({}, [], [warning for warning in prediction.warnings
                            if warning not in said and not warning.startswith(tuple(_BESIDE))])
@@ -67,11 +67,17 @@ def place_warnings(prediction: Prediction) -> Notes:
     return notes
 
 
+def _library_note(prediction: Prediction) -> str:
+    """Return the note that says why a library was assumed; "" where somebody asked for it."""
+    start = f"runtime: {prediction.deployment.runtime.name}@"
+    return next((note for note in prediction.deployment.notes if note.startswith(start)
+                 and note.split(" ", 2)[1].endswith(",")), "")
+
+
 def describe_library(prediction: Prediction) -> str:
     """Return the library, and why it was assumed where nobody asked for it."""
-    runtime = prediction.deployment.runtime.identity
-    return next((note.removeprefix("runtime: ") for note in prediction.deployment.notes
-                 if note.startswith(f"runtime: {runtime}, ")), runtime)
+    _, comma, why = _library_note(prediction).partition(", ")
+    return f"{prediction.deployment.runtime.identity}{comma}{why}"
 
 
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
