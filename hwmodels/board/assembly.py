@@ -267,7 +267,8 @@ def _npu(section: Section, hertz: Hertz) -> Npu | None:
         units=tuple(read(UnitKind, unit, kind=kind) for kind, unit in npu.units.items()),
         interfaces=tuple(read(Interface, part, name=name)
                          for name, part in npu.interfaces.items()),
-        pools=tuple(_pool(section, name, pool, hertz) for name, pool in npu.pools.items()),
+        pools=tuple(_pool(section, name, pool, hertz) for name, pool in npu.pools.items()
+                    if not pool.configs or npu.config in pool.configs),
         cache=None if npu.cache is None else read(NpuCache, npu.cache),
         hand_over=read(HandOver, npu.hand_over),
         energy=read(NpuEnergy, npu.energy, byte_pj=tuple(

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hwmodels.board.declaration import KINDS
 from hwmodels.board.facts import Board
 from hwmodels.board.power import Power
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parents[1] / "boards"
 """Folder of the boards that come with the project."""
+
+NPUS = Path(__file__).parents[1] / "npus"
+"""Folder of the families of accelerators that come in several sizes, a file each."""
 
 SUFFIXES = (".yaml", ".yml")
 LARGEST_BYTES = 1 << 20
@@ -76,7 +80,8 @@ def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | No
     content = _content(path)
     if overrides:
         return _make(_parse(path, content), file, overrides)
-    return make_once("board", path, content, Path(__file__).parent,
+    families = b"".join(_content(family) for family in sorted(NPUS.glob("*.yaml")))
+    return make_once("board", path, content + families, Path(__file__).parent,
                      lambda: _make(_parse(path, content), file, {}))
 
 
@@ -228,10 +233,16 @@ def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str,
     from hwmodels.board.rules import find_broken
     from hwmodels.board.schema import validate
 
+    if isinstance(document, dict):
+        _configure(document, file)
     section = validate(document, file) if isinstance(document, dict) else document
     if overrides:
         plain = to_plain(section)
         plain["sources"][WHAT_IF] = WHAT_IF_SOURCE
+        if "npu.config" in overrides:
+            _set(section, plain, "npu.config", overrides["npu.config"], file)
+            _configure(plain, file)
+            section = validate(plain, file)
         for path, value in overrides.items():
             _set(section, plain, path, value, file)
         stated, section = section, validate(plain, file)
@@ -243,6 +254,54 @@ def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str,
     if broken is not None:
         raise BoardError(f"{file}:{broken[0]}: {broken[1]}")
     return assemble(section)
+
+
+def _configure(document: dict[str, Any], file: str) -> None:
+    """Write what an accelerator's configuration has into a board's section of it.
+
+    Raises
+    ------
+    BoardError
+        When its family's file does not state the configuration.
+    """
+    npu = document.get("npu")
+    if not isinstance(npu, dict) or not npu.get("config"):
+        return
+    family, config = str(npu.get("family", "")), str(npu["config"])
+    known = _read_family(family) if "/" not in family else {}
+    stated = known.get("configs", {})
+    if config not in stated:
+        raise BoardError(f"{file}:npu.config: no {config!r} of {family}; "
+                         + did_you_mean(config, tuple(stated)))
+    sources = document.setdefault("sources", {})
+    sources.update({f"{family} {name}": text for name, text in known["sources"].items()})
+    product = known["products"][config.rpartition("-")[0]]
+    for key, value in _overlay(product, stated[config]).items():
+        npu[key] = _name_sources(value, family)
+
+
+@lru_cache(maxsize=8)
+def _read_family(family: str) -> dict[str, Any]:
+    path = NPUS / f"{family}.yaml"
+    return parse_yaml(_content(path).decode()) if path.is_file() else {}
+
+
+def _overlay(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return two sections in one, the second stating what both do."""
+    return {key: _overlay(base[key], over[key]) if isinstance(base.get(key), dict)
+            and isinstance(over.get(key), dict) and "value" not in over[key] else
+            over.get(key, base.get(key)) for key in (*base, *(k for k in over if k not in base))}
+
+
+def _name_sources(value: Any, family: str) -> Any:
+    """Return a part of a family's file with its sources as a board file has them."""
+    if isinstance(value, list) and len(value) == 3 and value[1] in KINDS:
+        return [*value[:2], f"{family} {value[2]}"]
+    if isinstance(value, dict):
+        if "source" in value:
+            return {**value, "source": f"{family} {value['source']}"}
+        return {key: _name_sources(part, family) for key, part in value.items()}
+    return value
 
 
 def _set(section: Section, plain: Any, path: str, value: object, file: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from hwmodels.board.declaration import (
+    AMOUNT,
     COUNT,
     CYCLES,
     ENERGY,
@@ -124,6 +125,15 @@ class Pool:
     burst_max_beats: Annotated[int, Key(COUNT, "Longest burst.")] = 8
     cacheable: Annotated[bool, Key(
         SWITCH, "Whether the NPU cache may hold its lines.")] = False
+    reads_in_flight: Annotated[int, Key(
+        AMOUNT, "Read bursts it takes at a time from one port; 0: any number.")] = 0
+    writes_in_flight: Annotated[int, Key(AMOUNT, "Likewise, of writes.")] = 0
+    configs: Annotated[tuple[str, ...], Key(
+        Several(TEXT), "Configurations of the NPU it is there for; absent: any.",
+        required=False)] = ()
+    system: Annotated[str, Key(
+        TEXT, "Name of the system its compiler is given with it; absent: one made of the pools' "
+              "facts.", required=False)] = ""
     staging: Annotated[bool, Key(
         SWITCH, "Whether weights are brought to it before a layer, and nothing else is placed in "
                 "it.")] = False
@@ -225,7 +235,20 @@ class Npu:
     """
 
     name: str
-    family: Annotated[str, Key(TEXT, "neural-art, ...")]
+    family: Annotated[str, Key(TEXT, "neural-art, ethos-u, ...")]
+    config: Annotated[str, Key(
+        TEXT, "Product and size, of a family with several: a key of `hwmodels/npus/FAMILY.yaml`, "
+              "which states units, interfaces and rates of each.", required=False)] = ""
+    memory_mode: Annotated[str, Key(
+        TEXT, "How its compiler lays a network out, of a compiler with several ways.",
+        required=False)] = ""
+    scratch_bytes: Annotated[int, Key(
+        Quantity(dimension="bytes", low=0, high=2**30, whole=True),
+        "Fast memory its compiler may use beside an arena outside the chip; 0: all of the first "
+        "pool.")] = 0
+    rates: Annotated[Named, Key(
+        Table(AMOUNT, "NAME"), "Further numbers of the configuration its compiler's rules go "
+                               "by.", required=False)] = ()
     clock: Annotated[str, Key(Reference("clock"), "Its clock; every NPU cycle is of it.")]
     frequency_hz: float
     units: tuple[UnitKind, ...]

@@ -240,6 +240,8 @@ def _default(key: Declared) -> Any:
     match key.kind:
         case Plain() | Choice():
             return key.default
+        case Several() | Table() if key.default is None:
+            return None
         case Several():
             return ()
         case Table() | ByScale():

@@ -43,6 +43,8 @@ class Machine:
         Of each port.
     fill : ndarray of int
         Of each kind of unit.
+    decodes : ndarray of bool
+        Of each kind of unit: whether it unpacks weights.
     """
 
     npu: Npu
@@ -63,6 +65,7 @@ class Machine:
     width: Ints
     gap: Floats
     fill: Ints
+    decodes: Flags
 
     def pool(self, name: str) -> int:
         """Return the number of a pool; it is asked for by name where it is not known."""
@@ -107,7 +110,8 @@ def lay_out(npu: Npu) -> Machine:
         longest=_ints(pool.burst_max_beats for pool in pools),
         width=_ints(port.width_bytes for port in ports),
         gap=_floats(port.write_gap_cycles for port in ports),
-        fill=_ints([*(unit.fill_cycles for unit in units), 0]))
+        fill=_ints([*(unit.fill_cycles for unit in units), 0]),
+        decodes=_flags([*("weight_decode" in unit.roles for unit in units), False]))
 
 
 def _floats(values: Iterable[float]) -> Floats:

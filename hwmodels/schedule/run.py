@@ -105,7 +105,7 @@ def run_tasks(tasks: Iterable[Task], npu: Npu) -> tuple[TaskRun, ...]:
 
 def _describe(task: Task) -> tuple[object, ...]:
     """Return all of a task its run depends on."""
-    return (task.units, task.transfers, task.links, task.start_cycles, task.host_before_cycles,
+    return (task.units, task.transfers, task.links, task.steps, task.start_cycles, task.host_before_cycles,
             task.host_after_cycles)
 
 

@@ -16,7 +16,7 @@ from hwmodels.schedule.task import PATTERNS, Link, Task
 from hwmodels.schedule.units import estimate_unit_cycles, multiplies, name_bits
 
 _NUMBERS = attrgetter("bytes", "run_bytes", "stride_bytes", "window_bytes", "repeats",
-                      "unpacked_bytes")
+                      "unpacked_bytes", "outstanding", "ahead")
 _NAMES = attrgetter("direction", "pool", "port", "pattern", "operand")
 
 
@@ -30,8 +30,8 @@ class TransferColumns:
         First transfer of each task, and how many there are.
     task, place : ndarray of int, (transfers,)
         Whose it is, and which of its transfers.
-    bytes, run_bytes, stride_bytes, window_bytes, repeats, unpacked_bytes : ndarray of int
-        As of a `Transfer`, (transfers,).
+    bytes, run_bytes, stride_bytes, window_bytes, repeats, unpacked_bytes, outstanding, ahead
+        As of a `Transfer`, ndarray of int, (transfers,).
     out, contiguous, strided, weights : ndarray of bool, (transfers,)
         Direction, pattern and operand.
     pool, port : ndarray of int, (transfers,)
@@ -49,6 +49,8 @@ class TransferColumns:
     window_bytes: Ints
     repeats: Ints
     unpacked_bytes: Ints
+    outstanding: Ints
+    ahead: Ints
     out: Flags
     contiguous: Flags
     strided: Flags
@@ -107,7 +109,7 @@ def read_transfers(tasks: Sequence[Task], machine: Machine) -> TransferColumns:
         For a port or memory the machine has not.
     """
     transfers = [transfer for task in tasks for transfer in task.transfers]
-    numbers = np.array([_NUMBERS(one) for one in transfers], np.int64).reshape(-1, 6).T
+    numbers = np.array([_NUMBERS(one) for one in transfers], np.int64).reshape(-1, 8).T
     names = list(zip(*map(_NAMES, transfers), strict=True)) or [()] * 5
     first, task, place = count_first([len(task.transfers) for task in tasks])
     pattern = np.array([PATTERNS.index(one) for one in names[3]], np.int64)
@@ -115,6 +117,7 @@ def read_transfers(tasks: Sequence[Task], machine: Machine) -> TransferColumns:
         first=first, task=task, place=place, bytes=numbers[0], run_bytes=numbers[1],
         stride_bytes=numbers[2], window_bytes=numbers[3], repeats=numbers[4],
         unpacked_bytes=np.where(numbers[5] != 0, numbers[5], numbers[0]),
+        outstanding=numbers[6], ahead=numbers[7],
         out=np.array([one == "out" for one in names[0]], np.bool_),
         contiguous=pattern == 0, strided=pattern == 1,
         weights=np.array([one == "weights" for one in names[4]], np.bool_),

@@ -104,6 +104,11 @@ class Transfer:
         "weights", "input", "output" or "".
     overlaps : str
         One of `OVERLAPS`; it holds where a task states no links of its own.
+    outstanding : int
+        Bursts in flight, which share the memory's latency, of a write as of a read; 0: reads as
+        many as the board says of any channel, and writes wait for no answer.
+    ahead : bool
+        Whether it was asked for before the task began, so that its first data is there.
     """
 
     channel: int
@@ -120,6 +125,8 @@ class Transfer:
     window_bytes: int = 0
     operand: str = ""
     overlaps: str = "units"
+    outstanding: int = 0
+    ahead: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a direction or pattern that is not known and what no channel can do."""
@@ -129,9 +136,9 @@ class Transfer:
                                      ("overlaps", self.overlaps, OVERLAPS)):
             if value not in accepted:
                 raise KernelError(f"{where}: {key} {value!r}; accepted: {', '.join(accepted)}")
-        if min(self.bytes, self.unpacked_bytes) < 0 or self.repeats < 1:
+        if min(self.bytes, self.unpacked_bytes, self.outstanding) < 0 or self.repeats < 1:
             raise KernelError(f"{where}: bytes {self.bytes}, repeats {self.repeats}; accepted: "
-                              "no negative bytes, at least one pass")
+                              "no negative bytes or bursts, at least one pass")
         if self.pattern != "contiguous" and self.run_bytes < 1:
             raise KernelError(f"{where}: a {self.pattern} walk needs run_bytes of at least 1")
 
@@ -186,6 +193,9 @@ class Task:
         transfer in feeds the n-th out.
     operations : tuple of (str, int)
         Kind and number of operations, for reports.
+    steps : int
+        Blocks the work is cut into: units and transfers hand on whole blocks, weights as they
+        come; 0: all hand on as they go.
     start_cycles : int
         From the launch to the first request, and from the last beat to the end.
     host_before_cycles, host_after_cycles : int
@@ -199,6 +209,7 @@ class Task:
     transfers: tuple[Transfer, ...] = ()
     links: tuple[Link, ...] = ()
     operations: tuple[tuple[str, int], ...] = ()
+    steps: int = 0
     start_cycles: int = 0
     host_before_cycles: int = 0
     host_after_cycles: int = 0

@@ -154,7 +154,12 @@ def plan_tasks(tasks: Sequence[Task], transfers: TransferColumns, units: UnitCol
     pieces[transfer_rows] = np.maximum(1, traffic.total)
     pieces[unit_rows] = np.maximum(1, units.cycles)
     rows = np.repeat(spans[:-1, 0], np.diff(first_link))[:, None] + pairs
-    steps = _cut(rows, pieces)
+    stated = np.repeat([task.steps for task in tasks], np.diff(spans[:, 0]))
+    steps = _cut(rows, np.where(stated != 0, stated, pieces), np.where(stated != 0, 1, 2))
+    streamed = np.zeros(len(pieces), np.bool_)
+    streamed[transfer_rows] = transfers.weights
+    streamed[unit_rows] = machine.decodes[units.kind]
+    pieces = np.where((stated != 0) & ~streamed, steps, pieces)
     nodes = _lay_nodes(steps, np.maximum(pieces, steps), [
         (unit_rows, [-1, -1, 0, 0, units.cycles * TICKS, machine.fill[units.kind] * TICKS]),
         (transfer_rows, _plan_transfers(transfers, traffic, machine))])
@@ -212,14 +217,14 @@ def _plan_transfers(transfers: TransferColumns, traffic: TrafficColumns,
     return [2 * transfers.port + transfers.out, port, *ticks]
 
 
-def _cut(rows: Ints, pieces: Ints) -> Ints:
+def _cut(rows: Ints, pieces: Ints, least: Ints) -> Ints:
     """Return the steps of each node: the same for nodes that are joined."""
     steps, before = pieces.copy(), np.zeros_like(pieces)
     while (steps != before).any():
         before = steps.copy()
         for node in rows.T:
             np.maximum.at(steps, node, before[rows].max(axis=1))
-    return np.clip(steps, 2, MAX_STEPS)
+    return np.clip(steps, least, MAX_STEPS)
 
 
 def _finish_links(rows: Ints, steps: Ints, filling: Ints, moved: Ints, ahead: np.ndarray,

@@ -7,7 +7,8 @@ and 1 beats that fit. Alone, in NPU cycles, with r NPU cycles in one of the pool
     channel    beats + write gap x bursts
     pool       r x max(beats, pool bytes / bytes per cycle), and r x latency for each access of
                its own where the pool is outside the chip: a run, or a line that does not follow
-    fetch      max(channel, pool, and for reads bursts x r x latency / outstanding)
+    fetch      max(channel, pool, and for reads, and writes that wait for answers, bursts x r x
+               latency / outstanding)
     hand       unpacked bytes / rate of a channel, or of weights: between the channel and the units
 """
 
@@ -161,16 +162,18 @@ def count_traffic(transfers: TransferColumns, machine: Machine) -> TrafficColumn
                         np.maximum(accesses, np.where(misses != 0, misses, total)), accesses)
     channel = beats + np.where(out, machine.gap[transfers.port] * total, 0.0)
     taken = ratio * pool_bytes / np.minimum(width, machine.bytes_per_cycle[pool])
-    taken = np.where(external, taken + latency * accesses, taken)
-    in_flight = np.where(out, 0, np.maximum(0, total - hits))
+    own = transfers.outstanding
+    taken = np.where(external & (own == 0), taken + latency * accesses, taken)
+    first = np.where(transfers.ahead, 0, own)  # The latency of these is that of the first data.
+    in_flight = np.where(out & (own == 0), 0, np.maximum(0, total - hits - first))
     wanted = transfers.bytes * transfers.repeats
     return TrafficColumns(
         bursts=bursts, total=total, beats=beats, wanted_bytes=wanted, pool_bytes=pool_bytes,
         misses=misses, hits=hits, channel_cycles=channel, pool_cycles=taken,
         fetch_cycles=np.maximum(np.maximum(channel, taken),
-                                in_flight * latency / npu.engine_outstanding),
+                                in_flight * latency / np.where(own, own, npu.engine_outstanding)),
         hand_cycles=transfers.unpacked_bytes * transfers.repeats / _hand_rates(transfers, npu),
-        latency_cycles=latency)
+        latency_cycles=np.where(transfers.ahead, 0.0, latency))
 
 
 def _split_runs(run_bytes: Ints, width: Ints, longest: Ints) -> Ints:

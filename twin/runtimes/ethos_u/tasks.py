@@ -1,0 +1,214 @@
+"""A decoded command stream as tasks of the hardware model: one for each operation.
+
+A copy of the DMA controller runs beside the operation that was started before it, or, where the
+stream waits for that one first, beside the next; a copy the next operation waits for is a task of
+its own. Commands are read ahead, beside the operation before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hwmodels.board.npu import Npu
+from hwmodels.schedule import THROUGH, Link, Task, Transfer, UnitWork
+from twin.runtimes.ethos_u.commands import Stream
+from twin.runtimes.ethos_u.cycles import Cycles, count_blocks, count_cycles
+from twin.runtimes.ethos_u.operations import Copy, Operation, read_copy, read_operation
+from twin.runtimes.ethos_u.traffic import (
+    Memories,
+    read_copy_transfers,
+    walk_input,
+    walk_output,
+)
+
+MAC, OUTPUT, DECODER = "MAC", "OUTPUT", "DECODER"
+"""Units, as the boards name them."""
+
+_COMMANDS, _INPUT, _WEIGHTS, _SCALES, _OUTPUT, _COPY = 0, 1, 3, 4, 5, 6
+"""Channels of a task."""
+
+COMMANDS = "commands"
+"""Operand of the command stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """One operation with the copies beside it, in the order the NPU starts them.
+
+    Parameters
+    ----------
+    operation : Operation or None
+        None: copies alone, which the next operation waits for.
+    copies : tuple of Copy
+        Beside it.
+    offset, command_bytes : int
+        Where in the stream it starts, and bytes of the commands up to there.
+    """
+
+    operation: Operation | None
+    copies: tuple[Copy, ...]
+    offset: int
+    command_bytes: int
+
+
+def order_slots(stream: Stream) -> tuple[Slot, ...]:
+    """Return the operations of a stream, each with the copies that run beside it."""
+    slots: list[Slot] = []
+    waiting: list[Copy] = []
+    running, needed, read = False, False, 0
+    for command in stream.commands:
+        if command.kind == "kernel_wait":
+            running = running and command.mode > 0
+        elif command.kind == "dma_wait":
+            needed = bool(waiting)
+        elif command.kind == "dma":
+            copy = read_copy(command)
+            if running:
+                slots[-1] = replace(slots[-1], copies=(*slots[-1].copies, copy))
+            else:
+                waiting.append(copy)
+        else:
+            if needed:
+                slots.append(Slot(operation=None, copies=tuple(waiting),
+                                  offset=waiting[0].offset, command_bytes=0))
+                waiting.clear()
+            slots.append(Slot(
+                operation=read_operation(command, stream.config), copies=tuple(waiting),
+                offset=command.offset, command_bytes=command.offset - read))
+            waiting.clear()
+            running, needed, read = True, False, command.offset
+    if waiting:
+        slots.append(Slot(operation=None, copies=tuple(waiting), offset=waiting[0].offset,
+                          command_bytes=0))
+    return tuple(slots)
+
+
+def make_tasks(stream: Stream, npu: Npu, mode: str) -> tuple[Task, ...]:
+    """Return the tasks of a stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        Decoded.
+    npu : Npu
+        Of the configuration the stream is for.
+    mode : str
+        Memory mode: which region is in which memory.
+
+    Returns
+    -------
+    tuple of Task
+        In order, named by the operation and its offset; host cycles are left to the driver.
+    """
+    memories = Memories(npu=npu, mode=mode)
+    slots = order_slots(stream)
+    return tuple(_make_task(slot, slots[place + 1] if place + 1 < len(slots) else None, memories)
+                 for place, slot in enumerate(slots))
+
+
+def _make_task(slot: Slot, behind: Slot | None, memories: Memories) -> Task:
+    transfers: list[Transfer] = []
+    links: list[Link] = []
+    units: list[UnitWork] = []
+    operation = slot.operation
+    start = steps = 0
+    if operation is not None:
+        cycles = count_cycles(operation, memories.npu)
+        start = _count_start(operation, cycles, behind, memories)
+        steps = 0
+        import os
+        v=int(dict(memories.npu.rates).get("variant",0))
+        nb=count_blocks(operation); n=nb[0]*nb[1]*nb[2]
+        nextdep = behind is None or behind.operation is None or behind.operation.blockdep==0
+        if v==1: steps=n
+        elif v==2: steps = n if (operation.blockdep==0 or nextdep) else 0
+        elif v==3: steps = n if (operation.blockdep==0 and nextdep) else 0
+        units = list(_list_units(operation, cycles))
+        for transfer, sink in _list_transfers(operation, memories):
+            transfers.append(transfer)
+            node = f"E{transfer.channel}"
+            links.append(Link(node, f"U{_find(units, sink)}") if transfer.direction == "in"
+                         else Link(f"U{len(units) - 1}", node))
+        links += [Link(f"U{place}", f"U{place + 1}") for place in range(len(units) - 1)]
+    beside = "task" if operation is not None else "units"
+    for number, copy in enumerate(slot.copies):
+        pair = list(read_copy_transfers(copy, memories, _COPY + 2 * number, beside))
+        transfers += pair
+        if len(pair) > 1:
+            links.append(Link(f"E{pair[0].channel}", f"E{pair[1].channel}"))
+    if slot.command_bytes:
+        transfers.append(memories.transfer(
+            _COMMANDS, "in", memories.outer, size=slot.command_bytes, run=0,
+            limit="command_bytes", operand=COMMANDS, overlaps="task", ahead=True))
+    if not units:
+        units = [UnitWork(kind=THROUGH)]
+        links = [link for link in links if link.sink != "U0"]
+    name = operation.kind if operation is not None else "copy"
+    return Task(name=f"{name}@{slot.offset}", kind=name, units=tuple(units),
+                transfers=tuple(transfers), links=tuple(links), start_cycles=start, steps=steps,
+                operations=((name, 1), *((("copy", len(slot.copies)),) if slot.copies and
+                                         operation is not None else ())))
+
+
+def _find(units: Sequence[UnitWork], kind: str) -> int:
+    """Return the place of the first unit of a kind, of the first of all where there is none."""
+    return next((place for place, unit in enumerate(units) if unit.kind == kind), 0)
+
+
+def _list_units(operation: Operation, cycles: Cycles) -> Iterator[UnitWork]:
+    """Yield the units in dataflow order, which hand blocks on to each other."""
+    height, width, depth = operation.output.shape
+    if operation.multiplies:
+        yield UnitWork(kind=DECODER, compute_cycles=cycles.decode, useful=1.0)
+    if cycles.mac:
+        width_bits = (operation.inputs[0].bits, 8)
+        yield UnitWork(kind=MAC, macs=operation.macs, mac_bits=width_bits,
+                       ops=0 if operation.macs else height * width * depth,
+                       compute_cycles=cycles.mac)
+    yield UnitWork(kind=OUTPUT, ops=height * width * depth, compute_cycles=cycles.output)
+
+
+def _list_transfers(operation: Operation, memories: Memories) -> Iterator[tuple[Transfer, str]]:
+    """Yield the transfers of an operation, each with the kind of unit it feeds."""
+    npu = memories.npu
+    first = OUTPUT if operation.kind in ("elementwise", "resize") else MAC
+    for number, operand in enumerate(operation.inputs):
+        if operand.in_memory:
+            size, run = walk_input(operation, operand, npu)
+            yield memories.transfer(_INPUT + number, "in", memories.pool(operand.region),
+                                    size=size, run=run, limit="input_bytes_in_flight",
+                                    operand="input"), first
+    places = -(-operation.output.shape[0] // operation.block[0]) * -(
+        -operation.output.shape[1] // operation.block[1])
+    for channel, size, region, limit, unit in (
+            (_WEIGHTS, operation.weight_bytes, operation.weight_region, "weight_bytes", DECODER),
+            (_SCALES, operation.scale_bytes, operation.scale_region, "scale_bytes", OUTPUT)):
+        if size:
+            yield memories.transfer(channel, "in", memories.pool(region), size=size, run=0,
+                                    limit=limit, repeats=places, ahead=True,
+                                    operand="weights" if unit == DECODER else "scales"), unit
+    if operation.output.in_memory:
+        size, run = walk_output(operation)
+        yield memories.transfer(_OUTPUT, "out", memories.pool(operation.output.region), size=size,
+                                run=run, limit="", operand="output"), OUTPUT
+
+
+def _count_start(operation: Operation, cycles: Cycles, behind: Slot | None,
+                 memories: Memories) -> int:
+    """NPU cycles before the first request, and from the last block's sums to its last answer.
+
+    What comes next may begin meanwhile, but for an operation that waits for all of this one.
+    """
+    return round(dict(memories.npu.rates)["start"])
+
+
+def mode_of(regions: Mapping[int, int]) -> str:
+    """Return the memory mode a compiled network was laid out for, from its regions' sizes.
+
+    Parameters
+    ----------
+    regions : mapping of int to int
+        Bytes by region: a fast scratch beside the arena is what a dedicated SRAM has.
+    """
+    return "Dedicated_Sram" if regions.get(2, 0) > 0 else "Shared_Sram"
