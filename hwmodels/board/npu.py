@@ -242,6 +242,9 @@ class Npu:
     memory_mode: Annotated[str, Key(
         TEXT, "How its compiler lays a network out, of a compiler with several ways.",
         required=False)] = ""
+    optimise: Annotated[str, Key(
+        TEXT, "What its compiler is asked to favour, of a compiler with a choice: Performance, "
+              "Size.", required=False)] = "Performance"
     scratch_bytes: Annotated[int, Key(
         Quantity(dimension="bytes", low=0, high=2**30, whole=True),
         "Fast memory its compiler may use beside an arena outside the chip; 0: all of the first "

@@ -285,7 +285,7 @@ class Core:
     def check(self, board: Board, runtime: Runtime) -> None:
         """Accept every board: each has a core."""
 
-    def default_places(self, board: Board) -> Mapping[str, str]:
+    def default_places(self, board: Board, runtime: Runtime) -> Mapping[str, str]:
         """Return the memories the board file names."""
         places = dict(board.placement)
         return {what: choose_memory(board, places[what]).name for what in ("weights", "arena")}

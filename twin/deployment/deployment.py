@@ -282,7 +282,7 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     """
     target: Target = load_target(runtime.target)
     target.check(board, runtime)
-    places = target.default_places(board)
+    places = target.default_places(board, runtime)
     weights_asked, arena_asked = weights or places["weights"], arena or places["arena"]
     weights_in, arena_in = (choose_memories(board, runtime.splits_memories, what, text)
                             for what, text in (("weights", weights_asked), ("arena", arena_asked)))

@@ -313,7 +313,7 @@ class Placer(Protocol):
     def check(self, board: Board, runtime: Runtime) -> None:
         """Refuse a board that lacks what the runtime needs."""
 
-    def default_places(self, board: Board) -> Mapping[str, str]:
+    def default_places(self, board: Board, runtime: Runtime) -> Mapping[str, str]:
         """Return the memories of weights and arena where nobody asks for others."""
 
     def own_ram(self, draft: Draft) -> Mapping[str, int]:

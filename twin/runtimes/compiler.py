@@ -290,6 +290,10 @@ class Compiler:
     activation_bits: ClassVar[tuple[int, ...]] = (8,)
     """Widths of activations the accelerator computes."""
 
+    def place(self, npu: Npu) -> Mapping[str, str]:
+        """Return the memory of the arena, and of the weights where it is not the board's own."""
+        return {"arena": npu.pools[0].memory}
+
     def group(self, graph: Graph, planner: Planner) -> Grouping:
         """Return which layers run where, and which together; memory is planned after it."""
         raise NotImplementedError

@@ -19,6 +19,7 @@ Number = Callable[[str, Any], float]
 """(key, leaf of the file) -> its value, its fact kept."""
 
 RULES = {
+    "ethos-u": "twin.runtimes.ethos_u.rules:EthosU",
     "ai8x": "twin.runtimes.ai8x.rules:Ai8x",
     "by-role": "twin.runtimes.units:UnitRules",
     "gap": "twin.runtimes.gap.rules:Gap",

@@ -84,9 +84,9 @@ class Accelerator(Core):
             raise RuntimeRefusedError(f"runtime {runtime.identity} needs a {family} "
                                       f"accelerator; {board.name} has {has}")
 
-    def default_places(self, board: Board) -> Mapping[str, str]:
-        """Return the accelerator's own memory for the arena."""
-        return {**super().default_places(board), "arena": _npu(board).pools[0].memory}
+    def default_places(self, board: Board, runtime: Runtime) -> Mapping[str, str]:
+        """Return the memories the accelerator's compiler lays networks out for."""
+        return {**super().default_places(board, runtime), **runtime.compiler.place(_npu(board))}
 
     def constants(self, deployment: Draft) -> str:
         """Return the weights' memory where that is a flash, else the board's flash."""

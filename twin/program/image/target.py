@@ -15,9 +15,9 @@ from twin.deployment.memories import FLASH_ROLES
 class Image(Core):
     """A core that runs a built image; the tools that build and read it load when they are used."""
 
-    def default_places(self, board: Board) -> Mapping[str, str]:
+    def default_places(self, board: Board, runtime: Runtime) -> Mapping[str, str]:
         """Return the memories of the port's own map, where it brings one."""
-        return {**super().default_places(board), **self._fixed(board)}
+        return {**super().default_places(board, runtime), **self._fixed(board)}
 
     def own_ram(self, draft: Draft) -> Mapping[str, int]:
         """Return samples beyond the fewest, the input's copy, weights kept in RAM to be copied."""

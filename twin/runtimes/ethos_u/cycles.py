@@ -29,12 +29,11 @@ _DECODED_PER_CYCLE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycles:
-    """NPU cycles of one operation: MAC array, output unit, weight decoders, the last block's."""
+    """NPU cycles of one operation: MAC array, output unit, weight decoders."""
 
     mac: int
     output: int
     decode: int
-    last_output: int
 
 
 def count_blocks(operation: Operation) -> Shape:
@@ -72,13 +71,10 @@ def count_cycles(operation: Operation, npu: Npu) -> Cycles:
     each = _output_rate(operation, rates, recent)
     height, width, depth = operation.output.shape
     deep = -(-depth // BRICK) * BRICK if operation.output.bricks else depth
-    last = min(operation.block[0] * operation.block[1] * operation.block[2],
-               height * width * deep)
     passes = count_blocks(operation)
     weights = operation.macs // max(1, height * width) * passes[0] * passes[1]
     return Cycles(mac=-(-mac // cores), output=-(-int(each * height * width * deep)),
-                  decode=weights // int(_DECODED_PER_CYCLE * rates["decoders"]),
-                  last_output=int(each * last))
+                  decode=weights // int(_DECODED_PER_CYCLE * rates["decoders"]))
 
 
 def _count_block(operation: Operation, block: Shape, rates: Mapping[str, float],
@@ -88,7 +84,7 @@ def _count_block(operation: Operation, block: Shape, rates: Mapping[str, float],
     plane = -(-block[0] // micro[0]) * -(-block[1] // micro[1])
     deep = -(-block[2] // micro[2])
     decode = 32 * micro[2] // int(_DECODED_PER_CYCLE * (rates["decoders"] if recent else 1))
-    slow, bits = int(rates["turn_wide" if operation.wide else "turn"]), operation.inputs[0].bits
+    slow = int(rates["turn_wide" if operation.wide else "turn"])
     total = 0
     for _, rows in split(operation.kernel[0], SUBKERNEL):
         for _, columns in split(operation.kernel[1], SUBKERNEL):
@@ -97,7 +93,6 @@ def _count_block(operation: Operation, block: Shape, rates: Mapping[str, float],
             # One microblock waits for its own sum before the next kernel step adds to it.
             turns = 0 if plane > 1 else steps if deep == 1 else (steps - 1) * deep
             total += cycles + slow * turns * slices
-            assert bits >= 8, "elements are whole bytes"
     return total
 
 

@@ -3,10 +3,15 @@
 A copy of the DMA controller runs beside the operation that was started before it, or, where the
 stream waits for that one first, beside the next; a copy the next operation waits for is a task of
 its own. Commands are read ahead, beside the operation before.
+
+An operation that waits for all of the one before it (`blockdep` 0) and is waited for hands whole
+blocks from unit to unit, so that its first block is not overlapped, nor its last. Any other
+overlaps with its neighbours: its units are taken to hand work on as it comes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -115,15 +120,9 @@ def _make_task(slot: Slot, behind: Slot | None, memories: Memories) -> Task:
     start = steps = 0
     if operation is not None:
         cycles = count_cycles(operation, memories.npu)
-        start = _count_start(operation, cycles, behind, memories)
-        steps = 0
-        import os
-        v=int(dict(memories.npu.rates).get("variant",0))
-        nb=count_blocks(operation); n=nb[0]*nb[1]*nb[2]
-        nextdep = behind is None or behind.operation is None or behind.operation.blockdep==0
-        if v==1: steps=n
-        elif v==2: steps = n if (operation.blockdep==0 or nextdep) else 0
-        elif v==3: steps = n if (operation.blockdep==0 and nextdep) else 0
+        start = round(dict(memories.npu.rates)["start"])
+        if operation.blockdep == 0 and _is_waited_for(behind):
+            steps = math.prod(count_blocks(operation))
         units = list(_list_units(operation, cycles))
         for transfer, sink in _list_transfers(operation, memories):
             transfers.append(transfer)
@@ -194,13 +193,9 @@ def _list_transfers(operation: Operation, memories: Memories) -> Iterator[tuple[
                                 run=run, limit="", operand="output"), OUTPUT
 
 
-def _count_start(operation: Operation, cycles: Cycles, behind: Slot | None,
-                 memories: Memories) -> int:
-    """NPU cycles before the first request, and from the last block's sums to its last answer.
-
-    What comes next may begin meanwhile, but for an operation that waits for all of this one.
-    """
-    return round(dict(memories.npu.rates)["start"])
+def _is_waited_for(behind: Slot | None) -> bool:
+    """Whether what comes next begins when all of an operation is done."""
+    return behind is None or behind.operation is None or behind.operation.blockdep == 0
 
 
 def mode_of(regions: Mapping[int, int]) -> str:

@@ -1,0 +1,295 @@
+"""Which layers Vela puts on an Ethos-U, and as which tasks: read from what it compiled.
+
+Three kinds of networks come here: one before Vela, which is written as a .tflite file and compiled;
+one Vela compiled, whose operators `ethos-u` are layers of their own; and a program of ExecuTorch
+with delegates of Ethos-U, which are read as those are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from hwmodels.board.npu import Npu
+from hwmodels.file_cache import Same
+from hwmodels.schedule import Task, TaskBuffer, TaskRun
+from twin.errors import ModelError, RuntimeRefusedError
+from twin.network.graph import Graph, Layer
+from twin.network.operators import is_alias, layer_macs
+from twin.network.writers.tflite import encode_tflite
+from twin.runtimes.compiler import Compiler, Group, Grouping, Planner, Reason, Step, Why
+from twin.runtimes.ethos_u.commands import Stream, read_stream
+from twin.runtimes.ethos_u.counters import count_run, total_counters
+from twin.runtimes.ethos_u.tasks import make_tasks
+from twin.runtimes.ethos_u.traffic import MODES
+from twin.runtimes.ethos_u.vela import Compilation, compile_network
+
+COMPILED = "ethos_u"
+"""Operator of a graph that is a command stream: its first input, a constant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Region:
+    """Layers that run as one stream.
+
+    Parameters
+    ----------
+    layers : tuple of int
+        Positions, in execution order.
+    stream : Stream
+        What runs.
+    sources : tuple of (int, int)
+        Byte of a command, and position of the layer it comes from.
+    """
+
+    layers: tuple[int, ...]
+    stream: Stream
+    sources: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EthosU(Compiler):
+    """Vela's mapping, and Arm's PMU as the profiler."""
+
+    task_name: ClassVar[str] = "operation"
+    channel_name: ClassVar[str] = "AXI stream"
+    kinds: ClassVar[Mapping[str, str]] = {
+        "task": "npu", "move": "npu", "host": "cpu", "copy": "dma"}
+    activation_bits: ClassVar[tuple[int, ...]] = (8, 16, 32)
+
+    def group(self, graph: Graph, planner: Planner) -> Grouping:
+        """Return the layers of each stream, and those Vela leaves to the CPU."""
+        _check(planner.npu)
+        if any(layer.op == COMPILED for layer in graph.layers):
+            return _group_compiled(graph, planner.npu)
+        if planner.host:
+            raise RuntimeRefusedError("offload.host: Vela decides what runs on the NPU; accepted: "
+                                      "no layers kept on the host")
+        return _group_network(graph, compiled_of(graph, planner.npu))
+
+    def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
+                 grouping: Grouping) -> tuple[Step, ...]:
+        """Return a task for each command of each stream, and the host's operators between them."""
+        npu = planner.npu
+        regions = {region.layers: region for region in _regions(graph, npu, grouping)}
+        steps: list[Step] = []
+        for group in grouping.groups:
+            if group.kind == "alias":
+                steps.append(Step(kind="alias", layers=group.layers))
+            elif group.kind == "host":
+                layer = graph.layers[group.chain[0]]
+                steps.append(Step(kind="host", layers=group.layers, shares=(1.0,), task=Task(
+                    name=f"cpu_{layer.index}", kind="cpu", layers=(layer.index,),
+                    operations=((layer.op, 1),),
+                    host_before_cycles=round(npu.hand_over.software_cycles))))
+            else:
+                steps += _list_steps(graph, regions[group.layers], npu)
+        return tuple(steps)
+
+    def place(self, npu: Npu) -> Mapping[str, str]:
+        """Return the memories constants and arena are in: as the memory mode says."""
+        constants, arena, _ = MODES.get(npu.memory_mode, (0, 0, 0))
+        last = len(npu.pools) - 1
+        return {"weights": npu.pools[min(constants, last)].memory,
+                "arena": npu.pools[min(arena, last)].memory}
+
+    def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
+        """Return the predicted counterpart of each figure of the PMU, for each task."""
+        return [{"pmu": count_run(run)} for run in runs]
+
+    def count_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, float]]:
+        """Return the counters of Arm's PMU."""
+        return [count_run(run) for run in runs]
+
+    def list_task(self, name: str, kind: str, index: int, counters: Mapping[str, float],
+                  totals: Mapping[str, float], clocks_hz: Mapping[str, float]) -> list[str]:
+        """Return a line for a task: its name, and its counters."""
+        shown = " ".join(f"{counter}={value:.0f}" for counter, value in counters.items())
+        return [f"{index:4} {name:28} {shown}"]
+
+    def list_model(self, totals: Mapping[str, float], clocks_hz: Mapping[str, float]) -> list[str]:
+        """Return what ml-embedded-evaluation-kit prints of an inference."""
+        return total_counters(totals)
+
+
+def _check(npu: Npu) -> None:
+    if not npu.config:
+        raise RuntimeRefusedError(f"{npu.name}: npu.config is not stated; accepted: a size of "
+                                  "hwmodels/npus/ethos-u.yaml")
+    if npu.memory_mode not in MODES:
+        raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
+                                  + ", ".join(MODES))
+
+
+def compiled_of(graph: Graph, npu: Npu) -> Compilation:
+    """Return what Vela makes of a network for an accelerator.
+
+    Tensors are named by number first, so that those of the result can be found again.
+    """
+    return _compile(Same((graph,)), npu)
+
+
+@lru_cache(maxsize=64)
+def _compile(key: Same[tuple[Graph]], npu: Npu) -> Compilation:
+    graph = key.parts[0]
+    named = replace(graph, tensors=tuple(replace(tensor, name=f"t{number}")
+                                         for number, tensor in enumerate(graph.tensors)))
+    try:
+        content = encode_tflite(named)
+    except ModelError as error:
+        raise RuntimeRefusedError(f"{graph.name}: cannot be written for Vela: {error}") from error
+    return compile_network(content, npu)
+
+
+def _group_compiled(graph: Graph, npu: Npu) -> Grouping:
+    """Return the groups of a network Vela compiled: each stream is a layer."""
+    groups, reasons = [], []
+    for position, layer in enumerate(graph.layers):
+        kind = ("task" if layer.op == COMPILED else "alias" if is_alias(layer) else "host")
+        groups.append(Group(kind=kind, chain=(position,)))
+        reasons.append(Reason("Vela left it to the CPU" if kind == "host" else "", Why.RULE))
+        if kind == "task":
+            config = _stream_of(graph, layer).config
+            if config != npu.config:
+                raise RuntimeRefusedError(
+                    f"{graph.name}: compiled for {config}, the NPU is {npu.config}, whose driver "
+                    f"refuses it; --set npu.config={config}, or bring the file before Vela")
+    return Grouping(groups=tuple(groups), works={}, reasons=tuple(reasons), buffers={})
+
+
+def _stream_of(graph: Graph, layer: Layer) -> Stream:
+    data = graph.tensors[layer.inputs[0]].data
+    assert data is not None, "the reader keeps the command stream as a constant"
+    return _read_payload(data.tobytes(), f"{graph.source}: layer {layer.index}")
+
+
+@lru_cache(maxsize=64)
+def _read_payload(payload: bytes, where: str) -> Stream:
+    return read_stream(payload, where)
+
+
+def _group_network(graph: Graph, compilation: Compilation) -> Grouping:
+    writers = {tensor: position for position, layer in enumerate(graph.layers)
+               for tensor in layer.outputs}
+    host = [writers[tensor] for own, name in compilation.file.order
+            if not own and (tensor := _tensor_of(name)) in writers]
+    regions = _share_regions(graph, compilation, set(host))
+    groups: list[Group] = []
+    number = 0
+    for own, name in compilation.file.order:
+        if own:
+            layers = tuple(sorted(i for i, region in regions.items() if region == number))
+            if layers:
+                groups.append(Group(kind="task", chain=layers))
+            number += 1
+        elif (tensor := _tensor_of(name)) in writers:
+            layer = graph.layers[writers[tensor]]
+            groups.append(Group(kind="alias" if is_alias(layer) else "host",
+                                chain=(writers[tensor],)))
+    placed = {i for group in groups for i in group.layers}
+    groups += [Group(kind="alias", chain=(i,)) for i in range(len(graph.layers))
+               if i not in placed]
+    kept = {group.chain[0] for group in groups if group.kind == "host"}
+    return Grouping(
+        groups=tuple(groups), works={}, buffers=_list_buffers(graph, groups, compilation),
+        reasons=tuple(Reason(_explain(graph.layers[i], compilation) if i in kept else "", Why.RULE)
+                      for i in range(len(graph.layers))))
+
+
+def _tensor_of(name: str) -> int:
+    return int(name[1:]) if name[:1] == "t" and name[1:].isdigit() else -1
+
+
+def _explain(layer: Layer, compilation: Compilation) -> str:
+    name = f"t{layer.outputs[0]}"
+    said = next((line for line in compilation.warnings if f"'{name}'" in line
+                 or f" {name} " in line), "")
+    return said or f"Vela {compilation.version} leaves it to the CPU"
+
+
+def _share_regions(graph: Graph, compilation: Compilation, host: set[int]) -> dict[int, int]:
+    """Return the stream of each layer that is not on the host.
+
+    A layer no command comes from was merged into another: into the one that reads it, or, at the
+    end, the one it reads.
+    """
+    found = {position: number for number, sources in enumerate(compilation.sources)
+             for _, position in sources if position < len(graph.layers) and position not in host}
+    if not compilation.file.streams:
+        return found
+    readers: dict[int, list[int]] = {}
+    writers: dict[int, int] = {}
+    for position, layer in enumerate(graph.layers):
+        for tensor in layer.inputs:
+            readers.setdefault(tensor, []).append(position)
+        writers.update(dict.fromkeys(layer.outputs, position))
+    for position in reversed(range(len(graph.layers))):
+        if position not in found and position not in host:
+            near = [found[i] for tensor in graph.layers[position].outputs
+                    for i in readers.get(tensor, ()) if i in found]
+            if near:
+                found[position] = near[0]
+    for position, layer in enumerate(graph.layers):
+        if position not in found and position not in host:
+            near = [found[writers[tensor]] for tensor in layer.inputs
+                    if writers.get(tensor) in found]
+            if near:
+                found[position] = near[0]
+    return found
+
+
+def _list_buffers(graph: Graph, groups: Sequence[Group],
+                  compilation: Compilation) -> dict[int, TaskBuffer]:
+    """Tensors inside a stream are in its arena: all of it is charged to the first of them."""
+    buffers: dict[int, TaskBuffer] = {}
+    streams = [group for group in groups if group.kind == "task"]
+    for group, stream in zip(streams, compilation.file.streams, strict=False):
+        ends = {_tensor_of(name) for name in (*stream.inputs, *stream.outputs)}
+        inner = [tensor for i in group.layers for tensor in graph.layers[i].outputs
+                 if tensor not in ends and tensor not in graph.outputs]
+        beside = sum(graph.tensors[tensor].size_bytes for tensor in ends if tensor >= 0)
+        left = max(0, stream.arena_bytes - beside)
+        for tensor in inner:
+            buffers[tensor] = TaskBuffer(tensor=tensor, size_bytes=left, first=group.layers[0],
+                                         last=group.layers[-1])
+            left = 0
+    return buffers
+
+
+def _regions(graph: Graph, npu: Npu, grouping: Grouping) -> list[_Region]:
+    """Return the streams of a grouping's tasks."""
+    chains = [group.layers for group in grouping.groups if group.kind == "task"]
+    if any(layer.op == COMPILED for layer in graph.layers):
+        return [_Region(layers=chain, stream=_stream_of(graph, graph.layers[chain[0]]), sources=())
+                for chain in chains]
+    compilation = compiled_of(graph, npu)
+    return [_Region(layers=chain, stream=stream.stream, sources=sources)
+            for chain, stream, sources in zip(chains, compilation.file.streams,
+                                              compilation.sources, strict=False)]
+
+
+def _list_steps(graph: Graph, region: _Region, npu: Npu) -> list[Step]:
+    """Return the tasks of a stream, each with the layers it computes; the driver starts the first.
+
+    Layers no command comes from are charged nothing but stand with the first task.
+    """
+    tasks = make_tasks(region.stream, npu, npu.memory_mode)
+    named = dict(region.sources)
+    silent = [i for i in region.layers if i not in named.values()]
+    steps: list[Step] = []
+    behind = region.layers[0]
+    for number, task in enumerate(tasks):
+        offset = int(task.name.rpartition("@")[2])
+        behind = named.get(offset, behind)
+        layers = (behind, *(i for i in silent if i != behind)) if not number else (behind,)
+        efforts = [max(1, layer_macs(graph, graph.layers[layers[0]])), *(0 for _ in layers[1:])]
+        steps.append(Step(
+            kind="task", layers=layers, shares=tuple(one / sum(efforts) for one in efforts),
+            task=replace(
+                task, layers=tuple(graph.layers[i].index for i in layers),
+                host_before_cycles=round(npu.hand_over.pre_cycles) if not number else 0,
+                host_after_cycles=round(npu.hand_over.post_cycles)
+                if number == len(tasks) - 1 else 0)))
+    return steps

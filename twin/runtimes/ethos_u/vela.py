@@ -1,0 +1,247 @@
+"""Vela, the compiler of Ethos-U: run as a child process with limits, and its result, read.
+
+What is taken of it are the command streams, sizes of memories and which operator of the file each
+command comes from; of its estimates only the summary, for whoever asks to see it beside ours. Of
+one network and one machine it runs once: the result is kept as files read once are.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from hwmodels.board.npu import Npu, Pool
+from hwmodels.errors import ToolMissingError, extra_missing
+from hwmodels.file_cache import make_once
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.ethos_u.container import CompiledFile, read_compiled
+from twin.runtimes.ethos_u.traffic import MODES
+
+TIME_LIMIT_S = 600
+"""Of one compilation; `TWIN_VELA_SECONDS` sets another."""
+
+MEMORY_LIMIT_BYTES = 8 << 30
+"""Of the compiler's address space."""
+
+OPTIMISE = ("Performance", "Size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compilation:
+    """What Vela made of a network.
+
+    Parameters
+    ----------
+    version : str
+        Of Vela.
+    file : CompiledFile
+        Its .tflite file, read.
+    sources : tuple of (tuple of (int, int))
+        For each stream: byte of a command, and the operator of the network it comes from.
+    warnings : tuple of str
+        What it says of operators it leaves to the CPU.
+    summary : tuple of (str, str)
+        Its own estimate, by the columns of its summary; no prediction reads it.
+    """
+
+    version: str
+    file: CompiledFile
+    sources: tuple[tuple[tuple[int, int], ...], ...]
+    warnings: tuple[str, ...]
+    summary: tuple[tuple[str, str], ...]
+
+
+def find_vela() -> str:
+    """Return the command: `TWIN_VELA`, the one of this environment, or of the path.
+
+    Raises
+    ------
+    ToolMissingError
+        When there is none.
+    """
+    beside = Path(sys.executable).with_name("vela")
+    found = os.environ.get("TWIN_VELA") or (
+        str(beside) if beside.is_file() else shutil.which("vela"))
+    if found is None or not os.access(found, os.X_OK):
+        raise extra_missing("models before Vela", "ethos-u-vela", "ethos")
+    return found
+
+
+@lru_cache(maxsize=4)
+def version_of(command: str, changed_ns: int) -> str:
+    """Return the version of a Vela; `changed_ns` is when its file was last written."""
+    return _run([command, "--version"], 60).strip().split()[-1]
+
+
+def compile_network(content: bytes, npu: Npu) -> Compilation:
+    """Compile a .tflite file for an accelerator, or return what was made of it before.
+
+    Parameters
+    ----------
+    content : bytes
+        Of the file.
+    npu : Npu
+        Configuration, memory mode and memories it is compiled for.
+
+    Raises
+    ------
+    ToolMissingError
+        When Vela is not installed, fails, or takes more than its limits.
+    RuntimeRefusedError
+        When the board states a memory mode or a strategy that is not known.
+    """
+    if npu.memory_mode not in MODES:
+        raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
+                                  + ", ".join(MODES))
+    if npu.optimise not in OPTIMISE:
+        raise RuntimeRefusedError(f"npu.optimise: {npu.optimise!r}; accepted: "
+                                  + ", ".join(OPTIMISE))
+    command = find_vela()
+    version = version_of(command, os.stat(command).st_mtime_ns)
+    settings = write_settings(npu)
+    key = "\0".join((version, npu.config, npu.optimise, settings)).encode() + content
+    name = hashlib.sha256(key).hexdigest()[:16]
+    return make_once("vela", name, key, Path(__file__).parent,
+                     lambda: _compile(command, version, content, npu, settings))
+
+
+def write_settings(npu: Npu) -> str:
+    """Return the configuration Vela is given: its system, and the memory mode.
+
+    A board that names a system of Vela's own (`npu.pools.NAME.system`) is compiled for that; any
+    other for one written from the facts of its pools.
+    """
+    inner, outer = npu.pools[0], npu.pools[min(1, len(npu.pools) - 1)]
+    places = MODES[npu.memory_mode]
+    lines = ["[Memory_Mode.twin]", *(f"{part}_mem_area=Axi{place}" for part, place in zip(
+        ("const", "arena", "cache"), places, strict=True))]
+    if npu.memory_mode == "Dedicated_Sram":
+        lines.append(f"arena_cache_size={npu.scratch_bytes or inner.size_bytes}")
+    if system_of(npu):
+        return "\n".join(lines) + "\n"
+    ports = dict(npu.rates)["inner_ports"]
+    names = ("Sram", "Dram" if "Dedicated" in npu.memory_mode else "OffChipFlash")
+    lines += ["", "[System_Config.twin]", f"core_clock={npu.frequency_hz:.0f}",
+              f"axi0_port={names[0]}", f"axi1_port={names[1]}"]
+    for name, pool, count in ((names[0], inner, ports), (names[1], outer, 1)):
+        lines += _describe_pool(name, pool, npu, int(count))
+    return "\n".join(lines) + "\n"
+
+
+def system_of(npu: Npu) -> str:
+    """Return the name of Vela's own system the board names, or ""."""
+    return next((pool.system for pool in npu.pools if pool.system), "")
+
+
+def _describe_pool(name: str, pool: Pool, npu: Npu, ports: int) -> list[str]:
+    width = npu.interfaces[0].width_bytes * ports
+    ratio = float(pool.clock_ratio)
+    scale = min(1.0, pool.bytes_per_cycle / ratio / width)
+    facts = {
+        "clock_scale": f"{scale:.6f}", "burst_length": str(8 * npu.interfaces[0].width_bytes),
+        "read_latency": str(max(1, round(pool.read_latency_cycles * ratio))),
+        "write_latency": str(max(1, round(pool.write_latency_cycles * ratio))),
+        "max_reads": str(pool.reads_in_flight or 8), "max_writes": str(pool.writes_in_flight or 8)}
+    if npu.config.startswith("ethos-u85"):
+        facts["ports_used"] = str(ports)
+    return [f"{name}_{fact}={value}" for fact, value in facts.items()]
+
+
+def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str) -> Compilation:
+    with tempfile.TemporaryDirectory(prefix="twin-vela-") as folder:
+        model, config = Path(folder, "network.tflite"), Path(folder, "twin.ini")
+        model.write_bytes(content)
+        config.write_text(settings, encoding="utf-8")
+        system = system_of(npu)
+        configs = [*(("--config", "Arm/vela.ini") if system else ()), "--config", str(config)]
+        text = _run([command, str(model), "--accelerator-config", npu.config, *configs,
+                     "--system-config", system or "twin", "--memory-mode", "twin",
+                     "--optimise", npu.optimise, "--enable-debug-db", "--output-dir", folder],
+                    int(os.environ.get("TWIN_VELA_SECONDS") or TIME_LIMIT_S))
+        made = sorted(Path(folder).glob("*_vela.tflite"))
+        if not made:
+            raise ToolMissingError(f"vela {version} wrote no network: {_last_line(text)}")
+        file = read_compiled(made[0].read_bytes(), "Vela's output")
+        debug = next(iter(Path(folder).glob("*_debug.xml")), None)
+        table = next(iter(Path(folder).glob("*_summary_*.csv")), None)
+        return Compilation(
+            version=version, file=file, warnings=tuple(_list_warnings(text)),
+            sources=_read_sources(debug.read_text(encoding="utf-8") if debug else "",
+                                  len(file.streams)),
+            summary=_read_summary(table.read_text(encoding="utf-8")) if table else ())
+
+
+def _run(command: list[str], seconds: int) -> str:
+    """Run a child within its limits; it gets no input and is ended with this process's group."""
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, errors="replace")
+    try:
+        _limit_memory(child.pid)
+        text, _ = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise ToolMissingError(f"vela took more than {seconds} s; TWIN_VELA_SECONDS sets another "
+                               "limit") from None
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.communicate()
+    if child.returncode:
+        raise ToolMissingError(f"vela failed ({child.returncode}): {_last_line(text)}")
+    return text
+
+
+def _limit_memory(process: int) -> None:
+    try:
+        import resource
+
+        resource.prlimit(process, resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
+    except (ImportError, AttributeError, OSError, ValueError):
+        return  # No such system, or it has ended.
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it printed nothing"
+
+
+def _list_warnings(text: str) -> list[str]:
+    """Return what Vela says of operators, without its words on its own options."""
+    return [line.removeprefix("Warning:").strip()[:300] for line in text.splitlines()
+            if line.startswith("Warning:") and "on the CPU" in line.replace("on CPU", "on the CPU")]
+
+
+def _read_sources(text: str, streams: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Return, for each stream, bytes of commands and operators of the network, from the database.
+
+    A command is of an operation of the optimised network, that of an operator of the source, whose
+    `ext_key` is its place in the file; one Vela made itself has none.
+    """
+    tables = {name: list(csv.DictReader(body.strip().splitlines())) for name, body in re.findall(
+        r'<table name="(\w+)">\s*<!\[CDATA\[(.*?)\]\]>', text, re.DOTALL)}
+    places = {row["id"]: int(row["ext_key"]) for row in tables.get("source", ())
+              if re.fullmatch(r"\d+", row.get("ext_key") or "")}
+    sources = {row["id"]: places[row["source_id"]] for row in tables.get("optimised", ())
+               if row.get("source_id") in places}
+    numbers = [row["id"] for row in tables.get("cmdstream", ())]
+    found: list[list[tuple[int, int]]] = [[] for _ in range(streams)]
+    for row in tables.get("queue", ()):
+        stream = numbers.index(row["cmdstream_id"]) if row["cmdstream_id"] in numbers else -1
+        if 0 <= stream < streams and row["optimised_id"] in sources:
+            found[stream].append((int(row["offset"]), sources[row["optimised_id"]]))
+    return tuple(tuple(sorted(own)) for own in found)
+
+
+def _read_summary(text: str) -> tuple[tuple[str, str], ...]:
+    rows = list(csv.DictReader(text.splitlines()))
+    return tuple((name, value or "") for name, value in rows[0].items()) if rows else ()
+
+
