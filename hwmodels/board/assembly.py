@@ -284,7 +284,7 @@ def _pool(section: Section, name: str, pool: Section, hertz: Hertz) -> Pool:
     return read(
         Pool, pool, name=name, clock=clock, clock_ratio=clock_ratio,
         size_bytes=_value(pool.size_bytes, memory.size_bytes.value),
-        external=memory.role in EXTERNAL_ROLES,
+        external=memory.role in (*EXTERNAL_ROLES, "flash"),
         bytes_per_cycle=_value(pool.bytes_per_cycle, _value(memory.bytes_per_cycle, width)),
         read_latency_cycles=_value(pool.read_latency_cycles,
                                    _latency_cycles(section, memory, clock, hertz)))

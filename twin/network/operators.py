@@ -98,6 +98,8 @@ class Operator:
         No published measurement stands behind the cost of this operator.
     tflm_only : bool
         Only TFLite Micro has a kernel for it.
+    code_of : str
+        Runtime whose compiler wrote it: code for an accelerator, which no other runs.
     short : str
         Its name where a terminal is narrow; "": the name.
     words : str
@@ -121,6 +123,7 @@ class Operator:
     alias: bool = False
     assumed: bool = False
     tflm_only: bool = False
+    code_of: str = ""
     short: str = ""
     plural: str = ""
     words: str = ""

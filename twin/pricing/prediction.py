@@ -230,6 +230,11 @@ class Prediction:
         return sum(layer.macs for layer in self.layers)
 
     @property
+    def cycles_by_clock(self) -> dict[str, int]:
+        """Whole cycles by clock, which are never added: the core's and an accelerator's."""
+        return {clock: round(cycles) for clock, cycles in self.bill.clock_cycles().items()}
+
+    @property
     def compiler(self) -> Compiler:
         """What planned the tasks of an accelerator, and what its maker calls them."""
         return self.deployment.runtime.compiler

@@ -143,7 +143,11 @@ def list_made_for(graph: Graph) -> list[Runtime]:
     Notes
     -----
     Integers between float layers are no reason for kernels of integers: only what computes is.
+    Code of a compiler is run by its own runtime.
     """
+    if code := next((traits(layer).code_of for layer in graph.layers
+                     if traits(layer).code_of), ""):
+        return [load_runtime(code)]
     if not graph.planned_bytes:  # only a program of one runtime brings its own plan of memory
         return []
     suffix = PurePath(graph.source).suffix.lower()
@@ -206,6 +210,12 @@ def computing_layers(graph: Graph) -> list[Layer]:
 
 def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
     """Refuse a runtime none of whose types a network computes in."""
+    for layer in graph.layers:
+        if traits(layer).code_of not in ("", runtime.name):
+            raise RuntimeRefusedError(
+                f"{graph.source}: layer {layer.index} {layer.op} is code for an accelerator, which "
+                f"{runtime.identity} does not run; accepted: --runtime {traits(layer).code_of} on "
+                "a board with one, or the file it was compiled from")
     types = {graph.tensors[layer.outputs[0]].dtype: layer for layer in computing_layers(graph)}
     if types and not set(types) & set(runtime.dtypes):
         dtype, layer = next(iter(types.items()))

@@ -16,6 +16,7 @@ import numpy as np
 from hwmodels.file_cache import read_yaml_once
 from twin.network.graph import Quantization, Window
 from twin.network.operators import OPERATORS
+from twin.network.readers.ethos_u import as_constant
 from twin.network.readers.executorch_values import Reader
 from twin.network.readers.refusal import UnsupportedError
 
@@ -101,6 +102,17 @@ def _pad(reader: Reader) -> None:
     reader.emit("pad", [reader.data(value)], mode="constant",
                 value=float(reader.argument(2 if len(reader.call.inputs) < 4 else 3, 0)),
                 paddings=tuple(pairs.get(axis, (0, 0)) for axis in reader.axes(value)))
+
+
+def _delegate(reader: Reader) -> None:
+    """Code for an Ethos-U: its commands and weights are constants, its arena is an option."""
+    code = reader.call.delegate
+    if code is None:
+        raise UnsupportedError("without its code")
+    held = [reader.constant(as_constant(part), f"{name}_{reader.call.place}")
+            for name, part in (("commands", code.stream), ("weights", code.constants))]
+    reader.emit("ethos_u", [*held, *(reader.data(i) for i in reader.tensors())],
+                arena_bytes=code.arena_bytes, scratch_bytes=0)
 
 
 def _permute(reader: Reader) -> None:
@@ -297,7 +309,7 @@ SHAPED = ("view", "squeeze", "unsqueeze")
 
 _DIRECT: Mapping[str, Convert] = {
     "clamp": _clamp, "slice": _slice, "pad": _pad, "permute": _permute, "fill": _fill,
-    "convolution": _convolution, "normalise": _normalise}
+    "convolution": _convolution, "normalise": _normalise, "delegate": _delegate}
 _MADE: Mapping[str, Callable[..., Convert]] = {
     "plain": _plain, "reduction": _reduction, "product": _product, "pool": _pool,
     "cortex_convolution": _cortex_convolution, "quantizer": _quantizer, "lookup": _lookup}

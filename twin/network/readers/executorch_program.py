@@ -18,6 +18,7 @@ from hwmodels.flatbuffer import Flatbuffer, Table
 from twin.errors import ModelError
 from twin.network.graph import DTYPE_BITS
 from twin.network.readers.budget import Budget, check_operators, check_tensors
+from twin.network.readers.ethos_u import BACKEND, Delegate, split_delegate
 
 _NUMBERS: dict[int, tuple[type, str]] = {2: (int, "q"), 3: (bool, "b"), 4: (float, "d")}
 IDENTIFIER, EXTENDED = b"ET12", b"eh00"
@@ -57,12 +58,16 @@ class Numbers(list[int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A kernel call: its place in the program, the kernel's full name, and numbers of values."""
+    """A kernel call: its place in the program, the kernel's full name, and numbers of values.
+
+    Of a call of a delegate that is read the kernel is the backend, and its code is kept.
+    """
 
     place: int
     kernel: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    delegate: Delegate | None = None
 
     @property
     def name(self) -> str:
@@ -132,7 +137,7 @@ def read_program(path: str, content: bytes) -> Program:
         program.values.append(_read_value(program, entry))
     program.inputs, program.outputs = (_ids(plan, slot) for slot in (3, 4))
     program.planned_bytes = tuple(int(size) for size in plan.vector(8, "q")[1:])
-    _read_calls(program, plan)
+    _read_calls(program, plan, root)
     return program
 
 
@@ -191,7 +196,30 @@ def _read_spec(program: Program, table: Table) -> Spec:
                     memory.number(0, "I"), memory.number(1, "I") + (memory.number(2, "I") << 32)))
 
 
-def _read_calls(program: Program, plan: Table) -> None:
+def _read_delegate(program: Program, root: Table, entry: Table, place: int,
+                   args: tuple[int, ...]) -> Call:
+    """Return the call of a delegate of Ethos-U; any other is refused by its name."""
+    name, where = entry.text(0), entry.table(1)
+    if name != BACKEND or where is None:
+        raise ModelError(f"{program.path}: instruction {place}: delegate {name} runs a part of "
+                         "the network by code of its own; accepted: Ethos-U's, or a program "
+                         "exported without delegates, for portable or Cortex-M kernels")
+    number = where.number(1, "I")
+    if where.number(0, "b"):  # in a segment behind the flatbuffer
+        segment = root.tables(4)[number]
+        start = root.buffer.number("Q", 24) + segment.number(0, "Q")
+        end = start + segment.number(1, "Q")
+    else:
+        start, end = root.tables(3)[number].span(0)
+    code = split_delegate(program.content[start:end])
+    if len(args) < code.inputs + code.outputs:
+        raise ValueError(f"{len(args)} arguments for {code.inputs} inputs and {code.outputs} "
+                         "outputs")
+    return Call(place=place, kernel=name, inputs=args[:code.inputs], delegate=code,
+                outputs=args[code.inputs:code.inputs + code.outputs])
+
+
+def _read_calls(program: Program, plan: Table, root: Table) -> None:
     chains, kernels = plan.tables(5), [
         ".".join(filter(None, (entry.text(0), entry.text(1)))) for entry in plan.tables(6)]
     if len(chains) != 1:
@@ -203,18 +231,17 @@ def _read_calls(program: Program, plan: Table) -> None:
         program.place = f"instruction {place}"
         if told is None or kind == 5:  # memory is freed
             continue
-        if kind == 2:
-            name = plan.tables(7)[told.number(0, "i")].text(0)
-            raise ModelError(f"{program.path}: instruction {place}: delegate {name} runs a part of "
-                             "the network by code of its own; accepted: a program exported without "
-                             "delegates, for portable or Cortex-M kernels")
-        if kind != 1:
+        if kind not in (1, 2):
             raise ModelError(f"{program.path}: instruction {place}: control flow at run time; "
                              "accepted: kernel calls in sequence")
         args = _ids(told, 1)
         if not args or min(args) < 0 or max(args) >= len(program.values):
             raise ModelError(f"{program.path}: instruction {place}: arguments {list(args)[:9]}; "
                              f"there are {len(program.values)} values")
+        if kind == 2:
+            program.calls.append(_read_delegate(
+                program, root, plan.tables(7)[told.number(0, "i")], place, args))
+            continue
         made = program.values[args[-1]]
         outputs = tuple(made) if isinstance(made, Listed) else args[-1:]
         program.calls.append(Call(

@@ -27,8 +27,7 @@ def copy_layer(inputs: tuple[int, ...], outputs: tuple[int, ...], name: str) -> 
                  options=(("of", name),), assumed=True)
 
 
-COMPILED = {"ethos-u": ("Vela", "an Ethos-U"),
-            "edgetpu-custom-op": ("edgetpu_compiler", "an Edge TPU"),
+COMPILED = {"edgetpu-custom-op": ("edgetpu_compiler", "an Edge TPU"),
             "NeutronGraph": ("neutron-converter", "an eIQ Neutron NPU"),
             "XC_": ("xcore-opt", "an xcore.ai")}
 """Compilers by how the names of their own operators begin, and what they compile for."""

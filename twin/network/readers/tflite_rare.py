@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from twin.network.graph import Layer
+from twin.network.readers.ethos_u import ETHOS_U
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import Converter, Node, data_all, data_first, plain
 
@@ -108,6 +109,7 @@ _SIGNAL = {"SignalWindow": "signal_window", "SignalFftAutoScale": "signal_fft_au
 
 RARE: Mapping[str, Converter] = {
     DETECTION: Converter(convert=_detection, data=(0, 1, 2)),
+    **ETHOS_U,
     "READ_VARIABLE": Converter(convert=_read_variable, data=()),
     "ASSIGN_VARIABLE": Converter(convert=_assign_variable, data=(1,)),
     "copy": data_first(_state), "TOPK_V2": data_first(_top), "REVERSE_V2": data_first(_reverse),
