@@ -273,11 +273,15 @@ def _configure(document: dict[str, Any], file: str) -> None:
     if config not in stated:
         raise BoardError(f"{file}:npu.config: no {config!r} of {family}; "
                          + did_you_mean(config, tuple(stated)))
-    sources = document.setdefault("sources", {})
-    sources.update({f"{family} {name}": text for name, text in known["sources"].items()})
     product = known["products"][config.rpartition("-")[0]]
-    for key, value in _overlay(product, stated[config]).items():
-        npu[key] = _name_sources(value, family)
+    part = _name_sources(_overlay(product, stated[config]), family)
+    npu.update(part)
+    used = set(_list_sources(part))
+    sources = document.setdefault("sources", {})
+    for name in [name for name in sources if name.startswith(f"{family} ")]:
+        del sources[name]
+    sources.update({key: text for name, text in known["sources"].items()
+                    if (key := f"{family} {name}") in used})
 
 
 @lru_cache(maxsize=8)
@@ -302,6 +306,17 @@ def _name_sources(value: Any, family: str) -> Any:
             return {**value, "source": f"{family} {value['source']}"}
         return {key: _name_sources(part, family) for key, part in value.items()}
     return value
+
+
+def _list_sources(value: Any) -> Iterator[str]:
+    """Yield the sources of the numbers of a part."""
+    if isinstance(value, list) and len(value) == 3 and value[1] in KINDS:
+        yield value[2]
+    elif isinstance(value, dict):
+        if "source" in value:
+            yield value["source"]
+        for part in value.values():
+            yield from _list_sources(part)
 
 
 def _set(section: Section, plain: Any, path: str, value: object, file: str) -> None:

@@ -105,8 +105,8 @@ def run_tasks(tasks: Iterable[Task], npu: Npu) -> tuple[TaskRun, ...]:
 
 def _describe(task: Task) -> tuple[object, ...]:
     """Return all of a task its run depends on."""
-    return (task.units, task.transfers, task.links, task.steps, task.start_cycles, task.host_before_cycles,
-            task.host_after_cycles)
+    return (task.units, task.transfers, task.links, task.steps, task.start_cycles,
+            task.host_before_cycles, task.host_after_cycles)
 
 
 def gather_counts(runs: Sequence[TaskRun]) -> TaskCounts:

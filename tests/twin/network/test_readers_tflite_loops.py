@@ -173,7 +173,8 @@ def test_micro_speech_front_end_runs_on_tflite_micro_alone(tmp_path):
 
 
 @pytest.mark.parametrize(("assume", "operator", "tool", "chip"), [
-    (None, "ethos-u", "Vela", "an Ethos-U"), ("copy", "ethos-u", "Vela", "an Ethos-U"),
+    (None, "edgetpu-custom-op", "edgetpu_compiler", "an Edge TPU"),
+    ("copy", "NeutronGraph", "neutron-converter", "an eIQ Neutron NPU"),
     (None, "XC_conv2d_v2", "xcore-opt", "an xcore.ai")])
 def test_code_for_another_chip_is_refused_with_the_file_to_bring(tmp_path, assume, operator, tool,
                                                                  chip):

@@ -5,8 +5,8 @@ the rest what it reads; the memory it works in is a tensor it writes and nothing
 
 References
 ----------
-.. [1] github:pytorch/executorch, backends/arm/runtime/VelaBinStream.h: blocks of a name of 16 bytes,
-   a size, padding to 32 bytes, and data padded to 16.
+.. [1] github:pytorch/executorch, backends/arm/runtime/VelaBinStream.h: blocks of a name of 16
+   bytes, a size, padding to 32 bytes, and data padded to 16.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from twin.deployment.core import Core
 from twin.deployment.deployment import Deployment
 from twin.deployment.draft import KEPT, Draft
 from twin.deployment.memories import FLASH_ROLES
+from twin.runtimes import Runtime
 
 
 class Image(Core):

@@ -73,7 +73,7 @@ def count_cycles(operation: Operation, npu: Npu) -> Cycles:
     deep = -(-depth // BRICK) * BRICK if operation.output.bricks else depth
     passes = count_blocks(operation)
     weights = operation.macs // max(1, height * width) * passes[0] * passes[1]
-    return Cycles(mac=-(-mac // cores), output=-(-int(each * height * width * deep)),
+    return Cycles(mac=-(-mac // cores), output=int(each * height * width * deep),
                   decode=weights // int(_DECODED_PER_CYCLE * rates["decoders"]))
 
 
@@ -118,7 +118,7 @@ def _count_taps(operation: Operation, taps: int, plane: int, deep: int, decode: 
 
 
 def _kernel_steps(taps: int, least: int, recent: bool) -> tuple[int, int]:
-    """Steps through a kernel, and cycles of a microblock for eight channels of it.
+    """Return the steps through a kernel, and cycles of a microblock for eight channels of it.
 
     A U55 or U65 takes four elements in four cycles, filled up; a U85 as many cycles as elements,
     the rest of a group of five at least two.

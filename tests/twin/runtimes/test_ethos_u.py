@@ -1,0 +1,295 @@
+"""Ethos-U: command streams of networks Vela compiled, their tasks, and the bill of a whole model."""
+
+import base64
+import dataclasses
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+import twin
+from hwmodels.board.file import load_board
+from hwmodels.errors import BoardError, ToolMissingError
+from hwmodels.schedule.run import run_tasks
+from twin.errors import ModelError, RuntimeRefusedError
+from twin.network import zoo
+from twin.network.readers.ethos_u import split_delegate
+from twin.network.readers import read_model
+from twin.runtimes.ethos_u import vela
+from twin.runtimes.ethos_u.commands import read_stream
+from twin.runtimes.ethos_u.container import read_compiled
+from twin.runtimes.ethos_u.cycles import count_cycles
+from twin.runtimes.ethos_u.operations import read_operation
+from twin.runtimes.ethos_u.tasks import make_tasks, order_slots
+
+MADE = Path(__file__).parents[2] / "made"
+FOLDER = MADE / "ethos_u"
+needs_vela = pytest.mark.skipif(importlib.util.find_spec("ethosu") is None,
+                                reason="ethos-u-vela is not installed")
+SIZES = ("ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256",
+         "ethos-u65-512", "ethos-u85-128", "ethos-u85-256", "ethos-u85-512", "ethos-u85-1024",
+         "ethos-u85-2048")
+
+
+def open_stream(name):
+    compiled = read_compiled((FOLDER / f"{name}.tflite").read_bytes(), name)
+    assert len(compiled.streams) == 1
+    return compiled.streams[0]
+
+
+def machine(config, board="corstone300_fvp", **changes):
+    return load_board(board, overrides={"npu.config": config, **changes}).npu
+
+
+def count_beats(tasks, npu):
+    """Beats by pool, reads and writes."""
+    found = {}
+    for run in run_tasks(tasks, npu):
+        for one in run.transfers:
+            key = one.transfer.pool, one.transfer.direction
+            found[key] = found.get(key, 0) + one.beats
+    return found
+
+
+@pytest.mark.parametrize("name, config, operations", [
+    ("kws_u55-128", "ethos-u55-128", {"conv": 7, "depthwise": 4, "pool": 3, "elementwise": 26}),
+    ("kws_u65-256", "ethos-u65-256", {"conv": 7, "depthwise": 4, "pool": 3, "elementwise": 26}),
+    ("conv1x1_u85-256", "ethos-u85-256", {"conv": 3, "pool": 1})])
+def test_a_stream_says_its_configuration_and_operations(name, config, operations):
+    stream = open_stream(name).stream
+    assert stream.config == config
+    found = {}
+    for command in stream.commands:
+        if command.kind not in ("dma", "dma_wait", "kernel_wait"):
+            found[command.kind] = found.get(command.kind, 0) + 1
+    assert found == operations
+
+
+def test_operations_have_the_shapes_of_the_network_s_layers():
+    stream = open_stream("kws_u55-128").stream
+    graph = zoo.build("kws")
+    first = [read_operation(command, stream.config) for command in stream.commands
+             if command.kind in ("conv", "depthwise")]
+    images = [layer for layer in graph.layers if layer.op in ("conv_2d", "depthwise_conv_2d")]
+    by_layer = iter(images)
+    layer, left = next(by_layer), 0
+    for operation in first[:-1]:
+        shape = graph.output(layer).shape
+        left = left or shape[-1]
+        assert operation.output.shape[:2] == shape[1:3]
+        assert operation.kernel == layer.window.kernel
+        assert operation.stride == layer.window.stride
+        left -= operation.output.shape[2]  # A convolution may be cut along its depth.
+        if not left:
+            layer = next(by_layer, layer)
+
+
+def test_weights_and_commands_are_read_as_often_as_the_stream_says():
+    """Copies bring each weight once; a block of the plane reads all weights again."""
+    compiled = open_stream("conv1x1_u85-256")
+    npu = machine("ethos-u85-256", "corstone320_fvp")
+    tasks = make_tasks(compiled.stream, npu, "Dedicated_Sram")
+    copies = [copy for slot in order_slots(compiled.stream) for copy in slot.copies]
+    assert sum(copy.size_bytes for copy in copies) == compiled.constant_bytes == 17712
+    beats = count_beats(tasks, npu)
+    # Four blocks of 64 pixels take 17,712 bytes of weights and scales each: 4,428 beats of SRAM.
+    weights = sum(one.beats for run in run_tasks(tasks, npu) for one in run.transfers
+                  if one.transfer.operand in ("weights", "scales"))
+    assert weights == 4 * 17712 // 16
+    assert beats["DRAM", "out"] == 16 * 16 * 128 // 16
+    ahead = [one for task in tasks for one in task.transfers if one.operand == "commands"]
+    assert sum(one.bytes for one in ahead) <= compiled.stream.size_bytes
+
+
+@pytest.mark.parametrize("name, board, config, mode", [
+    ("kws_u55-128", "corstone300_fvp", "ethos-u55-128", "Shared_Sram"),
+    ("kws_u65-256", "corstone300_fvp", "ethos-u65-256", "Dedicated_Sram"),
+    ("conv1x1_u85-256", "corstone320_fvp", "ethos-u85-256", "Dedicated_Sram")])
+def test_cycles_of_a_task_sum_to_its_causes_and_never_undercut_the_units(name, board, config, mode):
+    npu = machine(config, board)
+    for run in run_tasks(make_tasks(open_stream(name).stream, npu, mode), npu):
+        assert sum(one.npu_cycles for one in run.exposed) == run.core_npu_cycles
+        assert run.core_npu_cycles >= run.compute_cycles
+
+
+def test_memory_a_stream_waits_for_makes_it_slower_and_a_faster_one_never_does():
+    stream = open_stream("conv1x1_u85-256").stream
+
+    def total(**changes):
+        npu = machine("ethos-u85-256", "corstone320_fvp", **changes)
+        return sum(run.core_npu_cycles for run in run_tasks(
+            make_tasks(stream, npu, "Dedicated_Sram"), npu))
+
+    plain = total()
+    for key, slower, faster in (("read_latency_cycles", 1000, 0), ("bytes_per_cycle", 1, 16),
+                                ("write_latency_cycles", 500, 0), ("reads_in_flight", 1, 0)):
+        path = f"npu.pools.DRAM.{key}"
+        assert total(**{path: slower}) > plain > 0.999 * total(**{path: faster}), key
+
+
+def test_writes_of_16_bytes_share_a_write_s_latency_by_eight():
+    """2,048 of them on a memory of 125 cycles take at least 32,000, as on Arm's cycle model."""
+    stream = open_stream("conv1x1_u85-256").stream
+    totals = {}
+    for latency in (125, 250):
+        npu = machine("ethos-u85-256", "corstone320_fvp",
+                      **{"npu.pools.DRAM.write_latency_cycles": latency})
+        runs = run_tasks(make_tasks(stream, npu, "Dedicated_Sram"), npu)
+        totals[latency] = sum(run.core_npu_cycles for run in runs if run.task.kind == "conv")
+        assert totals[latency] > 2048 * latency / 8 * 0.97
+    assert totals[250] - totals[125] == pytest.approx(2048 * 125 / 8, rel=0.05)
+
+
+@pytest.mark.parametrize("config", SIZES)
+def test_every_size_has_rates_and_is_no_slower_in_the_array_than_a_smaller_one(config):
+    board = "corstone320_fvp" if "u85" in config else "corstone300_fvp"
+    npu = machine(config, board)
+    assert npu.config == config and dict(npu.rates)["macs"] == int(config.rpartition("-")[2])
+    name = "conv1x1_u85-256" if "u85" in config else "kws_u55-128"
+    stream = open_stream(name).stream
+    operations = [read_operation(command, config) for command in stream.commands
+                  if command.kind in ("conv", "depthwise", "pool", "elementwise")]
+    for operation in operations:
+        cycles = count_cycles(operation, npu)
+        assert cycles.output > 0 and (cycles.mac > 0) == (operation.kind != "elementwise")
+        assert cycles.mac * int(config.rpartition("-")[2]) >= operation.macs
+
+
+def test_the_compiled_file_is_a_layer_with_a_bill_beside_the_host_s():
+    prediction = twin.predict(twin.deploy(FOLDER / "kws_u55-128.tflite", "corstone300_fvp"))
+    assert prediction.deployment.runtime.name == "ethos-u-vela"
+    assert [layer.op for layer in prediction.layers] == ["ethos_u"]
+    assert prediction.cycles_by_clock["npu"] == sum(
+        task.run.core_npu_cycles for task in prediction.epochs)
+    hand_over = prediction.deployment.board.npu.hand_over
+    assert prediction.cycles_by_clock["cpu"] == hand_over.pre_cycles + hand_over.post_cycles
+
+
+def test_an_executorch_delegate_is_read_as_the_compiled_file_is():
+    path = MADE / "executorch" / "net_ethos_u.pte"
+    prediction = twin.predict(twin.deploy(path, "corstone300_fvp"))
+    ops = [layer.op for layer in prediction.layers]
+    assert "ethos_u" in ops and "quantize" in ops
+    assert prediction.cycles_by_clock["npu"] > 1000
+    with pytest.raises(ValueError, match="ends early"):
+        split_delegate(b"vela_bin_stream\0" + (1 << 20).to_bytes(4, "little") + b"\0" * 12)
+
+
+@pytest.mark.parametrize("board, runtime, message", [
+    ("alif_e8_devkit", None, "compiled for ethos-u55-128, the NPU is ethos-u85-256"),
+    ("nucleo_l4r5zi", None, "needs a ethos-u accelerator"),
+    ("corstone300_fvp", "tflm-cmsis-nn", "is code for an accelerator, which tflm-cmsis-nn")])
+def test_a_compiled_file_says_where_it_does_not_run(board, runtime, message):
+    with pytest.raises(RuntimeRefusedError, match=message):
+        twin.deploy(FOLDER / "kws_u55-128.tflite", board, runtime=runtime)
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda data: b"COPX" + data[4:], "no command stream"),
+    (lambda data: data[:200], "words early"),
+    (lambda data: data[:16], "no configuration or no commands"),
+    (lambda data: data[:4] + (9).to_bytes(4, "little") + data[8:], "driver action 9"),
+    (lambda data: data[:8] + (0xF0000008).to_bytes(4, "little") + data[12:], "product 15"),
+    (lambda data: data[:32] + (0x8000 << 0).to_bytes(4, "little") + data[36:], "is not known"),
+    (lambda data: data[:32] + (0x4100).to_bytes(4, "little") + data[36:], "branches")])
+def test_a_damaged_stream_is_refused_with_its_place(change, message):
+    payload = base64.b64decode(open_stream("kws_u55-128").payload)
+    with pytest.raises(ModelError, match=message):
+        read_stream(change(payload), "kws")
+
+
+def test_a_configuration_is_one_of_its_family_and_a_memory_mode_one_of_vela_s():
+    with pytest.raises(BoardError, match="no 'ethos-u55-129' of ethos-u; did you mean"):
+        load_board("corstone300_fvp", overrides={"npu.config": "ethos-u55-129"})
+    with pytest.raises(RuntimeRefusedError, match="npu.memory_mode: 'Sram'; accepted: Sram_Only"):
+        twin.deploy(FOLDER / "kws_u55-128.tflite", load_board(
+            "corstone300_fvp", overrides={"npu.memory_mode": "Sram"}))
+
+
+def test_without_vela_a_network_names_the_extra_and_a_compiled_file_still_runs(monkeypatch):
+    monkeypatch.setenv("TWIN_VELA", "/no/such/vela")
+    with pytest.raises(ToolMissingError, match="extra 'ethos'"):
+        twin.deploy("ad", "corstone300_fvp", runtime="ethos-u-vela")
+    assert twin.predict(twin.deploy(FOLDER / "kws_u55-128.tflite", "corstone300_fvp")).time_us > 0
+
+
+@needs_vela
+def test_a_network_before_vela_is_billed_by_its_own_layers():
+    prediction = twin.predict(twin.deploy("kws", "corstone300_fvp", runtime="ethos-u-vela"))
+    compiled = twin.predict(twin.deploy(FOLDER / "kws_u55-128.tflite", "corstone300_fvp"))
+    assert prediction.cycles_by_clock["npu"] == pytest.approx(
+        compiled.cycles_by_clock["npu"], rel=0.05)
+    npu = {layer.op: layer.bill.clock_cycles().get("npu", 0) for layer in prediction.layers}
+    assert npu["conv_2d"] > 0 and npu["depthwise_conv_2d"] > 0 and npu["softmax"] > 0
+    assert all(not reason for reason in prediction.deployment.plan.reasons)
+
+
+@needs_vela
+def test_no_number_of_vela_s_estimator_enters_a_prediction(monkeypatch):
+    """The same bill where its estimates are noise: its summary, and all it prints of cycles."""
+    plain = twin.predict(twin.deploy("kws", "corstone320_fvp"))
+    genuine = vela._read_summary
+
+    def noise(text):
+        return tuple((name, "12345678901") for name, _ in genuine(text))
+
+    monkeypatch.setattr(vela, "_read_summary", noise)
+    monkeypatch.setenv("TWIN_FILES", "")
+    from twin.runtimes.ethos_u import rules
+    rules._compile.cache_clear()
+    again = twin.predict(twin.deploy("kws", "corstone320_fvp"))
+    assert again.bill == plain.bill
+    assert dict(rules.compiled_of(again.deployment.executed, again.deployment.board.npu).summary)[
+        "cycles_total"] == "12345678901"
+    rules._compile.cache_clear()
+
+
+@needs_vela
+def test_size_and_memory_mode_are_what_ifs_and_sram_alone_is_fastest():
+    deployment = twin.deploy("kws", "corstone320_fvp", runtime="ethos-u-vela")
+    cycles = {}
+    for config in ("ethos-u85-128", "ethos-u85-512"):
+        for mode in ("Sram_Only", "Shared_Sram", "Dedicated_Sram"):
+            changed = deployment.replace({"npu.config": config, "npu.memory_mode": mode})
+            cycles[config, mode] = twin.predict(changed).cycles_by_clock["npu"]
+    for config in ("ethos-u85-128", "ethos-u85-512"):
+        assert cycles[config, "Sram_Only"] < cycles[config, "Dedicated_Sram"]
+    assert cycles["ethos-u85-512", "Sram_Only"] < cycles["ethos-u85-128", "Sram_Only"]
+
+
+@needs_vela
+def test_a_compilation_has_a_limit_and_a_failure_is_one_line(monkeypatch, tmp_path):
+    slow = tmp_path / "vela"
+    slow.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 9.9 && exit\nsleep 30\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("TWIN_VELA", str(slow))
+    monkeypatch.setenv("TWIN_VELA_SECONDS", "1")
+    with pytest.raises(ToolMissingError, match="vela took more than 1 s"):
+        vela.compile_network(b"x", machine("ethos-u55-128"))
+    slow.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 9.8 && exit\necho broken; exit 3\n")
+    with pytest.raises(ToolMissingError, match=r"vela failed \(3\): broken"):
+        vela.compile_network(b"x", machine("ethos-u55-128"))
+
+
+def test_counters_of_the_pmu_are_in_the_document():
+    prediction = twin.predict(twin.deploy(FOLDER / "kws_u65-256.tflite", load_board(
+        "corstone300_fvp", overrides={"npu.config": "ethos-u65-256",
+                                      "npu.memory_mode": "Dedicated_Sram"})))
+    counters = prediction.compiler.count_runs([task.run for task in prediction.epochs])
+    totals = {}
+    for one in counters:
+        for name, value in one.items():
+            totals[name] = totals.get(name, 0) + value
+    assert totals["npu_active"] == prediction.cycles_by_clock["npu"]
+    assert {"mac_active", "wd_active", "axi0_rd_data_beat_received",
+            "axi0_wr_data_beat_written", "axi1_rd_data_beat_received"} <= totals.keys()
+    assert totals["mac_active"] < totals["npu_active"]
+
+
+def test_streams_are_constants_of_the_graph():
+    graph = read_model(FOLDER / "conv1x1_u85-256.tflite")
+    layer = graph.layers[0]
+    assert layer.op == "ethos_u" and graph.tensors[layer.inputs[0]].is_constant
+    assert layer.option("scratch_bytes") == 48256
+    assert json.dumps(dataclasses.asdict(layer)["options"])
