@@ -111,7 +111,7 @@ def test_it_is_predicted_by_the_library_it_was_exported_for(name):
 
 
 def test_a_delegate_is_refused_by_its_name_but_for_ethos_u_s():
-    with pytest.raises(ModelError, match="instruction .*delegate XnnpackBackend runs a part"):
+    with pytest.raises(ModelError, match=r"instruction .*delegate XnnpackBackend runs a part"):
         read("net_xnnpack")
     assert "ethos_u" in ops(read("net_ethos_u"))
 
