@@ -1,4 +1,4 @@
-"""Ethos-U: command streams of networks Vela compiled, their tasks, and the bill of a whole model."""
+"""Ethos-U: command streams of networks Vela compiled, their tasks, bills of whole models."""
 
 import base64
 import dataclasses
