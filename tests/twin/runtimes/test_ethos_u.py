@@ -161,7 +161,7 @@ def test_the_compiled_file_is_a_layer_with_a_bill_beside_the_host_s():
     assert prediction.deployment.runtime.name == "ethos-u-vela"
     assert [layer.op for layer in prediction.layers] == ["ethos_u"]
     assert prediction.cycles_by_clock["npu"] == sum(
-        task.run.core_npu_cycles for task in prediction.epochs)
+        task.run.core_npu_cycles for task in prediction.tasks)
     hand_over = prediction.deployment.board.npu.hand_over
     assert prediction.cycles_by_clock["cpu"] == hand_over.pre_cycles + hand_over.post_cycles
 
@@ -276,7 +276,7 @@ def test_counters_of_the_pmu_are_in_the_document():
     prediction = twin.predict(twin.deploy(FOLDER / "kws_u65-256.tflite", load_board(
         "corstone300_fvp", overrides={"npu.config": "ethos-u65-256",
                                       "npu.memory_mode": "Dedicated_Sram"})))
-    counters = prediction.compiler.count_runs([task.run for task in prediction.epochs])
+    counters = prediction.compiler.count_runs([task.run for task in prediction.tasks])
     totals = {}
     for one in counters:
         for name, value in one.items():

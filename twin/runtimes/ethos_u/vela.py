@@ -22,6 +22,7 @@ from pathlib import Path
 from hwmodels.board.npu import Npu, Pool
 from hwmodels.errors import ToolMissingError, extra_missing
 from hwmodels.file_cache import make_once
+from hwmodels.files import read_regular, read_regular_text, write_whole
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.ethos_u.container import CompiledFile, read_compiled
 from twin.runtimes.ethos_u.traffic import MODES
@@ -159,8 +160,8 @@ def _describe_pool(name: str, pool: Pool, npu: Npu, ports: int) -> list[str]:
 def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str) -> Compilation:
     with tempfile.TemporaryDirectory(prefix="twin-vela-") as folder:
         model, config = Path(folder, "network.tflite"), Path(folder, "twin.ini")
-        model.write_bytes(content)
-        config.write_text(settings, encoding="utf-8")
+        write_whole(model, content, awaited=False)
+        write_whole(config, settings.encode(), awaited=False)
         system = system_of(npu)
         configs = [*(("--config", "Arm/vela.ini") if system else ()), "--config", str(config)]
         text = _run([command, str(model), "--accelerator-config", npu.config, *configs,
@@ -170,14 +171,13 @@ def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str
         made = sorted(Path(folder).glob("*_vela.tflite"))
         if not made:
             raise ToolMissingError(f"vela {version} wrote no network: {_last_line(text)}")
-        file = read_compiled(made[0].read_bytes(), "Vela's output")
+        file = read_compiled(read_regular(made[0]), "Vela's output")
         debug = next(iter(Path(folder).glob("*_debug.xml")), None)
         table = next(iter(Path(folder).glob("*_summary_*.csv")), None)
         return Compilation(
             version=version, file=file, warnings=tuple(_list_warnings(text)),
-            sources=_read_sources(debug.read_text(encoding="utf-8") if debug else "",
-                                  len(file.streams)),
-            summary=_read_summary(table.read_text(encoding="utf-8")) if table else ())
+            sources=_read_sources(read_regular_text(debug) if debug else "", len(file.streams)),
+            summary=_read_summary(read_regular_text(table)) if table else ())
 
 
 def _run(command: list[str], seconds: int) -> str:
