@@ -6,16 +6,19 @@ that lead out of the site are left as the names of the files.
 
 from __future__ import annotations
 
+import html
 import inspect
 import json
 import posixpath
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
 import twin
+from hwmodels.quantities import format_energy, format_time
 from twin.reports.glossary import load_glossary
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +28,10 @@ MOVED = {
     "firmware/README.md": "firmware.md", "examples/README.md": "examples.md",
 }
 """Files outside docs, and the page each becomes."""
+
+TRUTH = ("board", "quantity", "published", "predicted", "error", "90 % interval", "in interval",
+         "library", "network", "how", "row")
+"""Columns of the truth board."""
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
 _SEALED = re.compile(r"^\| sealed rows: ([^|]+) \| (\d+) \| ([\d.]+ %) \|(?:[^|]*\|){3} (\d+ %) \|",
@@ -36,25 +43,57 @@ def on_files(files: Files, *, config: Any, **_: Any) -> Files:
     """Add the pages that are made."""
     made = {page: rewrite_links((ROOT / source).read_text(encoding="utf-8"), source)
             for source, page in MOVED.items()}
-    made |= {"glossary.md": write_glossary(), "reference.md": write_reference(),
-             "truth-rows.js": write_truth()}
+    made |= {"glossary.md": write_glossary(), "reference.md": write_reference()}
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     return files
 
 
-def write_truth() -> str:
-    """Return rows of use fit, and medians of sealed ones as docs/accuracy.md has them."""
-    results, page = ROOT / "benchmarks/accuracy/results/truth.json", ROOT / "docs/accuracy.md"
-    latency = page.read_text(encoding="utf-8").partition("**Energy, calibrated")[0]
-    return (f"const TRUTH_ROWS = {results.read_text(encoding='utf-8')};\n"
-            f"const TRUTH_SEALED = {json.dumps(_SEALED.findall(latency))};\n")
+def write_truth() -> tuple[str, str]:
+    """Return the table of rows of use fit, and medians of sealed ones when they were last judged.
+
+    A cell that sorts by another value than its text has that as `data-key`; truth.js filters.
+    """
+    results = ROOT / "benchmarks/accuracy/results"
+    judged = max(results.glob("*-sealed.txt"))
+    latency = judged.read_text(encoding="utf-8").partition("**Energy, calibrated")[0]
+    rows = json.loads((results / "truth.json").read_text(encoding="utf-8"))
+    lines = [_list_cells(row) for row in rows]
+    body = "".join(f"<tr{' class=truth-outside' * ('no' in cells)}>" + "".join(
+        f"<td>{html.escape(cell)}</td>" if isinstance(cell, str) else
+        f'<td class="truth-number" data-key="{cell[1]:.6g}">{cell[0]}</td>' for cell in cells)
+        + "</tr>" for cells in lines)
+    error = statistics.median(cells[4][1] for cells in lines)
+    inside = sum("yes" in cells for cells in lines)
+    head = "".join(f'<th scope="col">{name}</th>' for name in TRUTH)
+    sealed = "; ".join(f"{kind}: {number} rows, median error {median}, {covered} in the 90 % "
+                       "interval" for kind, number, median, covered in _SEALED.findall(latency))
+    return (f'<p class="truth-count" role="status">{len(rows)} of {len(rows)} rows: median error '
+            f"{100 * error:.1f} %, {inside} in the 90 % interval ({100 * inside / len(rows):.0f} %)"
+            '</p><div class="truth-scroll" tabindex="0"><table class="truth-table"><thead><tr>'
+            f"{head}</tr></thead><tbody>{body}</tbody></table></div>",
+            f"Sealed rows are shown as medians only, last judged on {judged.name[:10]}: {sealed}.")
+
+
+def _list_cells(row: dict[str, Any]) -> list[Any]:
+    """Return the cells of a row, text or (text, value), in the order of `TRUTH`."""
+    write = {"time": format_time, "energy": format_energy}[row["quantity"]]
+    published, predicted, low, high = (row[name] for name in (
+        "published", "predicted", "low", "high"))
+    error = predicted / published - 1
+    return [row["board"], row["quantity"], (write(published), published),
+            (write(predicted), predicted), (f"{100 * error:+.1f} %", abs(error)),
+            (f"{write(low)} to {write(high)}", high / low),
+            "yes" if low <= published <= high else "no", row["library"], row["network"],
+            row["how"], row["row"]]
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Return the text of a page of docs with its links as the site has them."""
     if page.file.abs_src_path is None:  # It was made, with its links.
         return markdown
+    if page.file.src_uri == "truth.md":
+        markdown = markdown.format(*write_truth())
     return rewrite_links(markdown, f"docs/{page.file.src_uri}")
 
 
