@@ -3,8 +3,9 @@
 Both have DEVICES (address and bytes of what is no memory), MODE (bit 0 of an address to run at),
 RETURN_CODES (from here on addresses are returns from handlers), JUMP and STAND_IN (an unconditional
 jump, and what an instruction the core's table does not know is scheduled as), ENDLESS (a jump to
-itself), REGISTERS a user may set, by the emulator's names, and the functions `ends_in_call`,
-`measure_instructions`, `find_calls`, `find_target`, `without_target`.
+itself), REGISTERS a user may set, by the emulator's names, ARGUMENTS (those that hold arguments and
+results), and the functions `ends_in_call`, `measure_instructions`, `find_calls`, `find_target`,
+`without_target`.
 """
 
 from __future__ import annotations

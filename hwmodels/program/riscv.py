@@ -17,6 +17,8 @@ MODE, RETURN_CODES = 0, 1 << 32
 """Bit 0 of an address to run at; from where on addresses are returns from handlers: never."""
 JUMP, STAND_IN, ENDLESS = "j 0x0", "mv a0, a0", b"\x01\xa0"
 """A jump, what an instruction the core's table does not know is scheduled as, a jump to itself."""
+ARGUMENTS = tuple(f"X{place}" for place in range(10, 18))
+"""Registers that hold arguments and results."""
 REGISTERS = {name.upper(): f"X{place}" for place, name in enumerate(RISCV_NAMES) if place}
 """Registers a user may set, as the emulator calls them."""
 

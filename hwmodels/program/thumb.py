@@ -14,6 +14,8 @@ MODE, RETURN_CODES = 1, 0xFFFFFF00
 """Bit 0 of an address to run at; from where on addresses are returns from handlers."""
 JUMP, STAND_IN, ENDLESS = "b 0x0", "mov r0, r0", b"\xfe\xe7"
 """A jump, what an instruction the core's table does not know is scheduled as, a jump to itself."""
+ARGUMENTS = ("R0", "R1", "R2", "R3")
+"""Registers that hold arguments and results."""
 REGISTERS = {**{f"R{place}": f"R{place}" for place in range(13)}, "SP": "SP", "LR": "LR"}
 """Registers a user may set, as the emulator calls them."""
 

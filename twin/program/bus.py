@@ -42,8 +42,8 @@ class Bus:
     def _read(self, _: Any, offset: int, size: int, base: int) -> int:
         machine = self.machine
         value = machine.peripherals.read(base + offset, size, machine.here())
-        if machine.peripherals.stuck is not None:
-            word, block = machine.peripherals.stuck
+        if machine.peripherals.polling.stuck is not None:
+            word, block = machine.peripherals.polling.stuck
             machine.fail(
                 f"{machine.elf.name_place(block)} waits for register "
                 f"{machine.peripherals.part.name(word)}, and no value ends its loop; accepted: "
@@ -52,6 +52,8 @@ class Bus:
 
     def _write(self, _: Any, offset: int, size: int, value: int, base: int) -> None:
         self.machine.peripherals.write(base + offset, size, value, self.machine.here())
+        if self.machine.peripherals.reset_wanted:
+            self.core.emu_stop()
 
     def _read_bit(self, _: Any, offset: int, size: int, data: Any) -> int:
         word, bit = locate_bit(BITS + offset)
@@ -81,7 +83,7 @@ class Bus:
         if machine.peripherals.flash_open:
             low, high = next(span for span in machine.spans if span[0] <= address < span[1])
             self.core.mem_protect(low, high - low, READ_WRITE_RUN)
-            if machine.peripherals.billed:
+            if machine.peripherals.polling.billed:
                 machine.peripherals.untimed.add(low)
             return True
         machine.fail(

@@ -38,7 +38,7 @@ def tell_progress(machine: Any) -> str:
     if words is None or names is None or not words[names.LAST_BLOCK]:
         return str(doing)
     here = int(words[words[names.LAST_BLOCK] + names.ADDRESS])
-    waits = machine.peripherals.waiting(here)
+    waits = machine.peripherals.polling.waiting(here)
     return (f"{doing}, {int(words[names.INSTRUCTIONS]):,} instructions, in "
             f"{machine.elf.name_place(here)}"
             + (f", which waits for register 0x{waits:08x}" if waits is not None else ""))

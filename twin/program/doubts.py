@@ -10,6 +10,7 @@ from twin.program.part import load_part
 from twin.program.peripherals import CORE_REGISTERS
 
 MOST_NAMED = 3
+_PAGE = 1024
 
 
 def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> Iterator[str]:
@@ -24,10 +25,11 @@ def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> I
     touched : sequence of (int, str)
         Registers of peripherals it used, each with the place that did first.
     """
-    blocks = load_part(board.soc).blocks
+    part = load_part(board.soc)
+    blocks = (*part.blocks, *((base, base + _PAGE) for base in part.names))
     used = [one for one in touched if one[0] < CORE_REGISTERS]
     strange = [one for one in used if not any(low <= one[0] < high for low, high in blocks)]
-    if blocks and strange:
+    if part.blocks and strange:
         named = ", ".join(f"0x{address:08x} in {place}" for address, place in strange[:MOST_NAMED])
         yield (f"of another board? {len(strange)} of {len(used)} registers it used are of no "
                f"peripheral of an {board.soc}: {named}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from hwmodels.board.facts import Board
 from hwmodels.core.file import list_cores, load_core
 from hwmodels.program.emulator import HOOK_BLOCK, HOOK_CODE, Emulator, find_function
@@ -19,16 +17,19 @@ from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import EVENT_ADDRESS, listen
 from twin.program.exceptions import SVC, Exceptions
-from twin.program.memory import READ_WRITE_RUN, map_memories, place_pieces
+from twin.program.memory import READ_WRITE_RUN, find_vectors, map_memories, place_pieces
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
+from twin.program.rom import Rom
 from twin.program.semihosting import Semihosting
 from twin.program.waiting import Waiting
 from twin.program.watching import Watch
 
+MOST_RESETS = 8
+"""A program may ask for before its billed part."""
 STOP_INSTRUCTIONS = 2000
 """What an interrupt or call of the system counts for, of the instructions a run may take."""
-SWI, BREAKPOINT, RETURN_CODE = 2, 7, 8
+SWI, BREAKPOINT, RETURN_CODE, NO_COPROCESSOR = 2, 7, 8, 17
 SLEEP, SLEEP_FOR_EVENT, SEND_EVENT = b"\x30\xbf", b"\x20\xbf", b"\x40\xbf"
 
 
@@ -71,20 +72,22 @@ class Machine:
         self.on_return: Callable[[int], None] | None = None
         self.on_start: Callable[[], None] | None = None
         self.handed_over, self.turns_left, self.sought, self.instead = False, 1, "", ""
-        self.unknown: set[str] = set()
-        self.stack, self.next = self._find_start()
+        self.resets_left, self.unknown = MOST_RESETS, set[str]()
+        self.stack_and_entry = self.stack, self.next = self._find_start()
         self.recorder = recorder(board, list_regions(board, elf, self.stack))
         self.counters = Counters(elf, self.listing, self.recorder, limit, self.code,
                                  [span for span, _ in self.writable])
         self.names, self.words = self.counters.names, self.counters.words
         self.words[[self.names.SELF, self.names.EVENT, self.names.READ_REGISTER]] = (
             self.words.ctypes.data, EVENT_ADDRESS, find_function("uc_reg_read"))
-        self.peripherals = Peripherals(board, self.cycles, self._text_at, self._wake)
+        self.peripherals = Peripherals(board, self.cycles, self._text_at, self.wake)
         self._make_parts()
-        self.waiting, self.bus = Waiting(self), Bus(self)
+        self.waiting, self.bus, self.rom = Waiting(self), Bus(self), Rom(self)
         self.watch = Watch(self.emulator, self.counters, self.add_hook)
         self._hook()
         self.set("SP", self.stack)
+        if not self.traced:
+            self.set_alarm()
 
     def _open(self) -> Emulator:
         """Return an emulator with the board's core."""
@@ -105,18 +108,8 @@ class Machine:
 
     def _find_start(self) -> tuple[int, int]:
         """Return the first stack pointer and instruction, as the vector table has them."""
-        ram = [span for one in self.board.memories for span in one.spans]
-        for table in self.elf.vector_tables():
-            try:
-                stack, entry = np.frombuffer(self.machine.mem_read(table, 8), "<u4").tolist()
-            except self.unicorn.UcError:
-                continue
-            if entry & 1 and any(low <= entry < high for low, high in self.elf.code) \
-                    and any(low < stack <= high for low, high in ram):
-                self.vectors = table
-                return stack, entry
-        raise ProgramError(f"{self.elf.path}: no vector table whose stack is in a memory of "
-                           f"{self.board.name}; accepted: a program linked for this board")
+        self.vectors, stack, entry = find_vectors(self.machine, self.elf, self.board)
+        return stack, entry
 
     def _hook(self) -> None:
         """Give the emulator its callbacks."""
@@ -174,10 +167,10 @@ class Machine:
     def _answer(self, kind: int, address: int, size: int) -> int:
         names = self.names
         if kind == names.NEW_BLOCK:
-            if self.is_endless(address) and address != self.words[names.RETURN] and (
+            if self.waiting.is_endless(address) and address != self.words[names.RETURN] and (
                     self.waiting.is_error(address) or (
                         not self.peripherals.pending and self.peripherals.next_event() is None)):
-                self.fail_in_loop(address)
+                self.waiting.fail_in_loop(address)
             if self._is_copied(address) and not self._know_copy(address, size):
                 return 0
             if self.elf.stripped and self.counters.begins_function(address):
@@ -199,25 +192,11 @@ class Machine:
             self.fail(f"{self.sought}{self.sought and ' in '}{self.limit:,} instructions and no "
                       f"end, last in {self.elf.name_place(address)}; accepted: "
                       f"{self.instead or 'another --from or --to'}, or more with --limit")
+        elif kind == names.ODD_BLOCK and self.rom.holds(address):
+            self.machine.emu_stop()
         elif kind == names.ODD_BLOCK:
             self._refuse_place(address)
         return 0
-
-    def is_endless(self, address: int) -> bool:
-        """Whether a jump to itself lies at an address."""
-        return self.read(address, len(self.code.ENDLESS)) == self.code.ENDLESS
-
-    def fail_in_loop(self, address: int) -> None:
-        """Stop in a loop nothing ends; say who called it and which register was read before."""
-        here, caller = self.elf.function_at(address), self.elf.function_at(self.get("LR") & ~1)
-        came = (self.get("LR") & ~1 if caller is not None and caller is not here
-                and here is not None and here.start <= self.here() < here.end else self.here())
-        read = self.peripherals.last_read
-        told = "" if read is None else (
-            f"; the register read last is {self.peripherals.part.name(read[0])}, which answered "
-            f"0x{read[1]:x} in {self.elf.name_place(read[2])}")
-        self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
-                  f"{self.elf.name_place(came)}{told}{self.sought and '; '}{self.sought}")
 
     def _is_copied(self, address: int) -> bool:
         """Whether an address is of memory code was put into at run time."""
@@ -259,7 +238,13 @@ class Machine:
         """Modelled cycles so far, waiting on memories left out."""
         return int(self.words[self.names.CYCLES]) // self.names.SCALE
 
-    def _wake(self) -> None:
+    def pass_time(self, cycles: int) -> None:
+        """Let the clock go on while nothing that is counted runs."""
+        self.words[self.names.CYCLES] += cycles * self.names.SCALE
+        self.wake()
+
+    def wake(self) -> None:
+        """Have callbacks ask for the time before the next block."""
         self.words[self.names.ALARM] = 0
 
     def set_alarm(self) -> None:
@@ -309,9 +294,27 @@ class Machine:
                 break
             if place & ~1 == until and self._stopped is None and not self.watch.stale:
                 break
-            if not self.watch.translate_anew():
+            if self.peripherals.reset_wanted:
+                self._reset()
+            elif self._stopped is None and self.rom.holds(place):
+                self.next = self.rom.serve(place) or place
+            elif not self.watch.translate_anew():
                 self._go_on(place)
         self.check()
+
+    def _reset(self) -> None:
+        """Begin anew as the program asks for, with what is in memory."""
+        if self.words[self.names.RECORDING] or not self.resets_left:
+            self.fail(f"resets itself in {self.elf.name_place(self.here())}"
+                      f"{self.sought and '; '}{self.sought}")
+        self.resets_left -= 1
+        self.peripherals.reset()
+        self.peripherals.registers[VTOR] = self.vectors
+        self.exceptions.active.clear()
+        for name in ("CONTROL", "IPSR", "PRIMASK", "BASEPRI"):
+            self.set(name, 0)
+        self.set("SP", self.stack)
+        self.next = self.stack_and_entry[1] & ~1
 
     def check(self) -> None:
         """Raise what the program failed of."""
@@ -333,12 +336,18 @@ class Machine:
             if self._ends(place):
                 self.fail(f"the program ended in {self.elf.name_place(place)} before what was "
                           "asked for was reached")
+        elif self._stopped == NO_COPROCESSOR and self._is_other_coprocessor(place):
+            self.next = place + 4
         elif self._stopped is not None:
             self._explain(f"exception {self._stopped}")
         else:
             if self.exceptions.next() is None and self.read(place - 2, 2) == SLEEP:
                 self.waiting.sleep(place - 2, for_event=False)
             self._interrupt(place)
+
+    def _is_other_coprocessor(self, place: int) -> bool:
+        """Whether an instruction is of RP2350's pins (p0) or of its checks of control flow (p7)."""
+        return self.peripherals.part.aliases == "rp2" and self.read(place + 3, 1)[0] & 15 in (0, 7)
 
     def _interrupt(self, place: int) -> None:
         """Enter the handler of what may be taken now; else go on at a place."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Mapping
 from mmap import mmap
 from typing import Any
 
 from hwmodels.board.facts import Board
-from hwmodels.program.emulator import merge_pages
+from hwmodels.program.emulator import import_unicorn, merge_pages
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import ProgramError
 from twin.program.elf import Elf
@@ -55,6 +56,9 @@ def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held
             pages = mmap(-1, size)
             rights = READ_RUN if one.role in FLASH_ROLES else READ_WRITE_RUN
             held += [((low, low + size), pages, rights) for low, _ in one.spans]
+    held += [((address, address + high - low), pages, rights)
+             for address, base in part.windows.items()
+             for (low, high), pages, rights in held if low == base]
     for (low, high), pages, rights in held:
         machine.mem_map_ptr(low, high - low, rights, address_of(pages))
     for low, high in factory:
@@ -91,3 +95,24 @@ def place_pieces(machine: Any, elf: Elf, spans: tuple[Span, ...], files: Mapping
         machine.mem_write(start, content)
     for address, content in files.items():
         machine.mem_write(address, content)
+
+
+def find_vectors(machine: Any, elf: Elf, board: Board) -> tuple[int, int, int]:
+    """Return where a program's vector table lies, the stack it begins with, and the first code.
+
+    Raises
+    ------
+    ProgramError
+        When no table has a stack in a memory of the board and code of the program.
+    """
+    ram = [span for one in board.memories for span in one.spans]
+    for table in elf.vector_tables():
+        try:
+            stack, entry = struct.unpack("<II", machine.mem_read(table, 8))
+        except import_unicorn().UcError:
+            continue
+        if entry & 1 and any(low <= entry < high for low, high in elf.code) \
+                and any(low < stack <= high for low, high in ram):
+            return table, stack, entry
+    raise ProgramError(f"{elf.path}: no vector table whose stack is in a memory of "
+                       f"{board.name}; accepted: a program linked for this board")

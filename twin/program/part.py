@@ -72,12 +72,20 @@ class Part:
         Bits that are cleared by writing 0, and are as they were where 1 is written.
     clears : mapping of int to int
         Bits that are cleared by writing 1.
+    silent : frozenset of int
+        Data registers, which do not answer what was written: nothing is at the other end.
+    opens_flash : frozenset of int
+        Registers that open flash to stores where 1 or 2 is written (CONFIG of an nRF's NVMC).
     triggers : mapping of int to tuple of int
         Task register -> event registers set when 1 is written to it.
     factory : tuple of (int, int)
         Memory the vendor writes: all ones but for `factory_words`.
     factory_words : mapping of int to int
         By address.
+    windows : mapping of int to int
+        Further addresses of memories, uncached or without wait: that of the memory by each.
+    rom : tuple of (int, int)
+        Where its boot ROM has functions programs call.
     aliases : str
         "rp2" where a register has aliases that toggle, set and clear bits.
     bit_band : bool
@@ -92,9 +100,13 @@ class Part:
     followers: tuple[Follower, ...]
     keeps: Mapping[int, int]
     clears: Mapping[int, int]
+    silent: frozenset[int]
+    opens_flash: frozenset[int]
     triggers: Mapping[int, tuple[int, ...]]
     factory: tuple[tuple[int, int], ...]
     factory_words: Mapping[int, int]
+    windows: Mapping[int, int]
+    rom: tuple[tuple[int, int], ...]
     aliases: str
     bit_band: bool
     devices: Mapping[str, tuple[str, ...]]
@@ -122,11 +134,14 @@ def load_part(soc: str) -> Part:
         followers=tuple(map(_read_follower, words.get("follow", ()))),
         keeps={int(word, 16): 0xFFFFFFFF for word in words.get("cleared_by_zeros", ())},
         clears=_numbers(words.get("cleared_by_ones", ())),
+        silent=frozenset(int(word, 16) for word in words.get("silent", ())),
+        opens_flash=frozenset(int(word, 16) for word in words.get("opens_flash", ())),
         triggers={int(task, 16): tuple(int(task, 16) & ~0xFFF | int(event, 16)
                                        for event in events.split(","))
                   for task, events in _pairs(words.get("triggers", ()))},
         factory=tuple(_spans(words.get("factory", ()))),
         factory_words=_numbers(words.get("factory_words", ())),
+        windows=_numbers(words.get("windows", ())), rom=tuple(_spans(words.get("rom", ()))),
         aliases=told.get("aliases", ""), bit_band=told.get("bit_band", False),
         devices={kind: tuple(str(value).split())
                  for kind, value in told.get("devices", {}).items()})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 from hwmodels.board.facts import Board
@@ -13,21 +11,20 @@ from hwmodels.core.file import load_core
 from hwmodels.isa import load_isa
 from twin.program.devices import KINDS, Device, EspInterrupts, Stm32Crc, Surroundings
 from twin.program.part import Follower, load_part
+from twin.program.polling import Polling
 
-PATIENCE = 32
-"""Reads of a register at one place, nothing written meanwhile, before its loop is taken to wait."""
-TRIES = 16
-"""Reads a value is given to end the loop."""
 MOST_TEXT = 1 << 16
 
 SYSTICK_CTRL, SYSTICK_LOAD, SYSTICK_VAL = 0xE000E010, 0xE000E014, 0xE000E018
 CYCCNT, CPUID, ICSR = 0xE0001004, 0xE000ED00, 0xE000ED04
-VTOR = 0xE000ED08
+VTOR, AIRCR = 0xE000ED08, 0xE000ED0C
+RESET_MASK, RESET_VALUE = 0xFFFF0004, 0x05FA0004
+"""Of AIRCR: the key and SYSRESETREQ (DDI 0403E, B3.2.6)."""
 ENABLE_SET, ENABLE_CLEAR = 0xE000E100, 0xE000E180
 PENDING_SET, PENDING_CLEAR, SOFTWARE = 0xE000E200, 0xE000E280, 0xE000EF00
 NORDIC_SETS, NORDIC_CLEARS, NORDIC_EVENTS = (0x304, 0x344), (0x308, 0x348), 0x100
-FLASH_KEY, NORDIC_CONFIG = 0xCDEF89AB, 0x504
-"""What opens flash to writes: the second key of STM32s (RM0368, 3.5.1), CONFIG of an nRF's NVMC."""
+FLASH_KEY = 0xCDEF89AB
+"""The second of the keys that open an STM32's flash to writes (RM0368, 3.5.1)."""
 BIT_BAND, BIT_BAND_BYTES = 0x42000000, 0x02000000
 SYSTICK, PENDSV, EXTERNAL = 15, 14, 16
 CORE_REGISTERS = 0xE0000000
@@ -35,46 +32,6 @@ CORE_REGISTERS = 0xE0000000
 _ENABLED, _INTERRUPTS, _WRAPPED = 1, 2, 1 << 16
 
 _PRIORITIES = (0xE000E400, 0xE000E7F0), (0xE000ED18, 0xE000ED24)
-
-_MASKS = re.compile(r"^(?:(?:tst|ands?)(?:\.w)?\s.*#|(?:c\.)?andi\s.*, )(0x[0-9a-f]+|\d+)$", re.M)
-_SHIFTS = re.compile(r"^(?:lsls?(?:\.w)?\s.*#|(?:c\.)?slli\s.*, )(0x[0-9a-f]+|\d+)$", re.M)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poll:
-    """A loop that waited for a register.
-
-    Parameters
-    ----------
-    register : int
-        Its address.
-    block : int
-        Of the code that reads it.
-    value : int
-        What ended the loop.
-    billed : bool
-        Whether that was in the billed part: how long it waits is in no figure then.
-    """
-
-    register: int
-    block: int
-    value: int
-    billed: bool
-
-
-@dataclass(slots=True)
-class _Wait:
-    """Reads of one register at one place of the program since anything was last written.
-
-    `since` is how much had been written when they began.
-    """
-
-    reads: int = 0
-    since: int = 0
-    tried: int = 0
-    values: list[int] = field(default_factory=list)
-    answer: int | None = None
-    billed: bool = False
 
 
 class Peripherals:
@@ -95,21 +52,19 @@ class Peripherals:
     def __init__(self, board: Board, cycles: Callable[[], int], text_of: Callable[[int], str],
                  wake: Callable[[], None]) -> None:
         core, self.part = board.core, load_part(board.soc)
-        self.cycles, self.text_of, self.wake = cycles, text_of, wake
+        self.cycles, self.wake = cycles, wake
         self.registers: dict[int, int] = {**self.part.reset,
                                           CPUID: load_core(core.model).traits.cpuid}
         bits = core.priority_bits or load_isa(core.isa).priority_bits
         self.priority_mask = (0xFF00 >> bits & 0xFF) * 0x01010101
-        self.waits: dict[tuple[int, int], _Wait] = {}
+        self.polling = Polling(text_of)
         self.text: dict[int, bytearray] = {}
         self.pending: set[int] = set()
         self.touched: dict[int, int] = {}
         self.fixed: dict[int, int] = {}
         self.tick_start, self.count_start, self.ticks_seen = 0, 0, 0
-        self.stuck: tuple[int, int] | None = None
-        self.reads = self.writes = 0
-        self.billed = self.flash_open = False
-        self.last: tuple[_Wait, int, int] | None = None
+        self.reads = 0
+        self.flash_open = self.reset_wanted = False
         self.last_read: tuple[int, int, int] | None = None
         self.untimed: set[int] = set()
         self._add_devices(board.clock(core.clock).frequency_hz)
@@ -132,6 +87,7 @@ class Peripherals:
                 self.followers.setdefault(word, []).append(follower)
         for word in self.followers:
             self._follow(word)
+        self.first = dict(self.registers)
 
     def _pend(self, number: int) -> None:
         self.pending.add(number)
@@ -153,14 +109,17 @@ class Peripherals:
         word, _ = self._place(address)
         self.touched.setdefault(word, block)
         self.reads += 1
+        value: int | None
         if word in self.fixed:
             value = self.fixed[word]
         elif word in (SYSTICK_CTRL, SYSTICK_VAL, CYCCNT, ICSR):
             value = self._read_core(word)
         else:
             owner = self.owners.get(word >> 10)
-            answer = owner.read(word - owner.base) if owner is not None else None
-            value = self._answer(word, block) if answer is None else answer
+            value = owner.read(word - owner.base) if owner is not None else None
+            if value is None:
+                held = 0 if word in self.part.silent else self.registers.get(word, 0)
+                value = self.polling.answer(word, block, held)
         self.last_read = word, value, block
         return value >> 8 * (address & 3) & ((1 << 8 * size) - 1)
 
@@ -179,34 +138,6 @@ class Peripherals:
         self.ticks_seen = passed // period
         return control & 7 | (_WRAPPED if wrapped else 0)
 
-    def _answer(self, word: int, block: int) -> int:
-        wait = self.waits.setdefault((block, word), _Wait())
-        if wait.since != self.writes:
-            wait.reads, wait.since = 0, self.writes
-        wait.reads += 1
-        self.last = wait, word, block
-        held = self.registers.get(word, 0)
-        if wait.reads >= PATIENCE and wait.reads % TRIES == 0:
-            if not wait.values or wait.tried >= len(wait.values):
-                if wait.values:
-                    self.stuck = word, block
-                wait.values, wait.tried = list(self._guesses(held, block)), 0
-            wait.answer, wait.billed = wait.values[wait.tried], wait.billed or self.billed
-            wait.tried += 1
-        return held if wait.answer is None else wait.answer
-
-    def _guesses(self, held: int, block: int) -> Iterator[int]:
-        """Values that may end a loop: what its code tests, each bit, fields echoed, all, none."""
-        text = self.text_of(block)
-        masks = [int(one, 0) for one in _MASKS.findall(text)]
-        masks += [1 << 31 - int(one, 0) for one in _SHIFTS.findall(text) if int(one, 0) < 32]
-        for mask in masks:
-            yield held | mask & 0xFFFFFFFF
-            yield held & ~mask
-        yield from (held ^ 1 << bit for bit in range(32))
-        yield from ((held | held << by) & 0xFFFFFFFF for by in (2, 1, 3, 4, 8, 16))
-        yield from (0xFFFFFFFF, 0)
-
     # ---- what the program writes ----
 
     def write(self, address: int, size: int, value: int, block: int) -> None:
@@ -217,9 +148,8 @@ class Peripherals:
             return self.write(word, 4, held & ~(1 << bit) | (value & 1) << bit, block)
         (word, how), shift = self._place(address), 8 * (address & 3)
         self.touched.setdefault(word, block)
-        self.writes += 1
-        self.flash_open |= value == FLASH_KEY or (
-            value in (1, 2) and "NVMC" in self.part.name(word) and word & 0xFFF == NORDIC_CONFIG)
+        self.polling.writes += 1
+        self.flash_open |= value == FLASH_KEY or (value in (1, 2) and word in self.part.opens_flash)
         if 8 <= value < 256:
             text = self.text.setdefault(address, bytearray())
             if len(text) < MOST_TEXT:
@@ -228,6 +158,7 @@ class Peripherals:
         held, written = self.registers.get(word, 0), value << shift & mask
         new = {"": held & ~mask | written, "toggle": held ^ written, "set": held | written,
                "clear": held & ~written}[how]
+        self.reset_wanted |= word == AIRCR and new & RESET_MASK == RESET_VALUE
         if word in (ICSR, SYSTICK_VAL, CYCCNT, SYSTICK_CTRL, SYSTICK_LOAD, SOFTWARE) \
                 or PENDING_SET <= word < PENDING_CLEAR + 0x40:
             self._write_core(word, new)
@@ -276,7 +207,7 @@ class Peripherals:
 
     def _trigger(self, task: int) -> None:
         """Do a task at once: its events come, and interrupt where they may."""
-        if self.billed:
+        if self.polling.billed:
             self.untimed.add(task)
         for event in self.part.triggers[task]:
             self.registers[event] = 1
@@ -354,6 +285,13 @@ class Peripherals:
                                                                           number - EXTERNAL)
         return self.registers.get(base + place // 4 * 4, 0) >> 8 * (place % 4) & 0xFF
 
+    def reset(self) -> None:
+        """Have registers hold what they do after reset; interrupts that were pending are gone."""
+        self.registers.clear()
+        self.registers.update(self.first)
+        self.pending.clear()
+        self.tick_due, self.reset_wanted = None, False
+
     # ---- for a second pass ----
 
     def keep(self) -> tuple[Any, ...]:
@@ -373,19 +311,6 @@ class Peripherals:
             vars(device).update(state)
 
     # ---- what was learnt ----
-
-    def waiting(self, here: int) -> int | None:
-        """Register the block at an address reads again and again; None where it does not."""
-        if self.last is None:
-            return None
-        wait, word, block = self.last
-        waits = block == here and wait.reads >= PATIENCE and wait.since == self.writes
-        return word if waits else None
-
-    def polls(self) -> tuple[Poll, ...]:
-        """Loops that waited, and what ended them."""
-        return tuple(Poll(register=word, block=block, value=wait.answer, billed=wait.billed)
-                     for (block, word), wait in self.waits.items() if wait.answer is not None)
 
     def name_untimed(self, place: int) -> str:
         """Return what takes no time here: a task register, or memory that is programmed."""

@@ -88,7 +88,7 @@ class Session:
             machine.run(self.until)
         words[names.RECORDING] = 0
         words[names.RETURN] = -1
-        machine.peripherals.billed = False
+        machine.peripherals.polling.billed = False
         if self.inside is not None:
             raise ProgramError(f"{machine.elf.path}: --to is reached inside layer "
                                f"{self.inside}; accepted: a --to behind it, or other --layers")
@@ -110,7 +110,7 @@ class Session:
         self.started = int(words[names.INSTRUCTIONS])
         machine.take()
         words[[names.LAST_BLOCK, names.FETCH_LINE, names.RECORDING]] = 0, -1, 1
-        machine.peripherals.billed = True
+        machine.peripherals.polling.billed = True
         if self.empty:
             machine.recorder.empty()
         self.found: list[tuple[str, tuple[Any, ...]]] = []
@@ -192,11 +192,14 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "cold": _plain(cold), "warm": _plain(warm), "layers": session.patterns,
         "start_up_instructions": start_up, "instructions": measured,
         "polls": [{"register": one.register, "place": machine.elf.name_place(one.block),
-                   "value": one.value, "billed": one.billed} for one in peripherals.polls()],
+                   "value": one.value, "billed": one.billed}
+                  for one in peripherals.polling.polls()],
         "unknown": sorted(machine.unknown | machine.watch.odd),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
-        "untimed": sorted(set(map(peripherals.name_untimed, peripherals.untimed))),
+        "untimed": [*sorted(set(map(peripherals.name_untimed, peripherals.untimed))), *(
+            f"{name} of the boot ROM ({count:,} calls)" for name, count in
+            sorted(machine.rom.called.items()))],
         "handed_over": machine.traced, "untold": is_untold(board, touched),
         "doubts": list(doubt_board(machine.elf, board, touched))}
 

@@ -107,7 +107,7 @@ class Waiting:
         self.patience = min(2 * self.patience, MOST_CYCLES)
 
     def _used(self) -> tuple[int, int]:
-        return self.machine.peripherals.reads, self.machine.peripherals.writes
+        return self.machine.peripherals.reads, self.machine.peripherals.polling.writes
 
     def _contents(self) -> list[bytes]:
         return [bytes(pages) for _, pages in self.machine.writable]
@@ -142,8 +142,8 @@ class Waiting:
         due = machine.peripherals.next_event()
         blocked = taken == seen and machine.peripherals.ready()
         if due is None or blocked or self.is_error(address) or (
-                times > MOST_INTERRUPTS and machine.is_endless(address)):
-            return machine.fail_in_loop(address)
+                times > MOST_INTERRUPTS and self.is_endless(address)):
+            return self.fail_in_loop(address)
         turns = max(0, min((due * names.SCALE - int(words[names.CYCLES])) // max(cycles, 1),
                            (machine.limit - int(words[names.INSTRUCTIONS]))
                            // max(instructions, 1) + 1))
@@ -155,3 +155,22 @@ class Waiting:
         """Whether an address is of a function that programs end in when they fail."""
         function = self.machine.elf.function_at(address)
         return bool(function and _ERRORS.search(function.name))
+
+    def is_endless(self, address: int) -> bool:
+        """Whether a jump to itself lies at an address."""
+        endless: bytes = self.machine.code.ENDLESS
+        return bool(self.machine.read(address, len(endless)) == endless)
+
+    def fail_in_loop(self, address: int) -> None:
+        """Stop in a loop nothing ends; say who called it and which register was read before."""
+        machine, elf = self.machine, self.machine.elf
+        link, last = machine.get("LR") & ~machine.code.MODE, machine.here()
+        here, caller = elf.function_at(address), elf.function_at(link)
+        called = caller is not None and here is not None and caller is not here
+        came = link if called and here.start <= last < here.end else last
+        read = machine.peripherals.last_read
+        told = "" if read is None else (
+            f"; the register read last is {machine.peripherals.part.name(read[0])}, which answered "
+            f"0x{read[1]:x} in {elf.name_place(read[2])}")
+        machine.fail(f"stays in {elf.name_place(address)} for ever, come from "
+                     f"{elf.name_place(came)}{told}{machine.sought and '; '}{machine.sought}")

@@ -415,7 +415,7 @@ def test_a_register_nobody_answers_for_is_given_up():
     device = Peripherals(load_board(BOARD), lambda: 0, lambda at: "", lambda: None)
     for _ in range(2000):
         device.read(0x40000000, 4, 0x08000000)
-    assert device.stuck == (0x40000000, 0x08000000)
+    assert device.polling.stuck == (0x40000000, 0x08000000)
     assert load_board(BOARD).core.model == "cortex-m4"
 
 
