@@ -134,6 +134,26 @@ def need_extra(what: str, package: str, extra: str) -> Iterator[None]:
         raise extra_missing(what, package, extra) from error
 
 
+@contextlib.contextmanager
+def reworded(caught: type[Exception] | tuple[type[Exception], ...], refusal: type[TwinError],
+             before: str = "", after: str = "") -> Iterator[None]:
+    """Raise what a block raises as a refusal: the system's reason, or its text, in a sentence.
+
+    Parameters
+    ----------
+    caught : type, or tuple of types
+        What is reworded.
+    refusal : type
+        What is raised instead.
+    before, after : str
+        Around the reason: "FILE: cannot be read (", ")".
+    """
+    try:
+        yield
+    except caught as error:
+        raise refusal(f"{before}{getattr(error, 'strerror', None) or error}{after}") from error
+
+
 def check_extra(what: str, package: str, extra: str) -> None:
     """Refuse what a missing package would do, before anything is computed for it.
 

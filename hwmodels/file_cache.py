@@ -17,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from hwmodels.errors import reworded
 from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
 from hwmodels.kernels.store import fingerprint_sources, open_files
 
@@ -107,10 +108,8 @@ def read_yaml_once(path: str | Path) -> Any:
         raise DocumentError(error.strerror or str(error)) from error
 
     def parse() -> Any:
-        try:
+        with reworded(UnicodeDecodeError, DocumentError, "not UTF-8 text: "):
             return parse_yaml(content.decode())
-        except UnicodeDecodeError as error:
-            raise DocumentError(f"not UTF-8 text: {error}") from error
 
     return make_once("yaml", path, content, Path(__file__).parent, parse)
 

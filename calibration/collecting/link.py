@@ -22,7 +22,7 @@ from typing import Any
 
 from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError, LinkLostError, LinkTimeoutError
-from hwmodels.errors import need_extra
+from hwmodels.errors import need_extra, reworded
 from hwmodels.files import read_regular
 from hwmodels.locks import lock
 
@@ -193,11 +193,10 @@ class Link:
             raise LinkError(f"{self.port!r} is no address; accepted: socket://HOST:PORT, such as "
                             "socket://localhost:4000")
         serial = _serial()
-        try:
+        with reworded((serial.SerialException, OSError, ValueError), LinkLostError,
+                      f"{self.port} cannot be opened: "):
             self.stream = serial.serial_for_url(
                 self.port, baudrate=self.baud, timeout=0, write_timeout=patient(WRITE_TIMEOUT_S))
-        except (serial.SerialException, OSError, ValueError) as error:
-            raise LinkLostError(f"{self.port} cannot be opened: {error}") from error
         if self.port.startswith("socket:") and _is_own_echo(self.stream):
             self._drop()
             raise LinkLostError(f"{self.port} cannot be opened: nothing listens there")

@@ -12,7 +12,7 @@ from typing import Any
 
 from calibration.errors import MeasurementError
 from hwmodels import files
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 
 FOLDER = Path(__file__).parent
 Cell = str | int | float | None
@@ -67,11 +67,9 @@ def read_csv(relative: str) -> tuple[dict[str, str], ...]:
         When it cannot be read or a row is ragged.
     """
     path = FOLDER / relative
-    try:
-        with open(path, newline="", encoding="utf-8") as stream:
-            rows = tuple(csv.DictReader(stream))
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
+    with reworded(OSError, MeasurementError, f"{path}: cannot be read (", ")"), open(
+            path, newline="", encoding="utf-8") as stream:
+        rows = tuple(csv.DictReader(stream))
     for number, row in enumerate(rows, start=1):
         if None in row or None in row.values():
             raise MeasurementError(f"{path}: row {number} has another number of cells than the "

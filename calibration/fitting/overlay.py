@@ -20,6 +20,7 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.fitting.cell import SHIPPED, STRANGER, Estimate
 from calibration.fitting.intervals import Band, Basis
+from hwmodels.errors import reworded
 from hwmodels.file_cache import make_once
 from hwmodels.files import (
     LARGEST_YAML_BYTES,
@@ -276,10 +277,8 @@ def read_overlay(path: str | Path) -> Overlay:
         When it cannot be read or is refused, naming file and key.
     """
     path = Path(path)
-    try:
+    with reworded(OSError, FitError, f"{path}: cannot be read: "):
         content = read_regular(path, LARGEST_YAML_BYTES)
-    except OSError as error:
-        raise FitError(f"{path}: cannot be read: {error.strerror or error}") from error
     return make_once("overlay", path, content, Path(__file__).parent,
                      lambda: _validate(path, content))
 
@@ -287,10 +286,8 @@ def read_overlay(path: str | Path) -> Overlay:
 def _validate(path: Path, content: bytes) -> Overlay:
     from pydantic import TypeAdapter, ValidationError
 
-    try:
+    with reworded((DocumentError, UnicodeDecodeError), FitError, f"{path}: cannot be read: "):
         document = parse_yaml(content.decode())
-    except (DocumentError, UnicodeDecodeError) as error:
-        raise FitError(f"{path}: cannot be read: {error}") from error
     try:
         return TypeAdapter(Overlay).validate_python(document)
     except OverflowError as error:
@@ -310,10 +307,8 @@ def write_overlay(path: str | Path, overlay: Overlay) -> Path:
         When it cannot be written.
     """
     path = Path(path)
-    try:
+    with reworded(OSError, FitError, f"{path}: cannot be written: "):
         write_whole(path, dump_overlay(overlay).encode())
-    except OSError as error:
-        raise FitError(f"{path}: cannot be written: {error.strerror}") from error
     return path
 
 

@@ -20,7 +20,7 @@ from calibration.importers.log import UNKNOWN, Log
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import list_boards, load_board
-from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.errors import TwinError, did_you_mean, reworded
 from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
 
@@ -195,10 +195,8 @@ def _read_measurement(form: str, reader: ModuleType, log: Log) -> Measurement:
 
 
 def _read_bytes(path: Path) -> bytes:
-    try:
+    with reworded(OSError, MeasurementError, f"{path}: no readable log (", ")"):
         return read_regular(path, LARGEST_LOG_BYTES)
-    except OSError as error:
-        raise MeasurementError(f"{path}: no readable log ({error.strerror})") from error
 
 
 def _check_format(form: str, reader: ModuleType, log: Log) -> None:

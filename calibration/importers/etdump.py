@@ -19,6 +19,7 @@ from calibration.importers.log import Log, measurement_of
 from calibration.importers.operators import check_operators
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
+from hwmodels.errors import reworded
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 
 EXPECTED = "the flatbuffer of an ETDump (identifier ED00)"
@@ -34,12 +35,10 @@ def read_log(log: Log) -> Measurement:
                   if log.data[place + 4:place + 8] == IDENTIFIER), None)
     if start is None:
         raise MeasurementError(f"{log.where}: nothing of format etdump; expected {EXPECTED}")
-    try:
+    with reworded(FlatbufferError, MeasurementError, f"{log.where}: damaged: "):
         runs = [[event for entry in run.tables(3) if (event := entry.table(0)) is not None]
                 for run in Flatbuffer(log.data, start).root.tables(1)]
         calls = [(whole, found) for run in runs for whole, found in [_read_run(log, run)] if found]
-    except FlatbufferError as error:
-        raise MeasurementError(f"{log.where}: damaged: {error}") from None
     tags = [tag for tag, _ in calls[0][1]] if calls else []
     for number, (_, found) in enumerate(calls):
         if [tag for tag, _ in found] != tags:

@@ -17,6 +17,7 @@ from calibration.importers.log import Log, count, measurement_of, number_of
 from calibration.importers.operators import check_operators
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
+from hwmodels.errors import reworded
 
 EXPECTED = "a CSV with the columns Event, Tag, uSeconds"
 _KNOWN = {"useconds": ("latency", None, "us"), "cycles": ("cpu_cycles", "cpu", "cycles"),
@@ -92,8 +93,6 @@ def _read_row(log: Log, number: int, row: list[str], names: list[str], samples: 
         if name in ("event", "tag", "", *_SHAPES):
             continue
         counter, clock, unit = _describe(name)
-        try:
+        with reworded(MeasurementError, MeasurementError, "", f" (column {name})"):
             samples.append(Sample(run=0, layer=layer, counter=counter, clock=clock, unit=unit,
                                   value=number_of(cell, log, number)))
-        except MeasurementError as error:
-            raise MeasurementError(f"{error} (column {name})") from error

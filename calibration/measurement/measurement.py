@@ -31,7 +31,7 @@ from calibration.measurement.sample import (
     parse_object,
 )
 from hwmodels.drafts import draft_folder, locked
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import (
     read_regular,
     read_regular_text,
@@ -221,7 +221,7 @@ def write_measurement(folder: str | Path, measurement: Measurement,
         folder then does not appear.
     """
     folder = Path(folder)
-    try:
+    with reworded(OSError, MeasurementError, f"{folder}: cannot be written (", ")"):
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
             _write_new(folder, measurement, beside)
             return folder
@@ -232,8 +232,6 @@ def write_measurement(folder: str | Path, measurement: Measurement,
             append_samples(folder, measurement.samples)
             for name, content in beside.items():
                 write_whole(folder / name, content)
-    except OSError as error:
-        raise MeasurementError(f"{folder}: cannot be written ({error.strerror})") from error
     return folder
 
 
@@ -312,14 +310,12 @@ def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
     if not lines:
         return
     path = folder / SAMPLES_FILE
-    try:
+    with reworded(OSError, MeasurementError, f"{path}: cannot be written (", ")"):
         left = (mend_end(path) + "\n".join(lines) + "\n").encode()
         with open(path, "ab", buffering=0) as stream:
             while left:  # a full disk takes a part, and says so only when asked for the rest
                 left = left[stream.write(left):]
             os.fsync(stream.fileno())
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def read_header(folder: str | Path) -> Header:
@@ -368,10 +364,8 @@ def read_measurement(folder: str | Path, *, growing: bool = False) -> Measuremen
     folder = Path(folder)
     header = read_header(folder)
     path = folder / SAMPLES_FILE
-    try:
+    with reworded(OSError, MeasurementError, f"{path}: cannot be read (", ")"):
         data = read_regular(path, LARGEST_SAMPLES_BYTES) if path.exists() else b""
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
     found = Measurement(header=header, samples=tuple(parse_samples(data, path)))
     if found.missing_runs and not growing:
         warnings.warn(f"{folder}: interrupted, {found.missing_runs} of "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from calibration.errors import MeasurementError
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import DocumentError, parse_json
 
 SCHEMA = 1
@@ -157,10 +157,8 @@ def parse_object(text: str, where: str) -> dict[str, Any]:
             raise MeasurementError(f"{where}: a key is given twice")
         return document
 
-    try:
+    with reworded(DocumentError, MeasurementError, f"{where}: "):
         document = parse_json(text, pairs=unique)
-    except DocumentError as error:
-        raise MeasurementError(f"{where}: {error}") from error
     if not isinstance(document, dict):
         raise MeasurementError(f"{where}: a JSON object is expected")
     return document

@@ -16,6 +16,7 @@ import numpy as np
 
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement
+from hwmodels.errors import reworded
 from hwmodels.files import DocumentError, parse_json
 
 RUNTIME = "microbench"
@@ -136,14 +137,13 @@ def unpack_probes(text: str, where: str) -> tuple[Probe, ...]:
         Naming `where` when the text is something else.
     """
     known = {field.name for field in fields(Probe)}
-    try:
+    with reworded((DocumentError, ValueError, TypeError), MeasurementError,
+                  f"{where}: {PROBES_KEY} cannot be read (", ")"):
         entries = parse_json(text)
         if not isinstance(entries, list) or not all(
                 isinstance(entry, dict) and set(entry) <= known for entry in entries):
             raise ValueError("not a list of probes")
         return tuple(Probe(**entry) for entry in entries)
-    except (DocumentError, ValueError, TypeError) as error:
-        raise MeasurementError(f"{where}: {PROBES_KEY} cannot be read ({error})") from error
 
 
 def is_microbench(measurement: Measurement) -> bool:

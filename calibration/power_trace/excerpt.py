@@ -14,6 +14,7 @@ from calibration.errors import MeasurementError
 from calibration.power_trace.board_energy import place_by_marks
 from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
+from hwmodels.errors import reworded
 from hwmodels.files import LARGEST_JSON_BYTES, DocumentError, parse_json, read_regular_text
 
 EXCERPT_FILE = "power.json"
@@ -129,14 +130,13 @@ def read_excerpt(folder: str | Path) -> Excerpt:
     if not path.is_file():
         raise MeasurementError(f"{folder}: no {EXCERPT_FILE}; accepted: a folder `twin energy` "
                                "wrote")
-    try:
+    with reworded((DocumentError, OSError, ValueError, TypeError, KeyError, MeasurementError),
+                  MeasurementError, f"{path}: is no excerpt of a power trace: "):
         found = parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
         return Excerpt(time_us=_floats(found["time_us"]), power_mw=_floats(found["power_mw"]),
                        edges_us=_floats(found["edges_us"]), meter=str(found["meter"]),
                        layers=tuple(int(one) for one in found["layers"]),
                        edges_from=str(found["edges_from"]))
-    except (DocumentError, OSError, ValueError, TypeError, KeyError, MeasurementError) as error:
-        raise MeasurementError(f"{path}: is no excerpt of a power trace: {error}") from error
 
 
 def _floats(values: Any) -> tuple[float, ...]:

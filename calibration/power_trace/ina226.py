@@ -12,7 +12,7 @@ import numpy as np
 
 from calibration.errors import LinkError, MeasurementError
 from calibration.power_trace.trace import Meter, PowerTrace
-from hwmodels.errors import need_extra
+from hwmodels.errors import need_extra, reworded
 
 # Texas Instruments, INA226 data sheet SBOS547, section 7.6 (registers) and 6.5 (characteristics).
 CONFIGURATION, SHUNT, BUS, MASK, MANUFACTURER, DIE = 0x00, 0x01, 0x02, 0x06, 0xFE, 0xFF
@@ -99,26 +99,20 @@ class Ina226:
         """Open a Linux I2C bus, such as "/dev/i2c-1"."""
         with need_extra("readings of an INA226", "smbus2", "boards"):
             from smbus2 import SMBus
-        try:
+        with reworded(OSError, LinkError, f"{path}: "):
             return cls(SMBus(path), **settings)
-        except OSError as error:
-            raise LinkError(f"{path}: {error.strerror}") from error
 
     def _read(self, register: int) -> int:
-        try:
+        with reworded(OSError, LinkError,
+                      f"I2C address 0x{self.address:02x} does not answer (", ")"):
             word = self.bus.read_word_data(self.address, register)
-        except OSError as error:
-            raise LinkError(f"I2C address 0x{self.address:02x} does not answer ({error})") \
-                from error
         value: int = (word & 0xFF) << 8 | word >> 8  # the chip sends the high byte first
         return value
 
     def _write(self, register: int, value: int) -> None:
-        try:
+        with reworded(OSError, LinkError,
+                      f"I2C address 0x{self.address:02x} does not answer (", ")"):
             self.bus.write_word_data(self.address, register, (value & 0xFF) << 8 | value >> 8)
-        except OSError as error:
-            raise LinkError(f"I2C address 0x{self.address:02x} does not answer ({error})") \
-                from error
 
     def read(self, timeout_s: float | None = None) -> Reading:
         """Wait for the next conversion and return it.

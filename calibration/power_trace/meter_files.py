@@ -25,7 +25,7 @@ import numpy as np
 from calibration.errors import MeasurementError
 from calibration.power_trace.scope_files import read_header
 from calibration.power_trace.trace import METERS, Meter, PowerTrace
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import read_regular
 
 LARGEST_TRACE_BYTES = 1 << 28
@@ -111,10 +111,8 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
                               ("sampling frequency", sample_hz, "Hz")):
         if value is not None and not 0 < value < float("inf"):
             raise MeasurementError(f"{what} of {value:g} {unit}; accepted: above 0")
-    try:
+    with reworded(OSError, MeasurementError, f"{path}: cannot be read (", ")"):
         data = read_regular(path, LARGEST_TRACE_BYTES)
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
     if meter == "lpm01a" and _is_stream(data):
         time_s, amps = _read_stream(data, path, sample_hz)
         volts = _need(supply_v, f"{path}: has no voltage; give the supply")
@@ -319,14 +317,12 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
         if width >= 8 and np.isin(letters, ["0", "1", "-", ""]).all():  # D0 stands first
             lanes += [letters[:, i] == "1" for i in range(8)]
         else:
-            try:
+            with reworded(ValueError, MeasurementError,
+                          f"{rows.path}: column {place + 1} is no digital input (", ")"):
                 values = np.where(cells == "", "0", cells).astype(np.float64)
                 if not (np.abs(values) < 1 << 32).all():
                     raise ValueError("accepted: whole numbers of 32 bits")
                 words = values.astype(np.int64)
-            except ValueError as error:
-                raise MeasurementError(f"{rows.path}: column {place + 1} is no digital "
-                                       f"input ({error})") from error
             lanes += [words != 0] if words.max(initial=0) <= 1 else \
                 [(words >> i & 1) != 0 for i in range(8)]
     moving = [lane for lane in lanes if lane.any() and not lane.all()]

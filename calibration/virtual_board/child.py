@@ -17,6 +17,7 @@ from typing import IO
 
 from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError
+from hwmodels.errors import reworded
 
 START_S, END_S = 10.0, 2.0
 
@@ -82,11 +83,9 @@ def run_child(name: str, command: Sequence[str], pty: re.Pattern[bytes]) -> Iter
         When it cannot be run or opens none.
     """
     with tempfile.TemporaryFile() as log:
-        try:
+        with reworded(OSError, LinkError, f"{command[0]}: cannot be run (", ")"):
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
                                        stderr=subprocess.STDOUT, preexec_fn=end_with_parent)
-        except OSError as error:
-            raise LinkError(f"{command[0]}: cannot be run ({error.strerror})") from error
         try:
             board = ChildBoard(name=name, port="", process=process, log=log, pty=pty)
             yield replace(board, port=_await_port(board))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hwmodels.board.declaration import KINDS
 from hwmodels.board.facts import Board
 from hwmodels.board.power import Power
-from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
+from hwmodels.errors import BoardError, UnknownPathError, did_you_mean, reworded
 from hwmodels.extensions import find_folders, named_folders
 from hwmodels.file_cache import make_once
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
@@ -120,10 +120,8 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
     """
     if not overrides:
         return board
-    try:
+    with reworded(DocumentError, BoardError, f"{board.name}: "):
         document = _read_section(board.document, board.name)
-    except DocumentError as error:  # a number of the file in another unit has too many digits
-        raise BoardError(f"{board.name}: {error}") from error
     return _make(document, board.name, overrides,
                  follow_clock=follow_clock and "supply.voltage_scale" not in overrides)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
 
 LARGEST_FILE_BYTES = 256 << 20
@@ -197,10 +197,8 @@ def read_elf_file(path: str | Path, refuse: type[TwinError], what: str = "image"
     what : str
         What it should be, for the refusal.
     """
-    try:
+    with reworded(OSError, refuse, f"{path}: cannot be read (", ")"):
         content = read_regular(Path(path), LARGEST_FILE_BYTES)
-    except OSError as error:
-        raise refuse(f"{path}: cannot be read ({error.strerror or error})") from error
     if content[:4] != b"\x7fELF":
         raise refuse(f"{path}: not an ELF {what}; accepted: the linker's output, before objcopy")
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
+from hwmodels.errors import reworded
 from hwmodels.files import MISSHAPEN, DocumentError, read_json
 from hwmodels.quantities import apportion
 from twin.attribution.side import Part, Side, Work, sum_parts
@@ -287,12 +288,11 @@ def read_document(path: Path) -> Mapping[str, Any]:
     """
     if not path.exists():
         raise UsageError(f"{path}: there is no such file or folder")
-    try:
+    with reworded(DocumentError, UsageError,
+                  f"{path}: not a prediction: ",
+                  "; accepted: what `twin predict MODEL -b BOARD --json` writes, or a "
+                  "measurement folder"):
         document = read_json(path)
-    except DocumentError as error:
-        raise UsageError(f"{path}: not a prediction: {error}; accepted: what `twin "
-                         "predict MODEL -b BOARD --json` writes, or a measurement folder"
-                         ) from error
     if not isinstance(document, dict):
         raise UsageError(f"{path}: not a prediction: a JSON object is expected")
     return document

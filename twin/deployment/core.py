@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, Counts, Prices
-from hwmodels.errors import KernelError
+from hwmodels.errors import KernelError, reworded
 from hwmodels.kernel import Kernel, Operand
 from hwmodels.simulator import add_background
 from twin.deployment.costs import LayerCost, TaskPrediction
@@ -87,13 +87,11 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         site = Site(isa=deployment.isa, fpu=core.fpu, operands=operands)
         lowering = deployment.runtime.lowering(
             layer.op, layer_dtype(graph, layer), deployment.isa)
-        try:
+        with reworded(KernelError, RuntimeRefusedError,
+                      f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not "
+                      f"fit the kernels of {deployment.runtime.identity}: "):
             lowered.append(_lower_layer(graph, position, lowering, site,
                                         deployment.runtime.splits_in_loops))
-        except KernelError as error:
-            raise RuntimeRefusedError(
-                f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not fit the "
-                f"kernels of {deployment.runtime.identity}: {error}") from error
     return tuple(lowered)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibration.collecting.deadline import patient
-from hwmodels.errors import ToolMissingError, need_extra
+from hwmodels.errors import ToolMissingError, need_extra, reworded
 from hwmodels.files import DocumentError, parse_json, read_regular
 from hwmodels.processes import command_of, environment
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
@@ -185,14 +185,13 @@ def change_network(graph: Graph, changes: Mapping[str, object],
                                  "accepted: two or more")
     ranges: dict[int, tuple[float, float]] = {}
     entry = floats.tensors[floats.inputs[0]]
-    try:
+    with reworded(RuntimeRefusedError, NotApplicableError,
+                  f"{path}: ranges of activations cannot be found: ",
+                  "; accepted: a file that is quantised already"):
         for one in data.inputs[:count]:
             for i, values in run_network(floats, [store_input(one, entry)]).items():
                 low, high = ranges.get(i, (0.0, 0.0))
                 ranges[i] = min(low, float(values.min())), max(high, float(values.max()))
-    except RuntimeRefusedError as error:
-        raise NotApplicableError(f"{path}: ranges of activations cannot be found: {error}; "
-                                 "accepted: a file that is quantised already") from error
     changed = rewrite_network(change_precision(floats, str(changes[path]).lower(), ranges), after)
     left = Data(inputs=data.inputs[count:], labels=data.labels[count:])
     return changed, left, (f"ranges of activations are those of the first {count} inputs, which "
@@ -219,11 +218,10 @@ def open_litert(content: bytes) -> tuple[Run, str]:
         from importlib.metadata import version
 
         from ai_edge_litert.interpreter import Interpreter
-    try:
+    with reworded((RuntimeError, ValueError), NotApplicableError,
+                  "LiteRT does not run the network: "):
         interpreter: Any = Interpreter(model_content=content)
         interpreter.allocate_tensors()
-    except (RuntimeError, ValueError) as error:
-        raise NotApplicableError(f"LiteRT does not run the network: {error}") from error
     entry, end = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
 
     def run(values: np.ndarray) -> np.ndarray:
@@ -238,10 +236,8 @@ def open_onnx(content: bytes) -> tuple[Run, str, Tensor]:
     """Return what runs an .onnx file, its name, and the input it takes."""
     with need_extra("accuracies of .onnx networks", "onnxruntime", "accuracy"):
         import onnxruntime
-    try:
+    with reworded(Exception, NotApplicableError, "ONNX Runtime does not run it: "):
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise NotApplicableError(f"ONNX Runtime does not run it: {error}") from error
     entry = session.get_inputs()[0]
     dtype = {"tensor(float)": "float32"}.get(entry.type, entry.type[7:-1])
     shape = tuple(size if isinstance(size, int) else 1 for size in entry.shape)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hwmodels.errors import reworded
 from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
 from twin.errors import UsageError
@@ -86,11 +87,9 @@ def check_place(path: str | Path, *, folder: bool = False) -> None:
         near = near.parent
     if near.anchor and near == near.parent != target.parent:  # the root alone exists
         raise UsageError(f"{target}: no folder {target.parent}; accepted: one that exists")
-    try:
-        with tempfile.TemporaryFile(dir=near):
-            pass
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+    with reworded(OSError, UsageError, f"{target}: cannot be written: "), \
+            tempfile.TemporaryFile(dir=near):
+        pass
 
 
 FILES = (".csv", ".tsv", ".txt", ".json", ".xlsx", ".parquet", ".html", ".zip")
@@ -123,11 +122,9 @@ def write_file(path: str | Path, content: bytes) -> Path:
     target = Path(path)
     if not target.name or target.is_dir():
         raise UsageError(f"{target}: is a folder; accepted: a file to write")
-    try:
+    with reworded(OSError, UsageError, f"{target}: cannot be written: "):
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, content)
-    except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
     return target
 
 

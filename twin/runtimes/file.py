@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from hwmodels.extensions import find_folders
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import MISSHAPEN, DocumentError
@@ -131,10 +131,8 @@ def load_runtime(name: str) -> Runtime:
 
 @lru_cache(maxsize=32)
 def _read(path: Path) -> dict[str, Any]:
-    try:
+    with reworded(DocumentError, RuntimeRefusedError, f"{path}: cannot be read: "):
         document = read_yaml_once(path)
-    except DocumentError as error:
-        raise RuntimeRefusedError(f"{path}: cannot be read: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("versions"), dict):
         raise RuntimeRefusedError(f"{path}: a mapping with a 'versions' mapping is expected")
     return document

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS
 from twin.runtimes.compiler import Compiler, Offload, Spread
@@ -97,10 +97,9 @@ def _find_rules(where: str, name: str) -> type[Compiler]:
     if not kind:
         raise RuntimeRefusedError(f"{where}.rules: no rules {name!r}; {did_you_mean(name, RULES)}, "
                                   "or module:Class of your own")
-    try:
+    with reworded((ImportError, AttributeError, ValueError), RuntimeRefusedError,
+                  f"{where}.rules: {name!r} cannot be loaded: "):
         found = getattr(import_module(module), kind)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise RuntimeRefusedError(f"{where}.rules: {name!r} cannot be loaded: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Compiler)):
         raise RuntimeRefusedError(f"{where}.rules: {name!r} is {found!r}; accepted: a class "
                                   "beneath twin.runtimes.compiler.Compiler")

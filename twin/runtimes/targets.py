@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from twin.errors import RuntimeRefusedError
 
 CORE = "core"
@@ -43,7 +43,6 @@ def load_target(name: str) -> Any:
         When it cannot be loaded.
     """
     module, _, kind = TARGETS.get(name, name).partition(":")
-    try:
+    with reworded((ImportError, AttributeError, TypeError, ValueError), RuntimeRefusedError,
+                  f"target {name!r} cannot be loaded: "):
         return getattr(import_module(module), kind)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise RuntimeRefusedError(f"target {name!r} cannot be loaded: {error}") from error

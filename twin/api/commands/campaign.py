@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board, list_boards
 from hwmodels.core.file import name_core
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
 from twin.api.commands.claims import claim_folder
 from twin.api.commands.measuring import HOST, Watcher
@@ -246,10 +246,8 @@ class Run:
         if self.options.image is None:
             return find_image(digest)
         image = Path(self.options.image)
-        try:
+        with reworded(OSError, UsageError, f"{image}: cannot be read (", ")"):
             content = read_regular(image)
-        except OSError as error:
-            raise UsageError(f"{image}: cannot be read ({error.strerror})") from error
         if any(digest) and digest not in content:
             raise UsageError(f"--image {image}: is not what runs on the board, whose image tells "
                              f"{digest.hex()[:12]}; flash it (twin firmware flash --image), or "

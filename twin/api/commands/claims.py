@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from hwmodels.errors import reworded
 from hwmodels.locks import NoLocksError, lock
 from twin.errors import UsageError
 
@@ -37,10 +38,8 @@ def claim_folder(folder: Path, what: str = "measures into it") -> Iterator[None]
     itself. None where a file system has no locks.
     """
     made = not folder.exists()
-    try:
+    with reworded(OSError, UsageError, f"{folder}: cannot be made (", ")"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: cannot be made ({error.strerror})") from error
     try:
         with _claim(folder / CLAIM, f"{folder}: another process {what}; wait for it, or give "
                                     "another -o"):
@@ -54,10 +53,8 @@ def claim_folder(folder: Path, what: str = "measures into it") -> Iterator[None]
 @contextmanager
 def claim_file(path: Path, what: str) -> Iterator[None]:
     """Hold a file that is read, changed and written again; parameters as of `claim_folder`."""
-    try:
+    with reworded(OSError, UsageError, f"{path.parent}: cannot be made (", ")"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{path.parent}: cannot be made ({error.strerror})") from error
     target = Path(os.path.realpath(path))  # of two names of a file there is one claim
     with _claim(target.with_name(f".{target.name[:200]}{CLAIM}"),
                 f"{path}: another process {what}; wait for it, or give another -o"):

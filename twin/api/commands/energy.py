@@ -26,6 +26,7 @@ from calibration.power_trace.board_energy import (
 from calibration.power_trace.excerpt import cut_excerpt, dump_excerpt
 from calibration.power_trace.meter_files import read_meter_file
 from calibration.power_trace.trace import METERS, PowerTrace
+from hwmodels.errors import reworded
 from twin.api.requests import measurement, takes
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
@@ -86,10 +87,8 @@ def energy(asked: measurement.Energy) -> Energy:
                                 mark_column=asked.mark_column)
     header = replace(_describe(measured.header, recording, meter, trace, by_shape),
                      supply_v=supply_v or measured.header.supply_v)
-    try:
+    with reworded(MeasurementError, MeasurementError, f"{trace}: "):
         return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)
-    except MeasurementError as error:
-        raise MeasurementError(f"{trace}: {error}") from error
 
 
 def _integrate(measured: Measurement, recording: PowerTrace, header: Header, source: Path,

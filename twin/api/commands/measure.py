@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
+from hwmodels.errors import reworded
 from hwmodels.files import read_regular
 from twin.api.commands.campaign import Run, read_begun, refuse_other
 from twin.api.commands.claims import CLAIM, claim_folder
@@ -161,11 +162,10 @@ def _read_input(path: Path, graph: Graph) -> bytes:
     from twin.program.image.compile.verification import random_input
 
     wanted = random_input(graph).nbytes
-    try:
+    with reworded(OSError, UsageError,
+                  f"{path}: cannot be read (",
+                  f"); accepted: a file of {wanted} bytes"):
         data = read_regular(path, max(1 << 24, wanted))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read ({error.strerror}); accepted: a file of "
-                         f"{wanted} bytes") from error
     if len(data) != wanted:
         raise UsageError(f"{path}: has {len(data)} bytes; {graph.name} takes {wanted}")
     return data

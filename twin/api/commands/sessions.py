@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.drafts import draft_folder
-from hwmodels.errors import TwinError, tell_in_one_line
+from hwmodels.errors import TwinError, reworded, tell_in_one_line
 from twin.api.commands.predict import deploy_request, predict
 from twin.api.requests import Predict, takes
 from twin.api.requests.keeping import Bundle, CleanSessions, CompareSessions, Reproduce
@@ -141,10 +141,8 @@ def clean_sessions(asked: CleanSessions) -> tuple[Path, ...]:
     for folder in old:  # All of them before any goes.
         check_removal(folder)
     for folder in old if asked.really else ():
-        try:
+        with reworded(OSError, SessionError, f"{folder}: cannot be removed: "):
             remove_session(folder)
-        except OSError as error:
-            raise SessionError(f"{folder}: cannot be removed: {error.strerror}") from error
     return tuple(old)
 
 

@@ -8,7 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from hwmodels.errors import need_extra
+from hwmodels.errors import need_extra, reworded
 from twin.api.live.app import Service, make_app
 from twin.api.live.connections import Held, make_protocol
 from twin.api.live.guard import LOOPBACK
@@ -42,12 +42,11 @@ def listen(host: str, port: int) -> socket.socket:
     """
     if not 0 <= port <= HIGHEST_PORT:
         raise UsageError(f"--port {port}; accepted: 0 to {HIGHEST_PORT:,}, 0 being any free one")
-    try:
+    with reworded((OSError, UnicodeError), UsageError,
+                  f"--host {host}: ",
+                  "; accepted: an address of this machine, such as 127.0.0.1 or 0.0.0.0"):
         family, kind, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"--host {host}: {error}; accepted: an address of this machine, such as "
-                         "127.0.0.1 or 0.0.0.0") from None
     opened = socket.socket(family, kind)
     try:
         if os.name == "posix":

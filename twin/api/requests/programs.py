@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated
 
+from hwmodels.errors import reworded
 from hwmodels.files import read_regular
 from twin.api.requests import Option, Part
 from twin.errors import UsageError
@@ -53,11 +54,8 @@ def parse_memory(texts: Sequence[str]) -> dict[int, bytes]:
         if not at or number is None or not file:
             raise UsageError(f"--memory {text!r}: FILE@ADDRESS is expected, such as "
                              "dump.bin@0x1fff7500")
-        try:
+        with reworded(OSError, UsageError, f"--memory {file}: cannot be read (", ")"):
             found[number] = read_regular(file, LARGEST_MEMORY_BYTES)
-        except OSError as error:
-            raise UsageError(f"--memory {file}: cannot be read ({error.strerror or error})"
-                             ) from error
     return found
 
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hwmodels.errors import reworded
 from hwmodels.files import (
     BoundedReader,
     DocumentError,
@@ -90,10 +91,8 @@ def write_bundle(sessions: Sequence[Session], path: str | Path) -> Path:
     manifest = {"schema": SCHEMA, "kind": "bundle",
                 "sessions": [session.folder.resolve().name for session in sessions],
                 "files": {name: hash_file(file) for name, file in files.items()}}
-    try:
+    with reworded(OSError, SessionError, f"{path}: cannot be written: "):
         write_whole(path, _pack(manifest, files))
-    except OSError as error:
-        raise SessionError(f"{path}: cannot be written: {error.strerror}") from error
     return path
 
 
@@ -102,10 +101,8 @@ def check_unchanged(session: Session) -> None:
     noted = {**session.head.get("inputs", {}), **session.head.get("files", {})}
     for name, digest in noted.items():
         file = session.folder / check_name(str(name))
-        try:
+        with reworded(OSError, SessionError, f"{file}: cannot be read: "):
             same = hash_file(file) == digest
-        except OSError as error:
-            raise SessionError(f"{file}: cannot be read: {error.strerror}") from error
         if not same:
             raise SessionError(f"{file}: was changed after the run: its hash is another")
 
@@ -200,10 +197,8 @@ def _read_manifest(packed: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInf
                    path: str | Path) -> dict[str, Any]:
     if MANIFEST not in entries or entries[MANIFEST].file_size > 1 << 24:
         raise SessionError(f"{path}: is no bundle: it has no {MANIFEST}")
-    try:
+    with reworded((DocumentError, UnicodeDecodeError), SessionError, f"{path}: {MANIFEST}: "):
         manifest = parse_json(packed.read(entries[MANIFEST]).decode())
-    except (DocumentError, UnicodeDecodeError) as error:
-        raise SessionError(f"{path}: {MANIFEST}: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("kind") != "bundle":
         raise SessionError(f"{path}: {MANIFEST}: is not of a bundle")
     if manifest.get("schema") != SCHEMA:

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hwmodels.errors import reworded
 from hwmodels.files import (
     LARGEST_JSON_BYTES,
     DocumentError,
@@ -77,10 +78,9 @@ class Session:
     def read_result(self) -> Any:
         """Return the document of its result; raises `SessionError` where there is none."""
         path = self.folder / RESULT
-        try:
+        with reworded((DocumentError, OSError, UnicodeDecodeError), SessionError,
+                      f"{path}: cannot be read: "):
             return parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
-        except (DocumentError, OSError, UnicodeDecodeError) as error:
-            raise SessionError(f"{path}: cannot be read: {error}") from error
 
 
 def begin_session(root: str | Path, request: Request, command: Sequence[str] = ()) -> Session:
@@ -149,13 +149,11 @@ def open_session(folder: str | Path) -> Session:
         raise SessionError(f"{path}: is not of a kept run")
     if head.get("schema") != SCHEMA:
         raise SessionError(f"{path}: schema {str(head.get('schema'))[:20]}; accepted: {SCHEMA}")
-    try:
+    with reworded(SessionError, SessionError, f"{path}: "):
         for name in ("inputs", "files"):
             if not isinstance(head.get(name, {}), dict):
                 raise SessionError(f"{name}: a mapping of names to hashes is expected")
         request = read_request(head)
-    except SessionError as error:
-        raise SessionError(f"{path}: {error}") from error
     return Session(folder=Path(folder), request=request, head=head)
 
 
@@ -167,10 +165,8 @@ def find_sessions(root: str | Path) -> Iterator[Path]:
     A study has a `session.json` of its own, and is passed over; a head that cannot be read is not,
     so that `open_session` names it.
     """
-    try:
+    with reworded(OSError, SessionError, f"{root}: cannot be listed: "):
         found = sorted(Path(root).iterdir())
-    except OSError as error:
-        raise SessionError(f"{root}: cannot be listed: {error.strerror}") from error
     for folder in found:
         if not folder.is_symlink() and (folder / HEAD).is_file() and not _is_other(folder / HEAD):
             yield folder
@@ -301,7 +297,5 @@ def _write(path: Path, content: Any) -> None:
     if not isinstance(content, bytes):
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         content = f"{text}\n".encode()
-    try:
+    with reworded(OSError, SessionError, f"{path}: cannot be written: "):
         write_whole(path, content)
-    except OSError as error:
-        raise SessionError(f"{path}: cannot be written: {error.strerror}") from error

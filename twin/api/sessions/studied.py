@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from hwmodels.errors import reworded
 from hwmodels.files import DocumentError, read_yaml
 from twin.api.sessions.bundle import check_name
 from twin.api.sessions.request import make_request
@@ -50,10 +51,8 @@ def pack_study(folder: Path, scratch: Path, write: Callable[[Table], Any]) -> Se
 
 def check_files(folder: Path) -> None:
     """Refuse a study of others that names files elsewhere; raises `SessionError`."""
-    try:
+    with reworded(DocumentError, SessionError, f"{folder / STUDY_FILE}: cannot be read: "):
         document = read_yaml(folder / STUDY_FILE)
-    except DocumentError as error:
-        raise SessionError(f"{folder / STUDY_FILE}: cannot be read: {error}") from error
     for key in ("models", "boards", "calibration", "set", "cases") if isinstance(
             document, dict) else ():
         for name in _list_texts(document.get(key)):

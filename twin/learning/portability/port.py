@@ -19,7 +19,7 @@ from calibration.fitting.prior import Spread
 from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.folders import warm_of_campaign
@@ -149,10 +149,8 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
             if read_header(source).runtime == RUNTIME:
                 raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
                                  "accepted: networks. `twin calibrate` learns from those")
-            try:
+            with reworded(MeasurementError, UsageError, "--from "):
                 found += observe_folder(source, read_header(source).board, cache=cache)
-            except MeasurementError as error:
-                raise UsageError(f"--from {error}") from error
             continue
         name = load_board(source).name
         if name not in measured:

@@ -18,7 +18,7 @@ from calibration.virtual_board import Launched
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import DocumentError, read_yaml, write_whole
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import UsageError
@@ -269,12 +269,10 @@ def write_plan(path: str | Path, plan: PlanFile) -> Path:
     document: dict[str, Any] = {"schema": SCHEMA, "board": plan.board,
                                 "benchmarks": list(plan.benchmarks), "runtime": plan.runtime,
                                 "model": plan.model, "expected": plan.expected}
-    try:
+    with reworded(OSError, UsageError, f"{path}: cannot be written (", ")"):
         write_whole(path, yaml.safe_dump(
             {key: value for key, value in document.items() if value},
             sort_keys=False, allow_unicode=True).encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
     return path
 
 
@@ -297,10 +295,8 @@ def read_plan(text: str) -> PlanFile:
             raise UsageError(f"--plan {text!r} names nothing; accepted: a file of `twin plan`, "
                              "names such as latency:flash,mac:int8, or all")
         return PlanFile(board=None, benchmarks=asked)
-    try:
+    with reworded(DocumentError, UsageError, f"{text}: cannot be read (", ")"):
         document = read_yaml(text)
-    except DocumentError as error:
-        raise UsageError(f"{text}: cannot be read ({error})") from error
     if not isinstance(document, Mapping):
         raise UsageError(f"{text}: is no plan; accepted: what `twin plan -o` writes")
     for key in document:

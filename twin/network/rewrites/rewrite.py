@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import did_you_mean, reworded
 from hwmodels.quantities import read_quantity
 from twin.errors import AlreadySoError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
@@ -166,10 +166,8 @@ def _rewrite(graph: Graph, changes: tuple[tuple[str, str], ...]) -> Graph:
             continue
         if changed is graph:
             continue
-        try:
+        with reworded(ModelError, NotApplicableError, f"{rewrite.name}={value}: "):
             verify_graph(changed)
-        except ModelError as error:
-            raise NotApplicableError(f"{rewrite.name}={value}: {error}") from error
         costs = f"; {rewrite.costs}" if rewrite.costs else ""
         graph = derive(changed, f"{rewrite.name}={value}",
                        notes=(*changed.notes, f"{rewrite.name}={value}: {rewrite.does}{costs}"))

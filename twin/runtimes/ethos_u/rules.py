@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from hwmodels.board.npu import Npu
+from hwmodels.errors import reworded
 from hwmodels.file_cache import Same
 from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
@@ -136,10 +137,8 @@ def _compile(key: Same[tuple[Graph]], npu: Npu) -> Compilation:
     graph = key.parts[0]
     named = replace(graph, tensors=tuple(replace(tensor, name=f"t{number}")
                                          for number, tensor in enumerate(graph.tensors)))
-    try:
+    with reworded(ModelError, RuntimeRefusedError, f"{graph.name}: cannot be written for Vela: "):
         content = encode_tflite(named)
-    except ModelError as error:
-        raise RuntimeRefusedError(f"{graph.name}: cannot be written for Vela: {error}") from error
     return compile_network(content, npu)
 
 

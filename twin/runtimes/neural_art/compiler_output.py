@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hwmodels.errors import reworded
 from hwmodels.files import (
     LARGEST_JSON_BYTES,
     MISSHAPEN,
@@ -132,10 +133,8 @@ def read_compiled(path: str | Path) -> CompiledNetwork:
         When the file is neither, naming what is missing.
     """
     path = Path(path)
-    try:
+    with reworded((OSError, UnicodeDecodeError), ModelError, f"{path}: cannot be read: "):
         text = read_regular_text(path, LARGEST_JSON_BYTES)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from error
     if path.suffix == ".csv":
         return _read_table(path, text)
     document = _parse(path, text)
@@ -153,10 +152,8 @@ def _tell(error: Exception) -> str:
 
 
 def _parse(path: Path, text: str) -> Any:
-    try:
+    with reworded(DocumentError, ModelError, f"{path}: "):
         return parse_json(text)
-    except DocumentError as error:
-        raise ModelError(f"{path}: {error}") from error
 
 
 def _read_info(path: Path, document: Mapping[str, Any]) -> CompiledNetwork:
@@ -278,11 +275,9 @@ def _read_table(path: Path, text: str) -> CompiledNetwork:
     epochs = []
     for line, row in enumerate(rows, start=2):
         kind = MAPPINGS.get(row["mapping"])
-        try:
+        with reworded((DocumentError, *MISSHAPEN), ModelError, f"{path}:{line}: "):
             if kind is not None:
                 epochs.append(_row_epoch(row, kind))
-        except (DocumentError, *MISSHAPEN) as error:
-            raise ModelError(f"{path}:{line}: {error}") from error
     kept = tuple(epoch for epoch in epochs if epoch.kind != "hw" or epoch.accesses)
     return CompiledNetwork(name=models[0], tool=str(rows[0].get("source") or path), epochs=kept)
 
