@@ -319,8 +319,8 @@ def _move(draft: Deployment, error: DoesNotFitError) -> Deployment:
     from twin.deployment.split import list_moves, name_nearest
 
     asked, remedy, short = draft.places, "", {(draft.weights_named, draft.arena_named): error.short}
+    fitting = [*_move_code(draft, error)]
     for moves in list_moves(draft.board, draft.runtime.splits_memories, draft.weights, draft.arena):
-        fitting = []
         for store, ram in moves:
             kept = (store and asked["weights"]) or (ram and asked["arena"])
             if kept and remedy:
@@ -343,12 +343,26 @@ def _move(draft: Deployment, error: DoesNotFitError) -> Deployment:
         if fitting:
             fastest = dataclasses.replace(pick_fastest(fitting), asked=draft.asked)
             return fastest.noted((
-                f"placement: weights in {fastest.weights_named}, arena in {fastest.arena_named}: "
-                f"the fastest of {len(fitting)} that fit, as with {draft.weights_named} and "
+                f"placement: weights in {fastest.weights_named}, arena in {fastest.arena_named}"
+                + f", code in {fastest.code}" * (fastest.code != draft.code)
+                + f": the fastest of {len(fitting)} that fit, as with {draft.weights_named} and "
                 f"{draft.arena_named} it does not",))
     raise DoesNotFitError(f"{error}; " + (
         f"with {remedy} it fits" if remedy else name_nearest(draft.board, short)), error.short,
         ) from error
+
+
+def _move_code(draft: Deployment, error: DoesNotFitError) -> Iterator[Deployment]:
+    """Yield deployments that fit with their code in another memory than the board file's."""
+    board = draft.board
+    if draft.code in error.short and draft.code == choose_memory(
+            board, dict(board.placement)["code"]).name:
+        for memory in board.memories:
+            if memory.name != draft.code and memory.role not in ("npu_ram", "external_ram"):
+                with suppress(PlacementError):
+                    yield place(draft.graph, board, draft.runtime, **draft.places, host=draft.host,
+                                weight_bits=draft.weight_bits, extension=draft.extension,
+                                code=memory.name, remedy=False)
 
 
 def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:

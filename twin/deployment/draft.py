@@ -248,6 +248,21 @@ class Draft:
         return ((0 if loaded and not weights else self.linked_bytes)
                 + (0 if loaded else self.runtime.code_bytes))
 
+    @property
+    def store(self) -> Memory:
+        """Memory that keeps the weights: theirs, or the largest flash they are copied from."""
+        weights = self.board.memory(self.weights)
+        flash = [one for one in self.board.memories if one.role in FLASH_ROLES]
+        return weights if weights in flash or not flash else max(
+            flash, key=lambda one: one.size_bytes)
+
+    @property
+    def flash_room_bytes(self) -> int:
+        """Size of the flash the image is kept in, even where weights are copied to RAM."""
+        return self.store.size_bytes + sum(
+            self.board.memory(name).size_bytes for name in self.weights_spill
+            if self.store.name == self.weights)
+
     def noted(self, notes: tuple[str, ...], *, first: bool = False) -> Self:
         """Return a deployment with more notes, which change nothing that was computed of it."""
         if not notes:
@@ -425,5 +440,8 @@ def check_draft(draft: Draft) -> None:
         needs[draft.arena] -= draft.buffers.size_bytes
         needs[tiles] = needs.get(tiles, 0) + draft.buffers.size_bytes
         holds.append((tiles, "buffers of weights"))
+    if (store := draft.store.name) != draft.weights:
+        needs[store] = max(needs.get(store, 0), draft.flash_bytes)
+        holds.append((store, f"weights that are copied to {draft.weights}"))
     check_room(draft.graph.name, draft.board, draft.arena, needs, holds)
     draft.target.check_fit(draft, needs)

@@ -18,7 +18,6 @@ from twin.deployment.costs import (
     measure_coverage,
 )
 from twin.deployment.deployment import Deployment
-from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
 from twin.network.operators import FUNCTION, is_alias, layer_macs, list_work
@@ -222,7 +221,7 @@ class Prediction:
     @property
     def flash_available_bytes(self) -> int:
         """Size of the flash the image is kept in, even where weights are copied to RAM."""
-        return flash_room(self.deployment)
+        return self.deployment.flash_room_bytes
 
     @property
     def macs(self) -> int:
@@ -256,17 +255,6 @@ class Prediction:
 def ram_room(deployment: Deployment) -> int:
     """Return the bytes of the memories that hold the arena, and weights kept in RAM."""
     return sum(deployment.board.memory(name).size_bytes for name in deployment.ram_memories)
-
-
-def flash_room(deployment: Deployment) -> int:
-    """Return the bytes of the flash the image is kept in, even where weights are in RAM."""
-    board = deployment.board
-    weights = board.memory(deployment.weights)
-    if weights.role in FLASH_ROLES:
-        return weights.size_bytes + sum(board.memory(name).size_bytes
-                                        for name in deployment.weights_spill)
-    return max((memory.size_bytes for memory in board.memories if memory.role in FLASH_ROLES),
-               default=weights.size_bytes)
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:

@@ -31,7 +31,7 @@ from twin.pricing.batch import Batch, read_variation
 from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
-from twin.pricing.prediction import Prediction, flash_room, ram_room
+from twin.pricing.prediction import Prediction, ram_room
 from twin.runtimes.choice import DEFAULT
 from twin.studies.axes import NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.duty import (
@@ -314,7 +314,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         clock_hz=board.clock(board.core.clock).frequency_hz,
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
-        ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
+        ram_room_bytes=ram_room(deployment), flash_room_bytes=deployment.flash_room_bytes,
         price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
         currents=TYPED if board.power.of_networks else "")
 

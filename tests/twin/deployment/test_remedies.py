@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 
 import pytest
@@ -47,6 +48,28 @@ def test_one_memory_of_the_chip_is_named_before_those_beside_it_and_before_both(
     assert len(alone) == 5 + 3 and len(both) == 15
 
 
+def test_code_moves_where_the_board_file_puts_it_and_it_has_no_room() -> None:
+    home = load_board("nucleo_f746zg")
+    board = dataclasses.replace(home, placement=(*dict(home.placement, code="itcm").items(),))
+    placed = deploy("kws", board)
+    assert placed.code == "dtcm" and placed.weights_named == "flash"
+    assert any("code in dtcm: the fastest of 3 that fit" in note for note in placed.notes)
+    times = [predict_calibrated(deploy("kws", dataclasses.replace(board, placement=(
+        *dict(home.placement, code=name).items(),)))).time_us for name in ("dtcm", "sram", "flash")]
+    assert min(times) == times[0]
+    with pytest.raises(DoesNotFitError, match="8,616 bytes short in itcm"):
+        deploy("kws", home).replace({"placement.code": "itcm"})
+
+
+def test_weights_in_ram_need_the_flash_they_are_copied_from() -> None:
+    board = "esp32s3_devkitc"
+    assert deploy("vww", board, weights="psram").weights_named == "psram"
+    small = load_board(board, overrides={"memories.flash.size_bytes": "256KiB"})
+    for weights in ("psram", None):
+        with pytest.raises(DoesNotFitError, match=r"needs .* flash of esp32s3_devkitc has 262,144"):
+            deploy("vww", small, weights=weights)
+
+
 def test_where_nothing_fits_the_nearest_is_named_with_the_bytes_it_lacks() -> None:
     with pytest.raises(DoesNotFitError) as refused:
         deploy(build("mobilenet_v1_1.0_224"), "nucleo_f401re")
@@ -63,12 +86,15 @@ def test_where_nothing_fits_the_nearest_is_named_with_the_bytes_it_lacks() -> No
         deploy(build("vww"), tight, runtime="cmsis-nn")
 
 
-def test_weights_too_large_for_every_flash_are_told_of_the_ram_beside_the_chip() -> None:
+def test_weights_too_large_for_every_flash_fit_nowhere() -> None:
     board = load_board(BOARD, overrides={"memories.flash.size_bytes": "64KiB",
                                          "memories.nor.size_bytes": "64KiB"})
-    with pytest.raises(DoesNotFitError, match=r"with --set placement\.weights=sdram it fits"):
-        deploy(build("vww"), board, runtime="cmsis-nn", weights="flash")  # asked for: kept
-    assert deploy(build("vww"), board, runtime="cmsis-nn").weights == "sdram"
+    for places in ({}, {"weights": "flash"}, {"weights": "sdram"}):
+        with pytest.raises(DoesNotFitError, match=r"nearest: weights in nor.* bytes short in nor$"):
+            deploy(build("vww"), board, runtime="cmsis-nn", **places)
+    stored = load_board(BOARD, overrides={"memories.flash.size_bytes": "64KiB"})
+    with pytest.raises(DoesNotFitError, match=r"with --set placement\.weights=nor it fits"):
+        deploy(build("vww"), stored, runtime="cmsis-nn", weights="flash")  # asked for: kept
 
 
 def test_where_the_default_does_not_fit_the_fastest_place_that_does_is_taken() -> None:
