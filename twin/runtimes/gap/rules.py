@@ -69,7 +69,7 @@ class Gap(UnitRules):
         if traits(layer).is_depthwise and graph.tensors[layer.inputs[0]].shape[-1] != (
                 graph.tensors[layer.outputs[0]].shape[-1]):
             return "several filters a channel"
-        pieces = self._cut(graph, layer, layer.inputs[0], npu, None, 2)
+        pieces, _ = self._cut(graph, layer, layer.inputs[0], npu, None, 2)
         return "" if pieces else Reason("not a row of it fits L1", Why.MEMORY)
 
     def joins(self, layer: Layer, reader: Layer) -> bool:
@@ -126,8 +126,8 @@ class Gap(UnitRules):
         npu, layer = planner.npu, graph.layers[group.chain[0]]
         source = graph.layers[group.joined[0]].inputs[0] if group.joined else layer.inputs[0]
         arena, port = pool_of(npu, planner.arena).name, npu.interfaces[0].name
-        buffers = planner.buffers or 2
-        pieces = self._cut(graph, layer, source, npu, planner.tile_rows, buffers)
+        pieces, buffers = self._cut(graph, layer, source, npu, planner.tile_rows,
+                                    planner.buffers or 2)
         result = pools.get(graph.layers[group.chain[-1]].outputs[0], arena)
         tiles = [self._make_tile(graph, layer, piece, npu, port, result,
                                  {"weights": kept, "input": pools.get(source, arena)})
@@ -146,16 +146,21 @@ class Gap(UnitRules):
                     start_cycles=self.tile_cycles + self.transfer_cycles * (len(reads) + 1))
 
     def _cut(self, graph: Graph, layer: Layer, source: int, npu: Npu, tile_rows: int | None,
-             buffers: int) -> list[Piece]:
-        scratch = npu.scratch
+             buffers: int) -> tuple[list[Piece], int]:
+        """Return tiles and buffers of each operand: one where two do not fit, then few channels."""
+        scratch, unit = npu.scratch, self.find_unit(layer, npu)
         assert scratch is not None, "boards of this family have a local memory"
-        unit = self.find_unit(layer, npu)
         on_engine = unit is not None and unit.kind == "NE16"
         step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
-        return cut_layer(
-            read_shape(graph, layer, source), scratch.size_bytes - self.reserved_bytes, tile_rows,
-            buffers, step, lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu),
-            lambda pieces: self._estimate(graph, layer, pieces, npu))
+        shape = read_shape(graph, layer, source)
+        for held, channels in dict.fromkeys(((buffers, step), (1, step), (1, 4))):
+            pieces = cut_layer(
+                shape, scratch.size_bytes - self.reserved_bytes, tile_rows, held, channels,
+                lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu),
+                lambda tiles: self._estimate(graph, layer, tiles, npu))
+            if pieces:
+                return pieces, held
+        return [], buffers
 
     def _estimate(self, graph: Graph, layer: Layer, pieces: list[Piece], npu: Npu) -> float:
         """Return about how many cycles tiles take, transfers beside the units."""
