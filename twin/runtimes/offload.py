@@ -23,6 +23,7 @@ RULES = {
     "ai8x": "twin.runtimes.ai8x.rules:Ai8x",
     "by-role": "twin.runtimes.units:UnitRules",
     "gap": "twin.runtimes.gap.rules:Gap",
+    "systolic": "twin.runtimes.systolic.rules:Systolic",
     "neural-art": "twin.runtimes.neural_art.rules:NeuralArt",
 }
 """Where the rules of each compiler are: "module:Class"."""

@@ -1,0 +1,1 @@
+"""Systolic arrays: what a network takes on one, by how operands move through it."""

@@ -1,0 +1,45 @@
+"""A compiler that runs convolutions and fully connected layers as products on a systolic array."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from hwmodels.schedule import Npu
+from twin.network.graph import Graph, Layer
+from twin.network.operators import layer_macs
+from twin.runtimes.compiler import Work
+from twin.runtimes.systolic.array import DATAFLOWS, count_cycles
+from twin.runtimes.units import UnitRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Systolic(UnitRules):
+    """Rules by role, with the cycles of an array for all that multiplies.
+
+    Parameters
+    ----------
+    dataflow : str
+        One of `DATAFLOWS`.
+    rows, columns : int
+        Of the array.
+    """
+
+    dataflow: str = field(metadata={"accepted": DATAFLOWS})
+    rows: int
+    columns: int
+
+    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+        """Return a layer's work; a depthwise convolution is a product for each channel."""
+        work = super(Systolic, self).plan_work(graph, layer, npu)
+        if not self.multiplies(layer):
+            return work
+        outputs = graph.tensors[layer.outputs[0]].shape
+        pixels, macs = math.prod(outputs[:-1]), layer_macs(graph, layer)
+        filters = outputs[-1] // layer.groups
+        depth = macs // (pixels * outputs[-1])
+        cycles = layer.groups * count_cycles(
+            self.dataflow, (pixels, filters, depth), (self.rows, self.columns))
+        unit = replace(work.units[0], compute_cycles=cycles,
+                       useful=min(1.0, macs / (cycles * self.rows * self.columns)))
+        return replace(work, units=(unit, *work.units[1:]))
