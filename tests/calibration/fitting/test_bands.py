@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.fitting.bands import choose_band
+from calibration.fitting import bands
+from calibration.fitting.bands import choose_band, choose_power_band
 from calibration.fitting.cell import Cell
 from calibration.fitting.overlay import UNMEASURED, list_shipped, read_overlay
 from calibration.fitting.prices import Evidence, log_total
@@ -85,3 +86,31 @@ def test_the_twin_of_a_shipped_board_is_no_surer(path) -> None:
             if interval is not None and wide is not None:
                 assert far / wide.low >= value / interval.low
                 assert wide.high / far >= interval.high / value
+
+
+def test_prices_are_borrowed_from_releases_of_the_board_or_boards_of_the_core(fit) -> None:
+    cells = tuple(dict.fromkeys(fit.evidence.cells))
+    again = replace(cells[0], release=5.0)
+    assert bands._lenders(again, cells) == (cells[0],)
+    assert bands._lenders(replace(again, board="new"), cells) == tuple(
+        replace(one, release=5.0) for one in cells if one.core == cells[0].core)
+    assert bands._lenders(replace(again, library="other"), cells) == cells
+
+
+def test_powers_of_a_known_board_are_held_to_firmwares_and_of_a_stranger_to_boards(
+        fit, monkeypatch) -> None:
+    left_out, cells = leave_out_closely(fit, fit.evidence.networks), fit.evidence.cells
+    assert choose_power_band(fit, left_out, cells[0]) == choose_band(
+        fit, left_out, cells[0], BOARDS)
+    asked = []
+
+    def leave_out(fit, keys):
+        asked.append(tuple(keys))
+        return leave_out_closely(fit, keys)
+
+    monkeypatch.setattr(bands, "leave_out_closely", leave_out)
+    bare = replace(cells[0], library="")
+    choose_power_band(fit, left_out, bare)
+    assert asked == [cells]
+    choose_power_band(fit, left_out, replace(bare, board="new"))
+    assert asked[1] == tuple(one.board for one in cells) and set(asked[2:]) == {cells}
