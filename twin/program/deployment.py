@@ -181,10 +181,36 @@ class ProgramTarget(Core):
         """Price what every function did, and sum it by layer."""
         assert isinstance(deployment, Program)
         by_layer: dict[int, list[FunctionCost]] = {}
-        for cost in price_functions(deployment, prices, cold=cold):
+        for cost in self.price_functions(deployment, prices, cold=cold):
             by_layer.setdefault(cost.layer, []).append(cost)
         return tuple(_sum(deployment.board, prices, by_layer[place])
                      for place in sorted(by_layer)), ()
+
+    def price_functions(self, program: Deployment, prices: Prices, *,
+                        cold: bool) -> tuple[FunctionCost, ...]:
+        """Return what every function costs in every layer, most instructions of a layer first.
+
+        Parameters
+        ----------
+        program : Program
+            On its board.
+        prices : Prices
+            Of the board.
+        cold : bool
+            Caches were empty before.
+        """
+        assert isinstance(program, Program)
+        layers = program.found.cold if cold else program.found.warm
+        flat = [(place, run) for place, (_, runs) in enumerate(layers) for run in runs]
+        counted: dict[int, Counts] = {}
+        for memory in dict.fromkeys(run.code_memory for _, run in flat):
+            chosen = [at for at, (_, run) in enumerate(flat) if run.code_memory == memory]
+            sheet = lay_out([flat[at][1].traffic for at in chosen], program.board, memory)
+            occurred, exposed = expose(sheet, read_timing(program.board, sheet.places)[None])
+            counted |= dict(zip(chosen, to_counts(sheet, occurred[0], exposed[0]), strict=True))
+        return tuple(FunctionCost(layer=place, run=run, counts=counted[at],
+                                  bill=make_bill(counted[at], prices))
+                     for at, (place, run) in enumerate(flat))
 
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say what of the run was guessed."""
@@ -215,31 +241,6 @@ class ProgramTarget(Core):
         if found.handed_over:
             yield ("Helium ran in QEMU, where peripherals answer what was last written, no "
                    "interrupt comes and cycle counters stand still")
-
-
-def price_functions(program: Program, prices: Prices, *, cold: bool) -> tuple[FunctionCost, ...]:
-    """Return what every function costs in every layer, most instructions of a layer first.
-
-    Parameters
-    ----------
-    program : Program
-        On its board.
-    prices : Prices
-        Of the board.
-    cold : bool
-        Caches were empty before.
-    """
-    layers = program.found.cold if cold else program.found.warm
-    flat = [(place, run) for place, (_, runs) in enumerate(layers) for run in runs]
-    counted: dict[int, Counts] = {}
-    for memory in dict.fromkeys(run.code_memory for _, run in flat):
-        chosen = [at for at, (_, run) in enumerate(flat) if run.code_memory == memory]
-        sheet = lay_out([flat[at][1].traffic for at in chosen], program.board, memory)
-        occurred, exposed = expose(sheet, read_timing(program.board, sheet.places)[None])
-        counted |= dict(zip(chosen, to_counts(sheet, occurred[0], exposed[0]), strict=True))
-    return tuple(FunctionCost(layer=place, run=run, counts=counted[at],
-                              bill=make_bill(counted[at], prices))
-                 for at, (place, run) in enumerate(flat))
 
 
 def _sum(board: Board, prices: Prices, costs: Sequence[FunctionCost]) -> LayerCost:

@@ -12,14 +12,13 @@ from twin.errors import UsageError
 from twin.pricing.ledger import bill_time_us
 from twin.pricing.lines import runtime_prices
 from twin.pricing.prediction import Prediction
-from twin.program.deployment import FunctionCost, Program, price_functions
 from twin.reports.export import check_place, write_file
 from twin.reports.flamegraph import draw_flamegraph
 
 SUFFIXES = (".svg", ".json")
 
 
-def list_costs(prediction: Prediction) -> tuple[FunctionCost, ...]:
+def list_costs(prediction: Prediction) -> tuple[Any, ...]:
     """Return what every function of a program costs in every layer.
 
     Raises
@@ -28,11 +27,13 @@ def list_costs(prediction: Prediction) -> tuple[FunctionCost, ...]:
         For a prediction of a network, which has layers and no functions.
     """
     deployment = prediction.deployment
-    if not isinstance(deployment, Program):
+    target: Any = deployment.target
+    if not target.executes:
         raise UsageError(f"{deployment.graph.name}: a network, not a program; accepted: "
                          "`twin predict --elf`")
-    return price_functions(deployment, runtime_prices(deployment),
-                           cold=prediction.temperature == "cold")
+    found: tuple[Any, ...] = target.price_functions(
+        deployment, runtime_prices(deployment), cold=prediction.temperature == "cold")
+    return found
 
 
 def check_flames(path: str | Path) -> None:
@@ -78,7 +79,7 @@ def make_speedscope(prediction: Prediction) -> dict[str, Any]:
     deployment = prediction.deployment
     frames: dict[str, int] = {}
     samples, weights = [], []
-    program = isinstance(deployment, Program)
+    program = deployment.target.executes
     for stack, amount in (list_stacks if program else list_layer_stacks)(prediction):
         samples.append([frames.setdefault(name, len(frames)) for name in stack])
         weights.append(amount)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from typing_extensions import TypedDict
 
 from twin.documents import Amount, Count, Of
-
-
-def predict_sizes(build: Any) -> dict[str, int]:
-    """Return what an image was predicted to take."""
-    from twin.program.image.compile.plan import FIRMWARE
-
-    placement = build.source.placement
-    return {"code_bytes": FIRMWARE.code_bytes, "weights_bytes": placement.weights_bytes,
-            "flash_bytes": build.predicted_flash_bytes, "arena_bytes": placement.arena_bytes,
-            "ram_bytes": build.predicted_ram_bytes}
 
 
 class ImageSizes(TypedDict):
@@ -45,7 +35,7 @@ class ImageBuilt(TypedDict):
     port: Annotated[str, Of("port.name")]
     compiler: str
     sizes: ImageSizes
-    predicted: Annotated[ImageSizes, Of(lambda build: predict_sizes(build))]
+    predicted: ImageSizes
     memories: Annotated[list[MemoryTaken], Of("sizes.memories")]
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Any
 
-from twin.program.image.compile.build import Build
-from twin.program.image.compile.plan import FIRMWARE
-from twin.program.image.compile.verification import BoardRun
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Content,
@@ -21,16 +19,14 @@ from twin.reports.tables.parts import (
 )
 
 
-def build_report(build: Build) -> Content:
+def build_report(build: Any) -> Content:
     """Return what was built, and its sizes beside the predicted ones."""
-    sizes, placement = build.sizes, build.source.placement
-    table = tabulate((Column("bytes", itemgetter(0)), number("image", itemgetter(1)),
-                      number("predicted", itemgetter(2))), (
-        ("weights and requantisation", sizes.weights_bytes, placement.weights_bytes),
-        ("code and other constants", sizes.code_bytes, FIRMWARE.code_bytes),
-        ("flash", sizes.flash_bytes, build.predicted_flash_bytes),
-        ("arena", sizes.arena_bytes, placement.arena_bytes),
-        ("RAM", sizes.ram_bytes, build.predicted_ram_bytes)))
+    sizes = build.sizes
+    table = tabulate((Column("bytes", itemgetter(0)), number(
+        "image", lambda row: getattr(sizes, row[1])), number(
+        "predicted", lambda row: build.predicted[row[1]])), (
+        ("weights and requantisation", "weights_bytes"), ("code and other constants", "code_bytes"),
+        ("flash", "flash_bytes"), ("arena", "arena_bytes"), ("RAM", "ram_bytes")))
     where = ", weights copied to RAM" if sizes.weights_in_ram else ""
     if sizes.lies_in_ram:
         where = ", code and weights; a flash holds none of it"
@@ -44,7 +40,7 @@ def build_report(build: Build) -> Content:
         *([f"by memory: {', '.join(lines)} bytes"] if lines else []))
 
 
-def run_report(run: BoardRun) -> Content:
+def run_report(run: Any) -> Content:
     """One row per layer: what was counted, and whether its output was right."""
     verdicts = {True: "equal", False: "DIFFERS", None: "float"}
     table = tabulate((number("layer", "index", "{}"), Column("op", "op"),
@@ -61,7 +57,7 @@ def run_report(run: BoardRun) -> Content:
                         "`twin measure`.")
 
 
-def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> Content:
+def comparison_report(builds: Sequence[Any], runs: Sequence[Any]) -> Content:
     """Several builds of one network side by side, each against the first."""
     headers = [build.compiler for build in builds]
     table: Table = new_table(("layer", "op", *headers), ("layer", *headers),

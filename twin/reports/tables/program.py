@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hwmodels.quantities import format_share
 from twin.pricing.prediction import Prediction
-from twin.program.deployment import Program
 
 Pairs = list[tuple[str, str]]
 
@@ -17,7 +18,7 @@ def program_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:
     prediction : Prediction
         Of a program.
     """
-    program = _program_of(prediction)
+    program: Any = prediction.deployment
     elf = program.elf
     named = (f"{len(elf.functions):,} functions, named by address: the file has no symbols"
              if elf.stripped else f"{len(elf.functions):,} functions")
@@ -34,7 +35,7 @@ def program_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:
     ]
 
 
-def tell_ram(program: Program) -> str:
+def tell_ram(program: Any) -> str:
     """Return what a program's RAM is made of, and what of it the file does not tell."""
     parts = {name: size for name, size in program.ram_parts.items() if size}
     told = " + ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in parts.items())
@@ -45,12 +46,6 @@ def tell_ram(program: Program) -> str:
 
 def start_line(prediction: Prediction) -> str:
     """Return what ran before the billed part."""
-    found = _program_of(prediction).found
-    return (f"before the billed part, and apart from it: {found.start_up_instructions:,} "
+    program: Any = prediction.deployment
+    return (f"before the billed part, and apart from it: {program.found.start_up_instructions:,} "
             "instructions")
-
-
-def _program_of(prediction: Prediction) -> Program:
-    deployment = prediction.deployment
-    assert isinstance(deployment, Program), "asked of a program"
-    return deployment

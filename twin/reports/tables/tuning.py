@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from hwmodels.quantities import format_number, format_size
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, new_pairs, spaced, tabulate
 
-if TYPE_CHECKING:
-    from twin.program.image.tuning import Tuning
 
-
-def tuning_report(tuned: Tuning) -> Content:
+def tuning_report(tuned: Any) -> Content:
     """Return one row per build, best predicted first, and how often prediction chose right."""
     table = tabulate((
         number("tile", "tile", "{}"), Column("level", "level"),

@@ -243,7 +243,7 @@ def test_sizes_of_an_image_are_its_parts_and_too_large_is_told(tmp_path):
     assert 10_000 < sizes.code_bytes < 40_000 and sizes.stack_bytes == 4096
     assert sizes.ram_bytes > sizes.weights_bytes + sizes.arena_bytes
     assert (tmp_path / "firmware.elf").is_file()
-    assert abs(made.predicted_flash_bytes / sizes.flash_bytes - 1) < 0.05
+    assert abs(made.predicted["flash_bytes"] / sizes.flash_bytes - 1) < 0.05
     # Weights and data lie in the flash, too, to be copied.
     assert {one.name: one.used_bytes for one in sizes.memories} == {
         "flash": sizes.code_bytes + sizes.weights_bytes + sizes.data_bytes,
@@ -271,7 +271,7 @@ def test_a_map_of_the_ports_own_is_where_it_says_and_nothing_else(tmp_path, monk
     assert (placed.weights, placed.arena, placed.code) == ("sram", "sram", "sram")
     made = build_firmware(placed.graph, load_port("stm32n6570_dk"), tmp_path, board=board)
     assert dict(made.sizes.placement) == {"weights": "sram", "arena": "sram", "code": "sram"}
-    assert placed.ram_bytes == made.predicted_ram_bytes and placed.flash_bytes == 0
+    assert placed.ram_bytes == made.predicted["ram_bytes"] and placed.flash_bytes == 0
     assert placed.ram_bytes == pytest.approx(made.sizes.ram_bytes, rel=0.05)
     with pytest.raises(PlacementError, match="memory map of its own; accepted: weights in sram"):
         twin.build_firmware("ad", "stm32n6570_dk", weights="flash", output=tmp_path / "no")

@@ -79,26 +79,23 @@ class Build:
     digest: bytes
 
     @property
-    def predicted_ram_bytes(self) -> int:
-        """RAM as planned: arena, the input's copy, samples, what the firmware needs itself.
+    def predicted(self) -> dict[str, int]:
+        """Bytes as planned: code, weights and requantisation, flash, arena, and RAM.
 
         Notes
         -----
-        Weights count where they are copied to RAM, and code where all lies there: choices the
-        image carries, no prediction.
+        RAM is arena, the input's copy, samples, and what the firmware needs itself. Weights count
+        there where they are copied to it, and code where all lies there, of which flash has none:
+        choices the image carries, no prediction.
         """
-        weights_bytes = self.source.placement.weights_bytes if self.sizes.weights_in_ram else 0
-        if self.sizes.lies_in_ram:
-            weights_bytes += self.source.placement.weights_bytes + FIRMWARE.code_bytes
-        return (weights_bytes + self.source.placement.arena_bytes + self.source.input_room_bytes
-                + FIRMWARE.ram_bytes + SAMPLE_BYTES * (self.samples - SAMPLES[-1]))
-
-    @property
-    def predicted_flash_bytes(self) -> int:
-        """Flash as planned: weights, requantisation and the code; none where RAM has it."""
-        if self.sizes.lies_in_ram:
-            return 0
-        return self.source.placement.weights_bytes + FIRMWARE.code_bytes
+        placement, kept = self.source.placement, self.sizes.lies_in_ram
+        linked = placement.weights_bytes + FIRMWARE.code_bytes
+        return {"code_bytes": FIRMWARE.code_bytes, "weights_bytes": placement.weights_bytes,
+                "flash_bytes": 0 if kept else linked, "arena_bytes": placement.arena_bytes,
+                "ram_bytes": (
+                    placement.weights_bytes * self.sizes.weights_in_ram + linked * kept
+                    + placement.arena_bytes + self.source.input_room_bytes + FIRMWARE.ram_bytes
+                    + SAMPLE_BYTES * (self.samples - SAMPLES[-1]))}
 
 
 def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str | None = None,
