@@ -26,7 +26,7 @@ NO_JUDGES = ("tests/hwmodels/test_compiled.py", "tests/hwmodels/test_core_file.p
              "tests/twin/cli/test_cli.py::test_what_a_library_makes_of_ctrl_c_is_an_interruption")
 """Tests of machine code, of the source's text, of what interrupts: they fail beside mutants."""
 
-READ_BY_TESTS = ("firmware", "docs", "examples", "README.md", "DESIGN.md")
+READ_BY_TESTS = ("benchmarks", "firmware", "docs", "examples", "README.md", "DESIGN.md")
 PER_FILE = 5
 """Mutants of each file drawn: what a file takes before its first mutant is paid once."""
 

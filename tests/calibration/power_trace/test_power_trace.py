@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from calibration.power_trace.live import LiveTrace
 from calibration.power_trace.meter_files import read_meter_file
 from calibration.power_trace.repetition import repeat_layers
 from calibration.power_trace.trace import Meter, PowerTrace
+from hwmodels.errors import ToolMissingError
 
 LAYERS_US = (713.0, 2291.7, 1507.3, 423.9, 3088.1)
 LEVELS_MW = (60.0, 95.0, 40.0, 120.0, 75.0)
@@ -335,6 +337,22 @@ def test_ina226_never_reads_a_value_twice():
     # 20 mV across 0.1 ohm at 3.3 V
     assert trace.power_mw == pytest.approx(np.full(50, 0.02 / 0.1 * 3.3 * 1e3))
     assert trace.meter.resolution_mw == pytest.approx(2.5e-6 / 0.1 * 3.3e3)
+
+
+@pytest.mark.parametrize(("timeout_s", "gone_s"), [(None, 5 * 280e-6 + 0.05), (0.01, 0.01)])
+def test_ina226_waits_five_conversions_or_as_long_as_asked(timeout_s, gone_s):
+    bus = MadeBus()
+    meter = Ina226(bus, shunt_ohm=0.1, clock=bus.clock)
+    begin, bus.next_us, bus.ready = bus.clock(), 1e12, False
+    with pytest.raises(LinkError, match="no conversion within 1400 us"):
+        meter.read(timeout_s)
+    assert bus.clock() - begin == pytest.approx(gone_s, abs=200e-6)  # a word of the bus or two
+
+
+def test_ina226_names_the_extra_its_bus_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "smbus2", None)
+    with pytest.raises(ToolMissingError, match=r"readings of an INA226.*'boards'"):
+        Ina226.open("/dev/i2c-1", shunt_ohm=0.1)
 
 
 def test_ina226_warns_and_refuses():
