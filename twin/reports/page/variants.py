@@ -123,7 +123,7 @@ def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
     fastest = winners[0][2].label
     if len(rivals) == 1:
         return f"Only {fastest} can be", ""
-    return (f"{fastest} is fastest and thriftiest" if len(same) == 1 and len(winners) > 1 and
+    return (f"{fastest} is fastest and lowest energy" if len(same) == 1 and len(winners) > 1 and
             winners[1][1] == "energy_uj" else f"{fastest} is fastest"), "good"
 
 

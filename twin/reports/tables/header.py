@@ -63,7 +63,8 @@ def place_warnings(prediction: Prediction) -> Notes:
                 notes.rest.append(warning)
             else:
                 notes.beside[figure] = warning if figure == "time" else (
-                    warning.removeprefix(named).removeprefix(start).lstrip(": "))
+                    warning.removeprefix(named).removeprefix(start).lstrip(": ").removeprefix(
+                        "is not known: "))
     return notes
 
 
@@ -96,7 +97,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         "time": (f"{prediction.kind} {format_time(prediction.time_us)}"
                  f"{_within(sure.time_us if sure else None, format_time)}, "
                  f"{prediction.temperature} caches"),
-        "energy": (f"{prediction.kind} {format_energy(prediction.energy_uj)}"
+        "energy": NOT_KNOWN if prediction.energy_uj is None else (
+                   f"{prediction.kind} {format_energy(prediction.energy_uj)}"
                    f"{_within(sure.energy_uj if sure else None, format_energy)}"),
         "duty": duty,
         "fits": ("" if all(used <= room for used, room in filled.values()) else "no: ")

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import (
+    NOT_KNOWN,
     format_energy,
     format_frequency,
     format_power,
@@ -390,7 +391,8 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
         f"days: from {significant(cell_wh)} Wh, all usable, without regulator losses or "
         "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)"]),
         *([f"energy of {', '.join(own)}: {OWN_CURRENTS}"] if own else ()),
-        *([f"asleep: {', '.join(sleeps)}"] if sleeps else ()), *(
+        *([f"asleep: {', '.join(sleeps)}" + "; --sleep BOARD=CURRENT states yours" * any(
+            row.sleep == NOT_KNOWN for row in rows)] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
                                  f"holds the {idle_mw:,.0f} mW the idle board draws meanwhile")
         + " at the board's input: that of a chip at its rail does not compare"

@@ -121,7 +121,7 @@ export const drawControls = (known, state, turn, drag) => {
   const focused = document.activeElement?.id;
   const runtimes = at("runtime");
   const group = (label, names) => element("optgroup", { label }, ...names.map((one) => option(one)));
-  runtimes.replaceChildren(option("", controls.runtime ? `best known here (${controls.runtime})` : "best known here"),
+  runtimes.replaceChildren(option("", controls.runtime ? `its default (${controls.runtime})` : "its default"),
     group("fit this board", controls.runtimes.near), group("others", controls.runtimes.others));
   if (state.runtime && ![...runtimes.options].some((one) => one.value === state.runtime)) runtimes.append(option(state.runtime));
   runtimes.value = state.runtime ?? "";
