@@ -91,3 +91,8 @@ class Bus:
             f"{machine.board.name}, which a store does not write; accepted: a program whose "
             "variables lie in RAM")
         return False
+
+    def has_coprocessor(self, place: int) -> bool:
+        """Whether an instruction is of RP2350's pins (p0) or of its checks of control flow (p7)."""
+        return self.machine.peripherals.part.aliases == "rp2" and self.machine.read(
+            place + 3, 1)[0] & 15 in (0, 7)

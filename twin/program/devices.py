@@ -1,84 +1,18 @@
-"""Peripherals that do more than hold what was written: timers, checksums, what RP chips share.
-
-A device owns registers: `read` returns None for one that only holds what was written. Time is the
-core's modelled cycles; a counter's rate is its clock over the core's, as the board's file has it.
-"""
+"""Peripherals with a behaviour of their own: timers, checksums, what RP2040 and RP2350 share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
 
+from twin.program.device import LOW_WORD, Counter, Device, Surroundings
+from twin.program.esp_devices import (
+    EspClock,
+    EspFlash,
+    EspInterrupts,
+    EspSoftware,
+    EspSystimer,
+)
 from twin.program.part import read_field
-
-LOW_WORD = 0xFFFFFFFF
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a device sees of the machine.
-
-    Parameters
-    ----------
-    registers : dict of int to int
-        All there are, by address.
-    cycles : callable
-        Modelled cycles of the core so far.
-    frequency_hz : float
-        Of the core.
-    pend : callable
-        Raises an interrupt, by its number at the interrupt controller.
-    wake : callable
-        Has the machine look at the time before the next block.
-    """
-
-    registers: dict[int, int]
-    cycles: Callable[[], int]
-    frequency_hz: float
-    pend: Callable[[int], None]
-    wake: Callable[[], None]
-
-
-class Device:
-    """A peripheral.
-
-    Parameters
-    ----------
-    around : Surroundings
-        The machine.
-    words : list of str
-        Base address, and what else its part's file states, separated by "/".
-    """
-
-    size_bytes: ClassVar[int] = 0x400
-    timed: ClassVar[bool] = True
-    """Whether it takes the time it takes on the chip."""
-
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        self.around, self.base = around, int(words[0], 16)
-
-    def __getitem__(self, offset: int) -> int:
-        """Return what a register of its own holds."""
-        return self.around.registers.get(self.base + offset, 0)
-
-    def __setitem__(self, offset: int, value: int) -> None:
-        """Have a register of its own hold a value."""
-        self.around.registers[self.base + offset] = value
-
-    def read(self, offset: int) -> int | None:
-        """Return what a register answers; None where it answers what was written."""
-        return None
-
-    def write(self, offset: int, value: int) -> None:
-        """Act on a write, before the register holds it."""
-
-    def due(self) -> int | None:
-        """Return the cycle at which it next raises an interrupt."""
-        return None
-
-    def fire(self) -> None:
-        """Act at that cycle."""
 
 
 class Stm32Timer(Device):
@@ -159,61 +93,6 @@ class Stm32Timer(Device):
         """Turn over."""
         self._turn(self._counted())
         self.around.pend(self.interrupt)
-
-
-class Counter(Device):
-    """A counter that runs at a rate of its own and interrupts where it meets a register."""
-
-    channels: ClassVar[int] = 4
-    bits = 32
-
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.rate_hz, self.runs, self.start, self.count = 1e6, True, 0, 0
-        self.alarms: dict[int, int] = {}
-
-    def now(self) -> int:
-        """Return what it counted so far."""
-        if not self.runs:
-            return self.count
-        passed = self.around.cycles() - self.start
-        return self.count + int(passed * self.rate_hz / self.around.frequency_hz)
-
-    def restart(self, count: int, *, runs: bool) -> None:
-        """Go on from a count; what was waited for is waited for anew."""
-        self.start, self.count, self.runs = self.around.cycles(), count, runs
-        for channel in list(self.alarms):
-            self.set_alarm(channel)
-
-    def set_alarm(self, channel: int) -> None:
-        """Wait for the count of a channel, which comes within one turn of the counter."""
-        now, mask = self.now(), (1 << self.bits) - 1
-        ahead = self.compare(channel) - now & mask
-        self.alarms[channel] = now + (ahead or mask + 1)
-        self.around.wake()
-
-    def compare(self, channel: int) -> int:
-        """Return the count a channel waits for."""
-        raise NotImplementedError
-
-    def reach(self, channel: int) -> None:
-        """Act where the count of a channel is met."""
-        raise NotImplementedError
-
-    def due(self) -> int | None:
-        """Return when the next channel is met."""
-        if not self.alarms or not self.runs:
-            return None
-        counts = min(self.alarms.values()) - self.count
-        return self.start + -int(-counts * self.around.frequency_hz // self.rate_hz)
-
-    def fire(self) -> None:
-        """Meet what is due."""
-        now = self.now()
-        for channel, count in sorted(self.alarms.items()):
-            if count <= now:
-                del self.alarms[channel]
-                self.reach(channel)
 
 
 class RpTimer(Counter):
@@ -337,6 +216,8 @@ class Stm32Crc(Device):
         """Return the checksum."""
         if offset == self.DR and self[self.CR] & 0x80:
             return self._reverse(self[self.DR], 32)
+        if offset == self.CR:
+            return self[self.CR] & ~1
         return None
 
     def feed(self, value: int, bits: int) -> None:
@@ -417,68 +298,9 @@ class RpSio(Device):
         self[self.DIVIDER + 0x14] = above - quotient * below & LOW_WORD
 
 
-class EspSystimer(Counter):
-    """The system timer of an ESP32-C3: 16 MHz, three targets, once or again and again."""
-
-    size_bytes = 0x1000
-    channels, bits = 3, 52
-    OPERATE, TARGETS, CONFIGURE, VALUES, LOAD = 0x04, 0x1C, 0x34, 0x40, 0x50
-    ENABLE, RAW, CLEAR, STATE = 0x64, 0x68, 0x6C, 0x70
-
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.source, self.rate_hz = int(words[1]), 16e6
-
-    def read(self, offset: int) -> int | None:
-        """Return that a value may be read, the value, and which targets were met."""
-        if offset in (self.OPERATE, self.OPERATE + 4):
-            return self[offset] | 1 << 29
-        if self.VALUES <= offset < self.LOAD:
-            return self.now() >> (0 if offset & 4 else 32) & LOW_WORD
-        return self[self.RAW] & self[self.ENABLE] if offset == self.STATE else None
-
-    def write(self, offset: int, value: int) -> None:
-        """Wait for a target where it is loaded, and forget what was met."""
-        if self.LOAD <= offset < self.LOAD + 4 * self.channels:
-            self.set_alarm(offset - self.LOAD >> 2)
-        elif offset == self.CLEAR:
-            self[self.RAW] &= ~value
-
-    def _period(self, channel: int) -> int:
-        """Return the counts after which a target is met again; 0 for once."""
-        held = self[self.CONFIGURE + 4 * channel]
-        return held & 0x3FFFFFF if held >> 30 & 1 else 0
-
-    def compare(self, channel: int) -> int:
-        """Return the count of a target."""
-        high, low = (self[self.TARGETS + 8 * channel + place] for place in (0, 4))
-        period = self._period(channel)
-        return self.now() + period if period else high << 32 | low
-
-    def reach(self, channel: int) -> None:
-        """Meet a target."""
-        self[self.RAW] |= 1 << channel
-        if self._period(channel):
-            self.set_alarm(channel)
-        if self[self.ENABLE] >> channel & 1:
-            self.around.pend(self.source + channel)
-
-
-class EspInterrupts(Device):
-    """The interrupt matrix of an ESP32-C3: sources to lines of the core, with priorities."""
-
-    size_bytes = 0x1000
-    ENABLE, PRIORITY, THRESHOLD = 0x104, 0x114, 0x194
-
-    def line(self, source: int) -> int | None:
-        """Return the line a source interrupts on; None where it does not."""
-        line = self[4 * source] & 31
-        priority = self[self.PRIORITY + 4 * line]
-        return line if line and self[self.ENABLE] >> line & 1 and (
-            priority >= self[self.THRESHOLD]) else None
-
-
 KINDS: Mapping[str, type[Device]] = {
     "stm32_timer": Stm32Timer, "stm32_crc": Stm32Crc, "rp_timer": RpTimer, "rp_sio": RpSio,
-    "nrf_counter": NrfCounter, "esp_systimer": EspSystimer, "esp_interrupts": EspInterrupts}
+    "nrf_counter": NrfCounter, "esp_systimer": EspSystimer, "esp_interrupts": EspInterrupts,
+    "esp_clock": EspClock, "esp_flash": EspFlash,
+    "esp_software": EspSoftware}
 """Kinds of devices, as files of parts name them."""

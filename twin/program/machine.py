@@ -336,7 +336,7 @@ class Machine:
             if self._ends(place):
                 self.fail(f"the program ended in {self.elf.name_place(place)} before what was "
                           "asked for was reached")
-        elif self._stopped == NO_COPROCESSOR and self._is_other_coprocessor(place):
+        elif self._stopped == NO_COPROCESSOR and self.bus.has_coprocessor(place):
             self.next = place + 4
         elif self._stopped is not None:
             self._explain(f"exception {self._stopped}")
@@ -344,10 +344,6 @@ class Machine:
             if self.exceptions.next() is None and self.read(place - 2, 2) == SLEEP:
                 self.waiting.sleep(place - 2, for_event=False)
             self._interrupt(place)
-
-    def _is_other_coprocessor(self, place: int) -> bool:
-        """Whether an instruction is of RP2350's pins (p0) or of its checks of control flow (p7)."""
-        return self.peripherals.part.aliases == "rp2" and self.read(place + 3, 1)[0] & 15 in (0, 7)
 
     def _interrupt(self, place: int) -> None:
         """Enter the handler of what may be taken now; else go on at a place."""

@@ -18,6 +18,10 @@ from twin.program.part import load_part
 PAGE = 4096
 READ_RUN, READ_WRITE_RUN = 5, 7
 LARGEST_BYTES = 512 << 20
+IMAGE_PAGE = 1 << 16
+"""Of flash, as an MMU maps it to a program's constants."""
+CONSTANTS = "_rodata_reserved_start"
+"""Where those begin, in programs of ESP-IDF."""
 
 Span = tuple[int, int]
 """First address, and the one behind the last."""
@@ -42,6 +46,7 @@ def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held
                 *(span for one in board.memories for span in one.spans[:1]
                   if not one.windows and one.role not in FLASH_ROLES
                   and (one.address or one.role != "npu_ram")),
+                *part.memory,
                 *((address, address + len(content)) for address, content in files.items()
                   if not any(low <= address < high for low, high in (*known, *factory)))]),
             (READ_RUN, [*factory, *(span for one in board.memories for span in one.spans[:1]
@@ -63,8 +68,11 @@ def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held
         machine.mem_map_ptr(low, high - low, rights, address_of(pages))
     for low, high in factory:
         machine.mem_write(low, b"\xff" * (high - low))
-    for address, word in {**part.reset, **part.factory_words}.items():
+    for address, word in part.reset.items():
         if any(low <= address < high for low, high in factory):
+            machine.mem_write(address, word.to_bytes(4, "little"))
+    for address, word in part.factory_words.items():
+        if any(low <= address < high for (low, high), _, _ in held):
             machine.mem_write(address, word.to_bytes(4, "little"))
     return tuple(held)
 
@@ -93,8 +101,16 @@ def place_pieces(machine: Any, elf: Elf, spans: tuple[Span, ...], files: Mapping
                 f"{elf.path}: loads {len(content):,} bytes at 0x{loaded:08x}, where {board.name} "
                 "has no memory; accepted: a program linked for this board")
         machine.mem_write(start, content)
+    _place_header(machine, elf, board)
     for address, content in files.items():
         machine.mem_write(address, content)
+
+
+def _place_header(machine: Any, elf: Elf, board: Board) -> None:
+    """Put the header of a flash image before the constants of a program of ESP-IDF."""
+    header, first = load_part(board.soc).image_header, elf.symbols.get(CONSTANTS, 0)
+    if header and first:
+        machine.mem_write(first - first % IMAGE_PAGE, header)
 
 
 def find_vectors(machine: Any, elf: Elf, board: Board) -> tuple[int, int, int]:

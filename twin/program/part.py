@@ -81,7 +81,11 @@ class Part:
     factory : tuple of (int, int)
         Memory the vendor writes: all ones but for `factory_words`.
     factory_words : mapping of int to int
-        By address.
+        Of it, and of RAM as the boot ROM leaves it, by address.
+    image_header : bytes
+        What a bootloader's tool puts at the first page of constants, and no program's file has.
+    memory : tuple of (int, int)
+        Small memories beside the board's, in which a program may keep code and data.
     windows : mapping of int to int
         Further addresses of memories, uncached or without wait: that of the memory by each.
     rom : tuple of (int, int)
@@ -105,6 +109,8 @@ class Part:
     triggers: Mapping[int, tuple[int, ...]]
     factory: tuple[tuple[int, int], ...]
     factory_words: Mapping[int, int]
+    image_header: bytes
+    memory: tuple[tuple[int, int], ...]
     windows: Mapping[int, int]
     rom: tuple[tuple[int, int], ...]
     aliases: str
@@ -141,6 +147,8 @@ def load_part(soc: str) -> Part:
                   for task, events in _pairs(words.get("triggers", ()))},
         factory=tuple(_spans(words.get("factory", ()))),
         factory_words=_numbers(words.get("factory_words", ())),
+        image_header=bytes.fromhex(told.get("image_header", "")),
+        memory=tuple(_spans(words.get("memory", ()))),
         windows=_numbers(words.get("windows", ())), rom=tuple(_spans(words.get("rom", ()))),
         aliases=told.get("aliases", ""), bit_band=told.get("bit_band", False),
         devices={kind: tuple(str(value).split())

@@ -9,7 +9,9 @@ from typing import Any
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.isa import load_isa
-from twin.program.devices import KINDS, Device, EspInterrupts, Stm32Crc, Surroundings
+from twin.program.device import Device, Surroundings
+from twin.program.devices import KINDS, Stm32Crc
+from twin.program.esp_devices import EspInterrupts
 from twin.program.part import Follower, load_part
 from twin.program.polling import Polling
 
@@ -183,6 +185,8 @@ class Peripherals:
             held = self.registers.get(word, 0)
             new = held | written if sets else held & ~written
         self.registers[word] = new & 0xFFFFFFFF
+        if word >= CORE_REGISTERS:
+            self.wake()
         self._follow(word)
         if written & 1 and word in self.part.triggers:
             self._trigger(word)

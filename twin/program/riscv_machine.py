@@ -25,6 +25,8 @@ ENVIRONMENT_CALL, ILLEGAL, INTERRUPT = 11, 2, 1 << 31
 """Causes of traps from machine mode."""
 TRAP_CYCLES = 4
 """Into a handler: the pipeline flushed and refilled; assumed."""
+LOADER_BYTES = 0x2000
+"""At the end of RAM, which a loader keeps; its stack lies below where a program sets none up."""
 _ECALLS, _MSTATUS_MIE, _MPP = (8, 9, 10, 11), 1 << 3, 3 << 11
 _STACKS = ("stack_top", "__stack_top", "_stack_top", "__stack", "_stack", "_sp", "__stack_end",
            "z_interrupt_stacks")
@@ -91,7 +93,8 @@ class RiscvMachine(Machine):
                                "no code; accepted: a linked program with an entry point")
         ram = [span for one in self.board.memories for span in one.spans]
         stack = next((self.elf.symbols[name] for name in _STACKS if name in self.elf.symbols
-                      and any(low < self.elf.symbols[name] <= high for low, high in ram)), 0)
+                      and any(low < self.elf.symbols[name] <= high for low, high in ram)),
+                     max(high for low, high in ram[:1]) - LOADER_BYTES)
         return stack, self.elf.entry
 
     def _make_parts(self) -> None:

@@ -8,18 +8,24 @@ tables) and by 0 where it is not. The report names what was called: its time is 
 from __future__ import annotations
 
 import math
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import cmp_to_key
 from typing import Any
 
 import numpy as np
+
+from twin.program.memory import READ_RUN
 
 _SIZES = {"i": 4, "u": 4, "f": 4, "d": 8, "l": 8, "q": 8}
 _FORMATS = {"i": "<i", "u": "<I", "f": "<f", "d": "<d", "l": "<q", "q": "<Q"}
 """Kinds of arguments: int, unsigned, float, double, long long, unsigned long long."""
 _LIMITS = {"i": (-1 << 31, (1 << 31) - 1), "u": (0, (1 << 32) - 1),
            "l": (-1 << 63, (1 << 63) - 1), "q": (0, (1 << 64) - 1)}
+
+_FORMAT = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)((?:hh|h|ll|l|z)?[diuxXcsp%])")
 
 Work = Callable[..., Any]
 Function = tuple[str, str, Work]
@@ -142,6 +148,8 @@ class Rom:
             low < span[1] and span[0] < high for low, high in machine.spans))
         self.names: dict[int, str] = {}
         self.called: dict[str, int] = {}
+        for low, high in self.spans:
+            machine.machine.mem_map(low, high - low, READ_RUN)
         self.tables = bool(self.spans) and part.aliases == "rp2"
         if self.tables:
             self._make_tables()
@@ -170,7 +178,6 @@ class Rom:
                 self.names[function] = f"{'float' if kind == 'f' else 'double'} {name}"
                 struct.pack_into("<I", content, at + 4 * place, function | 1)
             at += 0x100
-        self.machine.machine.mem_map(low, high - low, 5)
         self.machine.machine.mem_write(low, bytes(content))
 
     def _look_up(self, first: int, second: int) -> int:
@@ -282,6 +289,14 @@ class Rom:
         elif name in ("delay_us", "get_cpu_frequency", "get_cpu_ticks_per_us", "get_reset_reason",
                       "rtc_get_reset_reason"):
             return self._tell(name, first)
+        elif (matrix := machine.peripherals.matrix) is not None and (
+                routed := matrix.route(name, first, second, third)):
+            machine.peripherals.write(routed[0], 4, routed[1] & 0xFFFFFFFF, machine.here())
+            return 0
+        elif name == "qsort" and second:
+            self._sort(first, second, third)
+        elif name == "printf":
+            return self._print(first)
         elif name == "GS":
             return self._tell_system(first, third)
         elif name.startswith("flash_range_"):
@@ -292,6 +307,61 @@ class Rom:
         else:
             return 0
         return int(first)
+
+    def _sort(self, place: int, count: int, size: int) -> None:
+        """Sort what lies in memory by a function of the program."""
+        machine = self.machine
+        compare, stack = self._arguments("uuuu")[3], machine.get("SP")
+        room = stack - 2 * size & ~15
+        machine.set("SP", room)
+        held = machine.read(place, count * size)
+
+        def order(one: bytes, two: bytes) -> int:
+            machine.machine.mem_write(room, one + two)
+            return self._call(compare, room, room + size)
+
+        rows = sorted((held[at:at + size] for at in range(0, len(held), size)),
+                      key=cmp_to_key(order))
+        machine.machine.mem_write(place, b"".join(rows))
+        machine.set("SP", stack)
+
+    def _call(self, function: int, *values: int) -> int:
+        """Have the program run one of its functions; return its result, signed."""
+        machine = self.machine
+        link, here = machine.get("LR"), self.spans[0][0] + LOOKUP
+        for name, value in zip(machine.code.ARGUMENTS, values, strict=False):
+            machine.set(name, value)
+        machine.set("LR", here | machine.code.MODE)
+        place: int | None = function & ~machine.code.MODE
+        while place is not None and place != here and machine.failure is None:
+            machine.machine.emu_start(place | machine.code.MODE, here)
+            place = machine.get("PC") & ~machine.code.MODE
+            if place != here and self.holds(place):
+                place = self.serve(place)
+        machine.set("LR", link)
+        return int(self._arguments("i")[0])
+
+    def _print(self, place: int) -> int:
+        """Keep what a program prints by its ROM's printf; return how many characters."""
+        machine, code = self.machine, self.machine.code
+        words = [machine.get(name) for name in code.ARGUMENTS[1:]]
+        words += struct.unpack("<16I", machine.read(machine.get("SP"), 64))
+
+        def put(match: re.Match[str]) -> str:
+            flags, kind = match[1], match[2][-1]
+            if kind == "%":
+                return "%"
+            value = words.pop(0) if words else 0
+            if kind == "s":
+                return f"%{flags}s" % self._text(value).decode("latin-1")
+            if kind == "c":
+                return chr(value & 0xFF)
+            signed = kind in "di" and value >> 31
+            return f"%{flags}{'x' if kind == 'p' else kind}" % (value - (1 << 32) * signed)
+
+        text = _FORMAT.sub(put, self._text(place).decode("latin-1")).encode("latin-1", "replace")
+        machine.semihosting.keep(text)
+        return len(text)
 
     def _tell_system(self, place: int, asked: int) -> int:
         """Answer RP2350's get_sys_info: which of what is asked for there is, then zeros for it."""

@@ -40,9 +40,9 @@ class Semihosting:
         if call in (EXIT, EXIT_EXTENDED):
             return True
         if call == WRITEC:
-            self._keep(bytes(self.machine.mem_read(at, 1)))
+            self.keep(bytes(self.machine.mem_read(at, 1)))
         elif call == WRITE0:
-            self._keep(self._string(at))
+            self.keep(self._string(at))
         elif call == OPEN:
             name, _, length = struct.unpack("<3I", self.machine.mem_read(at, 12))
             if bytes(self.machine.mem_read(name, min(length, 3))) == b":tt":
@@ -50,7 +50,7 @@ class Semihosting:
         elif call == WRITE:
             handle, start, length = struct.unpack("<3I", self.machine.mem_read(at, 12))
             if handle == _CONSOLE:
-                self._keep(bytes(self.machine.mem_read(start, min(length, MOST_TEXT))))
+                self.keep(bytes(self.machine.mem_read(start, min(length, MOST_TEXT))))
                 result = 0
         self.machine.reg_write(self.first, result)
         return False
@@ -64,5 +64,6 @@ class Semihosting:
             found += one
         return bytes(found)
 
-    def _keep(self, text: bytes) -> None:
+    def keep(self, text: bytes) -> None:
+        """Keep text of a console, up to a limit."""
         self.text += text[:max(MOST_TEXT - len(self.text), 0)]
