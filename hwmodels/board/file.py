@@ -388,8 +388,11 @@ def _find(name_or_path: str | Path) -> Path:
         theirs = list(_extension_paths())
         found = _match(text, theirs)
     if found is None:
-        raise BoardError(f"board {text!r} is not known; "
-                         + did_you_mean(text, [path.stem for path in (*ours, *theirs)]))
+        from hwmodels.board.unmodelled import explain_unmodelled
+
+        raise BoardError(f"board {text!r} is not known; " + (
+            explain_unmodelled(text)
+            or did_you_mean(text, [path.stem for path in (*ours, *theirs)])))
     return found
 
 

@@ -49,6 +49,9 @@ class UnitWork:
     coefficients : int
         Values written into the unit before it starts: scales and biases by channel, a function's
         segments.
+    waits : tuple of (str, int)
+        Cycles of `compute_cycles` that compute nothing, for reports: "banks" of a shared memory,
+        "loops" around the inner ones, a "barrier".
     """
 
     kind: str
@@ -59,6 +62,7 @@ class UnitWork:
     compute_cycles: int | None = None
     useful: float | None = None
     coefficients: int = 0
+    waits: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse work without a unit, negative work and a share that is none."""

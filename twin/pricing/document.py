@@ -37,9 +37,11 @@ from twin.pricing.ledger import (
     make_ledger,
 )
 from twin.pricing.prediction import Prediction
+from twin.pricing.utilisation import USES, find_utilisation
 
 Maybe = Annotated[Interval | None, Says("null at stated prices")]
 Energy = Annotated[float | None, Says("null: not known, never zero")]
+Share = Annotated[float | None, Says("of 0 to 1, on an accelerator; null: nothing of the kind")]
 Bursts = Annotated[list[Count], Len(4, 4), Says("of 1, 2, 4 and 8 beats")]
 Clocks = Annotated[dict[str, Count], Says("cycles by clock; those of two clocks are never added")]
 
@@ -108,6 +110,13 @@ class Layer(TypedDict):
     live_bytes: Count
     epochs: NotRequired[Annotated[list[str], Says("those it ran in")]]
     tasks: NotRequired[Annotated[list[str], Says("those it ran in")]]
+    mac_use: NotRequired[Share]
+    lane_use: NotRequired[Share]
+    dma_use: NotRequired[Share]
+    dma_hidden: NotRequired[Share]
+    bank_wait: NotRequired[Share]
+    loop_share: NotRequired[Share]
+    barrier_wait: NotRequired[Share]
     macs_per_byte: NotRequired[Annotated[float, Says("absent in documents of older releases")]]
     largest_cause: NotRequired[Annotated[str, Says("empty for an alias; absent as above")]]
     bill: list[Line]
@@ -369,9 +378,16 @@ def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -
     cycles = cycles_by_clock(lines)
     return fill(Layer, layer, **_named(prediction, list(layer.tasks) or ABSENT),
                 cycles=cycles.get(layer.clock, 0), cycles_by_clock=cycles,
+                **_uses(prediction, position),
                 macs_per_byte=layer.arithmetic_intensity, largest_cause=layer.largest_cause,
                 **_intervals(sure.layers[position] if sure else None),
                 bill=_bill(prediction, layer.bill, lines))
+
+
+def _uses(prediction: Prediction, position: int) -> dict[str, Any]:
+    """Return how well a layer uses the accelerator, none of it where it never ran there."""
+    used = find_utilisation(prediction.tasks, position) if prediction.tasks else None
+    return {name: ABSENT if used is None else getattr(used, name) for name in USES}
 
 
 def _accelerated(prediction: Prediction) -> dict[str, Any]:

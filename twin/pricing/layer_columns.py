@@ -11,6 +11,7 @@ from hwmodels.quantities import format_count, format_number, significant
 from twin.network.operators import OPERATORS
 from twin.pricing.ledger import Ledger, cycles_by_clock, percentages, share_out
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.pricing.utilisation import USES, Utilisation, find_utilisation
 
 LONGEST = 20
 """Characters of a function's name where the terminal is narrow."""
@@ -28,6 +29,7 @@ class LayerRow:
     percent: float
     cumulative: float
     share: float
+    used: Utilisation | None = None
 
 
 Text = Callable[[LayerRow], str]
@@ -54,6 +56,8 @@ class LayerColumn:
         The same where there is little room, and on the page, where it differs.
     term, means : str
         Entry of the glossary that explains it, or its own explanation.
+    offloaded : bool
+        Whether only what runs on an accelerator has it.
     """
 
     name: str = ""
@@ -69,6 +73,7 @@ class LayerColumn:
     tone: str = ""
     term: str = ""
     means: str = ""
+    offloaded: bool = False
 
     def cell(self, row: LayerRow) -> Any:
         """Return the value for a CSV: lists joined by blanks, yes and no as 1 and 0."""
@@ -89,7 +94,8 @@ def make_rows(prediction: Prediction, ledger: Ledger) -> list[LayerRow]:
         layer=layer, sure=sure[place], cycles=cycles_by_clock(ledger.layers[place]),
         time_ms=shown_ms[place], energy=energies[place], percent=shares[place],
         cumulative=math.fsum(shares[:place + 1]),
-        share=100 * layer.time_us / prediction.time_us if prediction.time_us else 0.0)
+        share=100 * layer.time_us / prediction.time_us if prediction.time_us else 0.0,
+        used=find_utilisation(prediction.tasks, place) if prediction.tasks else None)
         for place, layer in enumerate(prediction.layers)]
 
 
@@ -129,11 +135,24 @@ def _ends(name: str, unit: str) -> tuple[LayerColumn, ...]:
         (f"{name}_level", "level", f"Probability that a layer's {name} lies in its interval.")))
 
 
+def _used(name: str, means: str, page: str = "") -> LayerColumn:
+    """Return a share of an accelerator's use, empty where a layer never ran there."""
+    def take(row: LayerRow) -> float | None:
+        return getattr(row.used, name, None)
+
+    return LayerColumn(name=name, take=take, page=page, number=True, offloaded=True, means=means,
+                       text=lambda row: _percent(take(row)))
+
+
 def _shape(row: LayerRow) -> str:
     """Write a shape without its batch of one."""
     shape = row.layer.output_shape
     inner = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
     return "x".join(str(extent) for extent in inner)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def _turns(layer: LayerPrediction) -> str:
@@ -218,6 +237,7 @@ LAYER_COLUMNS = (
     LayerColumn(name="live_bytes", take=_of("live_bytes"), term="peak RAM"),
     LayerColumn(name="kernels", take=_of("kernels"),
                 means="Functions of the library a layer calls, in order."),
+    *(_used(name, *USES[name]) for name in USES),
     LayerColumn(name="alias", take=_of("alias"), term="alias"),
     LayerColumn(name="assumed", take=_of("assumed"),
                 means="Whether no data stands behind a layer's cost."),

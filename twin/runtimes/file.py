@@ -122,6 +122,10 @@ def load_runtime(name: str) -> Runtime:
             path = folder / f"{stem}.yaml"
             if path.is_file():
                 return _load(path, version)
+    from hwmodels.board.unmodelled import explain_unmodelled
+
+    if why := explain_unmodelled(stem):
+        raise RuntimeRefusedError(f"runtime {name!r} is not known; {why}")
     known = {one.partition("@")[0] for one in list_runtimes()}
     near = [one for one in sorted(known) if stem and one.startswith(stem.lower())]
     hint = f"did you mean {' or '.join(near)}?" if near else did_you_mean(stem.lower(), known)

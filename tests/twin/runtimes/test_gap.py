@@ -46,9 +46,9 @@ def test_eight_cores_take_an_eighth_and_what_banks_and_barrier_cost():
     graph = conv(channels=8, kernel=5, inputs=4)
     part = Part(rows=16, columns=16, channels=8)
     deployment = deploy(graph)
-    eight = count_cycles(graph, graph.layers[0], part, deployment.board.npu)
+    eight = count_cycles(graph, graph.layers[0], part, deployment.board.npu).cycles
     one = count_cycles(graph, graph.layers[0], part, deployment.replace(
-        {"npu.units.CLUSTER.count": 1}).board.npu)
+        {"npu.units.CLUSTER.count": 1}).board.npu).cycles
     assert 1 < 8 * (eight - 60) / (one - 60) < 1.15
 
 

@@ -241,10 +241,10 @@ def _write_figure(one: Requirement, value: float | None) -> Cell:
 _IN_SIGHT = ("layer", "operator", "ms", "share", "uJ")
 """Columns of layers that come first: a narrow screen shows no more without scrolling."""
 
-_LAYER_COLUMNS = tuple(Column(
+_LAYER_COLUMNS = tuple((Column(
     one.page, lambda row, one=one: Cell(  # type: ignore[misc]
         text=(one.told or one.text)(row), value=one.take(row) if one.number else None,
-        tone=one.tone), number=one.number, kind=one.kind) for one in sorted(
+        tone=one.tone), number=one.number, kind=one.kind), one) for one in sorted(
             (one for one in LAYER_COLUMNS if one.page), key=lambda one:
             _IN_SIGHT.index(one.page) if one.page in _IN_SIGHT else len(_IN_SIGHT)))
 
@@ -252,12 +252,13 @@ _LAYER_COLUMNS = tuple(Column(
 def list_layers(prediction: Prediction) -> Table:
     """Return a row for each layer, with its own bill folded below it."""
     shown = make_rows(prediction, make_ledger(prediction))
+    columns = [column for column, one in _LAYER_COLUMNS if prediction.tasks or not one.offloaded]
     total = {"operator": "total", "MACs": f"{prediction.macs:,}",
              "ms": f"{sum(row.time_ms for row in shown):,.3f}",
              "uJ": NOT_KNOWN if prediction.energy_uj is None else f"{prediction.energy_uj:,.1f}"}
-    return make_table("layer-table", "Layers in the order they run", _LAYER_COLUMNS, shown,
+    return make_table("layer-table", "Layers in the order they run", columns, shown,
                       details=lambda row: _layer_bill(prediction, row.layer),
-                      total=[total.get(column.header, "") for column in _LAYER_COLUMNS])
+                      total=[total.get(column.header, "") for column in columns])
 
 
 def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[str, str], ...]:

@@ -19,6 +19,9 @@ from twin.network.operators import Form, traits
 UNIT = "CLUSTER"
 """Name of the cores in board files of this family."""
 
+_AROUND = ("matmul_block", "depthwise_output", "row")
+"""Kernels that stand around inner loops."""
+
 Trips = Mapping[str, float]
 """How often each kernel's text runs."""
 
@@ -50,7 +53,15 @@ def time_kernel(name: str) -> BlockTiming:
     return schedule(texts[name], load_core(texts["core"]))
 
 
-def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCycles:
+    """Cycles of a part of a layer, and of them those waited for banks, loops, the barrier."""
+
+    cycles: int
+    waits: tuple[tuple[str, int], ...]
+
+
+def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> ClusterCycles:
     """Return the cycles of all cores of the cluster for a part of a layer, barrier included.
 
     Notes
@@ -66,7 +77,13 @@ def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> int:
                 for items in (part.rows, part.pixels, math.ceil(part.channels / 4)))
     often = min(1.0, accesses / max(1.0, cycles))
     wait = wait_of_access(unit.count, scratch.banks if scratch is not None else 0, often)
-    return math.ceil(cycles / unit.count * share * (1 + often * wait)) + unit.barrier_cycles
+    alone = cycles / unit.count * share
+    total = math.ceil(alone * (1 + often * wait))
+    loops = sum((one.steady.cycles + one.steady.refill_cycles) * trips.get(name, 0)
+                for name in _AROUND for one in [time_kernel(name)])
+    return ClusterCycles(cycles=total + unit.barrier_cycles, waits=(
+        ("banks", total - math.ceil(alone)), ("loops", round(loops / unit.count * share)),
+        ("barrier", unit.barrier_cycles)))
 
 
 def count_trips(graph: Graph, layer: Layer, part: Part) -> Trips:

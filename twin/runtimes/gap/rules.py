@@ -185,13 +185,15 @@ class Gap(UnitRules):
         done = part.pixels * part.channels
         macs = layer_macs(graph, layer) * done // max(1, outputs) if (
             traits(layer).filters is not None) else 0
+        waits: tuple[tuple[str, int], ...] = ()
         if unit.kind == "NE16":
             cycles = ne16.count_cycles(_make_job(graph, layer, part))
         else:
-            cycles = cluster.count_cycles(graph, layer, part, npu)
+            found = cluster.count_cycles(graph, layer, part, npu)
+            cycles, waits = found.cycles, found.waits
         peak = dict(unit.macs_per_cycle)["8x8"] * unit.count
         return UnitWork(kind=unit.kind, count=unit.count, macs=macs, compute_cycles=cycles,
-                        ops=0 if macs else done,
+                        ops=0 if macs else done, waits=waits,
                         useful=min(1.0, macs / (peak * max(1, cycles))) if macs else None)
 
 

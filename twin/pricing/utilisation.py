@@ -1,0 +1,94 @@
+"""How well a layer uses an accelerator: its multipliers, lanes, channels and banks.
+
+    MAC use        = MACs / (peak of the units that multiply x cycles of the layer's tasks)
+    lane use       = the same over the cycles those units work
+    DMA use        = cycles of transfers alone / cycles of the layer's tasks
+    DMA hidden     = 1 - cycles waited for transfers / cycles of transfers alone
+
+Cycles are of the accelerator's clock. Transfers of a task that move at once count once, the longest
+way; waits of units among themselves, for banks and at a barrier, are those their compiler states.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hwmodels.schedule import Npu, UnitWork
+from hwmodels.schedule.units import estimate_unit_cycles, name_bits
+from twin.deployment.costs import TaskPrediction
+
+_MOVED = ("sram_wait", "dma_wait", "bus_contention", "external_memory")
+"""Causes that are waiting for transfers."""
+
+USES = {
+    "mac_use": ("MACs of a layer on an accelerator over what its units could do in all of its "
+                "cycles.", "MAC use"),
+    "lane_use": ("The same over the cycles the units work: 1 less idle lanes.", "lane use"),
+    "dma_use": ("Share of a layer's cycles that its transfers would take alone.", "DMA use"),
+    "dma_hidden": ("Share of transfers nobody waited for.", "DMA hidden"),
+    "bank_wait": ("Share of a layer's cycles its cores wait for a bank another accesses.",),
+    "loop_share": ("Share of a layer's cycles its cores spend around inner loops.",),
+    "barrier_wait": ("Share of a layer's cycles its cores wait for each other.",)}
+"""What each figure is, in order, and its header on a page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilisation:
+    """Shares of 0 to 1; None: nothing of the kind in it.
+
+    Parameters
+    ----------
+    mac_use, lane_use : float or None
+        Of the peak of its units, over all of its cycles and over those they work.
+    dma_use, dma_hidden : float or None
+        Of its cycles that transfers take, and of transfers that nobody waited for.
+    bank_wait, loop_share, barrier_wait : float or None
+        Of its cycles that cores wait for a bank, spend around inner loops, wait for each other.
+    """
+
+    mac_use: float | None
+    lane_use: float | None
+    dma_use: float | None
+    dma_hidden: float | None
+    bank_wait: float | None
+    loop_share: float | None
+    barrier_wait: float | None
+
+
+def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisation | None:
+    """Return how a layer uses the accelerator; None where it never ran there."""
+    runs = [task.run for task in tasks if position in task.step.layers
+            and not task.run.task.on_host]
+    core = sum(run.core_npu_cycles for run in runs)
+    if not core:
+        return None
+    works = [(estimate_unit_cycles(work, run.npu), work, run.npu) for run in runs
+             for work in run.task.units if work.macs]
+    useful = math.fsum(_count_useful(cycles, work, npu) for cycles, work, npu in works)
+    worked = sum(cycles for cycles, _, _ in works)
+    alone = waited = 0.0
+    for run in runs:
+        ways = [math.fsum(one.channel_cycles for one in run.transfers
+                          if one.transfer.direction == way) for way in ("in", "out")]
+        alone += max(ways)
+        waited += sum(one.npu_cycles for one in run.exposed if one.cause in _MOVED)
+    waits = {what: sum(cycles for run in runs for work in run.task.units
+                       for name, cycles in work.waits if name == what)
+             for what in ("banks", "loops", "barrier")}
+    stated = any(work.waits for run in runs for work in run.task.units)
+    banks, loops, barrier = (waits[what] / core if stated else None for what in waits)
+    return Utilisation(
+        mac_use=useful / core if works else None, lane_use=useful / worked if worked else None,
+        dma_use=min(1.0, alone / core) if alone else None,
+        dma_hidden=max(0.0, 1 - waited / alone) if alone else None,
+        bank_wait=banks, loop_share=loops, barrier_wait=barrier)
+
+
+def _count_useful(cycles: int, work: UnitWork, npu: Npu) -> float:
+    """Return the cycles in which all lanes of the units would do their work's MACs."""
+    if work.useful is not None:
+        return work.useful * cycles
+    rate = dict(npu.unit(work.kind).macs_per_cycle)[name_bits(work.mac_bits)]
+    return min(float(cycles), work.macs / (rate * work.count))
