@@ -8,6 +8,7 @@ import pytest
 from calibration.fitting import bands
 from calibration.fitting.bands import choose_band, choose_power_band
 from calibration.fitting.cell import Cell
+from calibration.fitting.intervals import Band, join_bands
 from calibration.fitting.overlay import UNMEASURED, list_shipped, read_overlay
 from calibration.fitting.prices import Evidence, log_total
 from calibration.fitting.prior import Spread
@@ -114,3 +115,13 @@ def test_powers_of_a_known_board_are_held_to_firmwares_and_of_a_stranger_to_boar
     assert asked == [cells]
     choose_power_band(fit, left_out, replace(bare, board="new"))
     assert asked[1] == tuple(one.board for one in cells) and set(asked[2:]) == {cells}
+
+
+def test_the_band_of_a_product_reaches_the_root_of_the_squares_of_its_factors() -> None:
+    time = Band(down=1.0, up=3.0, level=0.9, basis="conformal", count=9)
+    power = Band(down=2.0, up=1.0, level=0.9, basis="model-based", count=4)
+    joined = join_bands(time, 0.3, power, 0.4)
+    assert joined == Band(down=pytest.approx(np.hypot(0.3, 0.8) / 0.5),
+                          up=pytest.approx(np.hypot(0.9, 0.4) / 0.5), level=0.9,
+                          basis="model-based", count=4)
+    assert join_bands(time, 0.0, power, 0.0).up == 3.0

@@ -102,6 +102,18 @@ def test_layers_by_correlation_lie_within_their_intervals():
     assert 0.90 <= inside <= 1.0, inside
 
 
+def test_a_trace_without_noise_is_placed_to_a_sample_whatever_its_scale():
+    """As long as the profile; two steps: dt / sqrt(12 x 2) is all that is left open."""
+    profile = step_profile((0.0, 100.0, 300.0, 400.0), (2.0, 7.0, 2.0))
+    grid = np.arange(10.0, 410.0, 10.0)  # the mean of each sample, at its end
+    power = 5.0 + 3.0 * np.where((grid > 100) & (grid <= 300), 7.0, 2.0)
+    found = align_by_correlation(PowerTrace(time_us=1000 + grid, power_mw=power, meter=Meter(
+        name="made", kind="average", noise_mw=0.0, resolution_mw=0.1)), profile)
+    assert found.offset_us == pytest.approx(1000.0) and found.quality == pytest.approx(1.0)
+    assert (found.rate, found.rate_sd, found.method) == (1.0, 0.0, "correlation")
+    assert found.shift_sd_us == pytest.approx(10 / np.sqrt(24))
+
+
 def test_differencing_finds_a_layer_shorter_than_a_sample():
     # 3.1 uJ in 40 us, metered at 1 kHz: seen only when repeated.
     random = np.random.default_rng(3)
