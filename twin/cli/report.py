@@ -78,6 +78,9 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
     held: dict[str, Any] = {name: limit for name, limit in {
         **limits.arguments, **read_held(limits)}.items() if limit}
     if not boards:
+        if held:
+            raise UsageError("limits and a duty are of a model on a board; accepted: with "
+                             "-b BOARD")
         note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return
 

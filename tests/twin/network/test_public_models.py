@@ -20,11 +20,9 @@ from twin.errors import TwinError
 
 LIST = Path(__file__).parents[3] / "benchmarks" / "public" / "models.csv"
 BOARDS = ("nucleo_h7a3zi_q", "stm32h747i_disco", "esp32s3_devkitc", "apollo510_evb",
-          "stm32n6570_dk")
+          "stm32n6570_dk", "grove_vision_ai_v2", "alif_e7_devkit")
 """The first that a file fits: the largest memories last."""
-LEAST_FILES, LEAST_SHARE = 200, 0.97
-"""The share is of files no compiler of an accelerator made, which hold no layers."""
-COMPILED = ("compiled by Vela", "compiled by xcore-opt", "instruction")
+LEAST_FILES, LEAST_SHARE = 200, 0.95
 
 
 def read_list():
@@ -62,9 +60,8 @@ def test_the_list_is_long_unique_and_nearly_all_predicted():
     rows = read_list()
     assert len({row["sha256"] for row in rows}) == len(rows) >= LEAST_FILES
     outcomes = collections.Counter(row["outcome"] for row in rows)
-    layers = sum(not row["why"].startswith(COMPILED) for row in rows)
     assert set(outcomes) == {"predicted", "refused"}
-    assert outcomes["predicted"] >= LEAST_SHARE * layers
+    assert outcomes["predicted"] >= LEAST_SHARE * len(rows)
     assert all((row["outcome"] == "refused") == bool(row["why"]) for row in rows)
     assert all(len(row["commit"]) == 40 and len(row["sha256"]) == 64 for row in rows)
 
