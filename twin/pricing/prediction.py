@@ -292,7 +292,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     energy_pj = bill.energy_pj()
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
-        setup=_setup_bill(deployment, prices), bill=bill, clock=clock,
+        setup=setup_bill(deployment, prices), bill=bill, clock=clock,
         cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz), tasks=tasks,
         warnings=_warnings(deployment, layers, temperature),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6,
@@ -334,7 +334,7 @@ def _predict_layers(deployment: Deployment,
             repeats=layer.repeats, families=cost.families, called=layer.op == FUNCTION)
 
 
-def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
+def setup_bill(deployment: Deployment, prices: Prices) -> Bill:
     """Price preparing the network once: operators, requantised channels, weights copied.
 
     What a program does before its billed part is not known: nothing is priced.

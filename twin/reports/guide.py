@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from twin.studies.guidelines import Guidelines, HardwareClass, Leaf
-from twin.studies.study.findings import WORDS, Effect
+from twin.studies.study.figures import name_figure
+from twin.studies.study.findings import Effect
 
 LITTLE = 0.02
 """An effect this near 1 in the median is no remedy."""
@@ -85,5 +86,5 @@ def _checklist(effects: Sequence[tuple[str, Effect]]) -> Iterator[str]:
     for study, effect in effects:
         if effect.median < 1 - LITTLE:
             better = sum(ratio < 1 for ratio in effect.ratios)
-            yield (f"- [ ] {effect.value}: {effect.words}; less {WORDS[effect.figure]} in {better} "
-                   f"of {len(effect.ratios)} pairs ({study})")
+            yield (f"- [ ] {effect.value}: {effect.words}; less {name_figure(effect.figure)} in "
+                   f"{better} of {len(effect.ratios)} pairs ({study})")

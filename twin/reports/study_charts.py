@@ -13,7 +13,8 @@ from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.rivals import FIGURES, label_figure
 from twin.reports.tables.studies import rank_rows
 from twin.studies.results import Row, Table
-from twin.studies.study.findings import WORDS, Effect, find_baseline
+from twin.studies.study.figures import name_figure
+from twin.studies.study.findings import Effect, find_baseline
 from twin.studies.study.tasks import Finding
 
 MOST_LINES, MOST_CELLS, LONGEST_TICK = 200, 24, 20
@@ -32,9 +33,9 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
         curves.append(Curve(
             x=[ratio for effect in mine for ratio in effect.ratios],
             y=[values.index(effect.value) + offset for effect in mine for _ in effect.ratios],
-            name=WORDS[figure], **look, sizes=(6.0,), hollow=[
+            name=name_figure(figure), **look, sizes=(6.0,), hollow=[
                 True for effect in mine for _ in effect.ratios], hover=[
-                f"{effect.value}<br>{WORDS[figure]} x{significant(ratio)}"
+                f"{effect.value}<br>{name_figure(figure)} x{significant(ratio)}"
                 for effect in mine for ratio in effect.ratios]))
         curves.append(Curve(
             x=[effect.median for effect in mine],

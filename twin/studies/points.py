@@ -32,6 +32,7 @@ from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction, ram_room
+from twin.pricing.variables import CAUSE, measure_variables, relate_to_time
 from twin.runtimes.choice import DEFAULT
 from twin.studies.axes import NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.duty import (
@@ -248,7 +249,9 @@ class Deployer:
     def _describe(self, point: Point, deployment: Deployment) -> Row:
         row = describe_row(point, deployment, self.describe_prices(deployment))
         price_usd, what = price_of(deployment.board, self.prices)
-        return dataclasses.replace(row, price_usd=price_usd, price_of=what)
+        return dataclasses.replace(
+            row, price_usd=price_usd, price_of=what, variables=tuple(sorted(measure_variables(
+                deployment, cold=self.temperature == "cold").items())))
 
     def _fail(self, point: Point, error: TwinError | None) -> Row:
         """Return the row of a point that was refused."""
@@ -322,12 +325,17 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
 def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:
     """Return a row with the figures of a row of a batch, and what the idle board draws."""
     time = _interval(batch.time_low_us, batch.time_high_us, number, batch.level)
+    cycles = float(batch.time_us[number]) * (row.clock_hz or math.nan) * 1e-6
+    causes = {f"{CAUSE}.{cause}": float(us) for cause, us in zip(
+        CAUSES, batch.cause_us[number], strict=True) if us}
     filled = dataclasses.replace(
         row, time_us=float(batch.time_us[number]), time=time, basis=row.basis if time else "",
         energy_uj=_known(batch.energy_uj[number]),
         energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
-        overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()))
+        overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()),
+        variables=tuple(sorted({**relate_to_time(dict(row.variables), cycles),
+                                **causes}.items())))
     return add_idle(filled, idle_mw)
 
 

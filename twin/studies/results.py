@@ -18,6 +18,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.errors import need_extra
 from hwmodels.files import write_whole
 from twin.errors import UsageError
+from twin.pricing.variables import PREFIXES, SETUP
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import LARGEST, Limits, probability_of_all
 
@@ -28,6 +29,10 @@ WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_by
          "price_usd": "price", "mean_mw": "mean power"}
 QUANTITIES = tuple(WORDS)
 """What limits and objectives are of."""
+
+WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM",
+                  "flash_bytes": "flash", "price_usd": "price", "mean_mw": "mean power"}
+"""What they are called."""
 
 UNCERTAIN = ("time_us", "energy_uj", "mean_mw")
 """Those that have intervals."""
@@ -91,6 +96,9 @@ class Row:
         Of the duty: mean power, and days its cell lasts.
     mean, life : Interval or None
         Theirs.
+    variables : tuple of (str, float)
+        What caches and memories were asked, time by cause, set-up: named by
+        `twin.pricing.variables`, by name; what is not known is absent.
     failure, reason : str
         Kind of refusal ("does not fit", "runtime", ...) and its message; "" for none.
     violations : tuple of str
@@ -132,6 +140,7 @@ class Row:
     mean: Interval | None = None
     life_days: float | None = None
     life: Interval | None = None
+    variables: tuple[tuple[str, float], ...] = ()
     failure: str = ""
     reason: str = ""
     violations: tuple[str, ...] = ()
@@ -308,7 +317,7 @@ def list_columns(row: Row) -> dict[str, Any]:
             "calibration", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
         "violations": " ".join(row.violations), "meets": row.verdict,
-        "probability": row.probability, "front": row.front}
+        "probability": row.probability, "front": row.front} | dict(row.variables)
 
 
 def read_row(record: dict[str, Any]) -> Row:
@@ -343,7 +352,14 @@ def read_row(record: dict[str, Any]) -> Row:
                overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),
                price_usd=record["price_usd"], kit_usd=record.get("kit_usd"),
                probability=record["probability"],
-               violations=tuple((record["violations"] or "").split()))
+               violations=tuple((record["violations"] or "").split()),
+               variables=tuple(sorted((name, float(value)) for name, value in record.items()
+                                      if is_variable(name) and value is not None)))
+
+
+def is_variable(name: str) -> bool:
+    """Whether a column is of what caches and memories were asked, of a cause or of set-up."""
+    return name == SETUP or name.partition(".")[0] in PREFIXES
 
 
 def _check_value(name: str, value: Any) -> None:
@@ -355,8 +371,9 @@ def _check_value(name: str, value: Any) -> None:
             raise ValueError(f"{name}: {value!r} is no text")
         if name == "violations" and not {*value.split()} <= {*QUANTITIES}:
             raise ValueError(f"{name}: {value!r}; accepted: {' '.join(QUANTITIES)}")
-    elif name in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int | float)
-                               or not 0 <= value < LARGEST):
+    elif (name in _NUMBERS or is_variable(name)) and (
+            isinstance(value, bool) or not isinstance(value, int | float)
+            or not 0 <= value < LARGEST):
         raise ValueError(f"{name}: {value!r} is no number from 0 on")
 
 

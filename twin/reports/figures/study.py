@@ -10,7 +10,8 @@ from twin.reports.figures.charts import draw_chart
 from twin.reports.palette import BLUE, DARK_GREY, ORANGE, fill
 from twin.reports.study_charts import chart_effects
 from twin.studies.results import Table
-from twin.studies.study.findings import WORDS, find_baseline, list_effects
+from twin.studies.study.figures import name_figure
+from twin.studies.study.findings import find_baseline, list_effects
 from twin.studies.study.tasks import Finding, Study
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def draw_tornado(found: Sequence[Sensitivity]) -> Figure:
     most = max(len(one.influences) for one in found)
     first = found[0]
     with new_sheet(9.0, 0.3 + len(found) * (0.9 + 0.3 * most),
-                   f"{first.study}: what {WORDS[first.quantity]} depends on",
+                   f"{first.study}: what {name_figure(first.quantity)} depends on",
                    f"predicted · {first.quantity} at both ends of each axis, the others in "
                    f"their middle · order by {first.method}") as figure:
         sheet = figure.subplots(len(found), 1, squeeze=False)

@@ -55,7 +55,8 @@ from twin.reports.tables.studies import (
     say_rounding,
 )
 from twin.studies.results import Table as Points
-from twin.studies.study.findings import WORDS, Effect, find_baseline, list_effects, tell
+from twin.studies.study.figures import name_figure
+from twin.studies.study.findings import Effect, find_baseline, list_effects, tell
 from twin.studies.study.session import Session
 from twin.studies.study.tasks import Finding
 from twin.studies.sweep import MARKS, network_of
@@ -286,7 +287,7 @@ def list_effect_rows(effects: Sequence[Effect], finding: Finding, table: Points)
         return f"x{significant(value)}"
 
     return make_table("effect-table", f"{finding.vary} beside {find_baseline(table, finding)}", (
-        Column(finding.vary, "value"), Column("figure", lambda effect: WORDS[effect.figure]),
+        Column(finding.vary, "value"), Column("figure", lambda effect: name_figure(effect.figure)),
         number("median", "median", times, kind="predicted",
                tone=lambda effect: judge_ratio(effect.median, 0.98)),
         number("least", lambda effect: effect.ratios[0], times),

@@ -12,8 +12,9 @@ from twin.reports.rivals import write_figure
 from twin.reports.tables.parts import Console, Content, Group, Text, new_pairs, spaced, tabulate
 from twin.reports.tables.parts import Table as Sheet
 from twin.reports.tables.studies import sweep_report
-from twin.studies.results import Table
-from twin.studies.study.findings import WORDS, RowPair, tell
+from twin.studies.results import WORDS, Table
+from twin.studies.study.figures import name_figure
+from twin.studies.study.findings import RowPair, tell
 from twin.studies.study.tasks import Study
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def sensitivity_report(found: Sequence[Sensitivity]) -> Content:
             Column("from", "low_value"), Column("to", "high_value"),
             Column("figure", lambda axis, write=write: (  # type: ignore[misc]
                 f"{write(axis.low)} to {write(axis.high)}"))]
-        parts.append(Group(Text(f"{one.model} on {one.board}: {WORDS[one.quantity]}, "
+        parts.append(Group(Text(f"{one.model} on {one.board}: {name_figure(one.quantity)}, "
                                 f"{one.method}, {one.points} configurations; "
                                 f"{write(one.middle)} with every axis in its middle: "
                                 + ", ".join(f"{axis.axis} {axis.middle_value}"

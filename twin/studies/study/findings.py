@@ -6,20 +6,16 @@ of its ratios to the baseline, and their spread.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from twin.studies.results import WORDS as FIGURES
-from twin.studies.results import Row, Table
-from twin.studies.study.tasks import Finding, Study
-
-EDP = "edp"
-"""Energy-delay product of a row, time x energy."""
-
-WORDS = {**FIGURES, "overhead_us": "overhead of calls", EDP: "energy-delay product"}
+from twin.studies.results import UNCERTAIN, WORDS, Row, Table
+from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
+from twin.studies.study.tasks import Claim, Finding, Study
 
 LITTLE = 0.005
 """A ratio this near 1 is told as no change."""
@@ -58,7 +54,7 @@ class Effect:
     def words(self) -> str:
         """The median and its spread, as a reader is told it."""
         low, high = self.ratios[0], self.ratios[-1]
-        name = WORDS[self.figure]
+        name = name_figure(self.figure)
         if max(abs(low - 1), abs(high - 1)) < LITTLE:
             return f"{name} as before (within {LITTLE:.1%})"
         spread = "" if len(self.ratios) == 1 else f" ({_times(low)} to {_times(high)})"
@@ -101,20 +97,13 @@ def group_rows(rows: Iterable[Row], vary: str) -> list[dict[str, Row]]:
     return [*found.values()]
 
 
-def figure_of(row: Row, figure: str) -> float | None:
-    """Return a figure of a row; None where it is not known."""
-    if figure == EDP:
-        known = row.time_us is not None and row.energy_uj is not None
-        return row.time_us * row.energy_uj if known else None  # type: ignore[operator]
-    value: float | None = getattr(row, figure)
-    return value
-
-
 def tell(study: Study, table: Table) -> tuple[str, ...]:
     """Return the finding of a study, line by line."""
     lines = [f"{len(table.predicted)} of {len(table.rows)} configurations predicted"]
     if study.finding is not None:
         lines += _tell_effects(study.finding, table)
+        lines += _tell_levels(study.finding, table)
+        lines += [_tell_claim(claim, study.finding, table) for claim in study.finding.claims]
         if "overhead_us" in study.finding.figures:
             lines += _tell_overhead(study.finding, table)
         if study.finding.kind == "clock":
@@ -138,6 +127,58 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
                      f"in {finding.vary} alone"]
 
 
+def _tell_levels(finding: Finding, table: Table) -> list[str]:
+    """Return what caches and memories are asked with each value of the axis."""
+    lines, values = [], dict.fromkeys(dict(row.inputs).get(finding.vary, "")
+                                      for row in table.predicted)
+    for figure in finding.figures:
+        if figure in WORDS or figure == "overhead_us":
+            continue
+        told = []
+        for value in values:
+            known = sorted(level for row in table.predicted
+                           if dict(row.inputs).get(finding.vary, "") == value
+                           and (level := figure_of(row, figure)) is not None)
+            if known:
+                low, middle, high = (write_level(figure, level) for level in (
+                    known[0], median(known), known[-1]))
+                told.append(f"{value} {middle}" + f" ({low} to {high})" * (low != high))
+        lines.append(f"{name_figure(figure)}: " + ("; ".join(told) if told else
+                     "not known of any row: nothing here looks up a cache or counts it"))
+    return lines
+
+
+def _tell_claim(claim: Claim, finding: Finding, table: Table) -> str:
+    """Return in how many pairs a hypothesis holds, by predictions and by whole intervals."""
+    baseline, wanted = find_baseline(table, finding), f"x{claim.at_most:g}"
+    head = (f"hypothesis: {claim.value} beside {baseline}, {name_figure(claim.figure)} at most "
+            f"{wanted}: ")
+    ratios = sorted((ratio, *_bound_ratio(group[claim.value], group[baseline], claim.figure, ratio))
+                    for group in group_rows(table.predicted, finding.vary)
+                    if (ratio := _ratio(group.get(claim.value), group.get(baseline),
+                                        claim.figure)) is not None)
+    if not ratios:
+        return head + "cannot be tested: no pair of rows knows it"
+    met = sum(ratio <= claim.at_most for ratio, _, _ in ratios)
+    surely = sum(high <= claim.at_most for _, _, high in ratios)
+    low, high = (median(one[end] for one in ratios) for end in (1, 2))
+    sure = (f"; in {surely} by the whole interval, whose median is x{_times(low)} to "
+            f"x{_times(high)}" if low < high else "")
+    return head + (f"holds in {met} of {len(ratios)} pairs, median x"
+                   f"{_times(median(ratio for ratio, _, _ in ratios))}{sure}")
+
+
+def _bound_ratio(row: Row, base: Row, figure: str, ratio: float) -> tuple[float, float]:
+    """Return the ends of a ratio, errors of both as independent: the cautious side."""
+    ends = [one.bounds_of(figure) if figure in UNCERTAIN else None for one in (row, base)]
+    if None in ends or not ratio:
+        return ratio, ratio
+    (low, middle, high), (base_low, base_middle, base_high) = ends  # type: ignore[misc]
+    down, up = (math.hypot(math.log(first), math.log(second)) for first, second in (
+        (middle / low, base_high / base_middle), (high / middle, base_middle / base_low)))
+    return ratio * math.exp(-down), ratio * math.exp(up)
+
+
 def _tell_overhead(finding: Finding, table: Table) -> list[str]:
     """Return which share of the time calls take, by value of the axis."""
     shares: dict[str, list[float]] = {}
@@ -157,7 +198,7 @@ def _tell_clocks(finding: Finding, table: Table) -> list[str]:
         least = Counter(min(known, key=lambda value: known[value]) for group in groups
                         if (known := _known(group, figure)))
         said = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
-        lines.append(f"{WORDS[figure]} is least {said} of {least.total()}")
+        lines.append(f"{name_figure(figure)} is least {said} of {least.total()}")
     by_voltage: dict[bool, list[float]] = {True: [], False: []}
     waits = []
     for group in groups:
@@ -193,19 +234,19 @@ def _tell_return(finding: Finding, table: Table) -> list[str]:
             if best is not None and best.median < 1 - LITTLE:
                 lines.append(f"most for a {effort}: {best.value}, {best.words}")
             elif best is not None:
-                lines.append(f"no {effort} of these saves {WORDS[figure]} in the median")
+                lines.append(f"no {effort} of these saves {name_figure(figure)} in the median")
     return lines
 
 
 def _tell_front(table: Table) -> list[str]:
     front = [row for row in table.rows if row.front in ("certain", "front")]
-    lines = [f"{len(front)} on the front over {', '.join(WORDS[one] for one in table.objectives)}"]
+    lines = [f"{len(front)} on the front over {', '.join(map(name_figure, table.objectives))}"]
     for quantity in table.objectives:
         known = [row for row in front if getattr(row, quantity) is not None]
         best = min(known, key=lambda row: getattr(row, quantity), default=None)
         if best is not None:
             said = ", ".join(f"{name} {value}" for name, value in best.inputs)
-            lines.append(f"least {WORDS[quantity]}: {said}")
+            lines.append(f"least {name_figure(quantity)}: {said}")
     return lines
 
 

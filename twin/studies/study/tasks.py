@@ -27,11 +27,12 @@ from hwmodels.files import names_file
 from hwmodels.quantities import read_quantity
 from twin.network.graph import Graph
 from twin.network.readers import read_model
+from twin.pricing.variables import SETUP
 from twin.studies.axes import Point, Space, Value, label
 from twin.studies.files import AS_LIST, CHECKED, Text, one_of
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import QUANTITIES, Row, read_objectives
+from twin.studies.results import QUANTITIES, Row, is_variable, read_objectives
 from twin.studies.sweep import cut_chunks
 
 CASE, TEMPERATURE = "case", "temperature"
@@ -40,16 +41,18 @@ CASE, TEMPERATURE = "case", "temperature"
 KINDS = ("effect", "clock", "return")
 """Of findings: `Finding` says what each is."""
 
-FIGURE_OF = {"overhead": "overhead_us"}
-"""Figures that are compared beside objectives."""
+FIGURE_OF = {"overhead": "overhead_us", "setup": SETUP, "p50": "time_us",
+             **{name: name for name in ("misses", "miss_rate", "traffic", "bandwidth", "stalls")}}
+"""Figures that are compared beside objectives and those of single caches, memories and causes."""
 
 SAMPLERS = ("nsga2", "tpe", "random")
 """Of a search: Optuna's NSGA-II, tree-structured Parzen estimator, and random draws."""
 
 
 def read_figures(names: Iterable[str]) -> tuple[str, ...]:
-    """Return figures a finding compares: objectives, and "overhead"."""
-    found = [FIGURE_OF.get(name.strip().lower()) or read_objectives([name])[0] for name in names]
+    """Return figures a finding compares: objectives, `FIGURE_OF`, and names of variables."""
+    found = [name if is_variable(name) else FIGURE_OF.get(name.strip().lower())
+             or read_objectives([name])[0] for name in names]
     return tuple(dict.fromkeys(found))
 
 
@@ -77,6 +80,22 @@ class Search:
     seed: Annotated[int, Field(ge=0, le=2**31)] = 0
 
 
+def read_figure(name: str) -> str:
+    """Return the one figure of a name."""
+    return read_figures([name])[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A hypothesis: a figure of a value is at most so much of the baseline's."""
+
+    __pydantic_config__ = CHECKED
+
+    value: Text
+    figure: Annotated[Text, AfterValidator(read_figure)]
+    at_most: Annotated[float, Field(gt=0)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What the finding of a study compares.
@@ -94,6 +113,8 @@ class Finding:
         why; "return": gain by class of effort as well.
     efforts : mapping of str to str
         Class of effort by value, for "return".
+    claims : tuple of Claim
+        Hypotheses that are tested.
     """
 
     __pydantic_config__ = CHECKED
@@ -104,6 +125,7 @@ class Finding:
                        AfterValidator(read_figures)] = ("time_us", "energy_uj")
     kind: Annotated[str, one_of(KINDS)] = "effect"
     efforts: Mapping[str, str] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ import pytest
 
 import twin
 from twin.studies.results import Row, Table
+from twin.studies.study.figures import EDP
 from twin.studies.study.file import list_studies, load_study
-from twin.studies.study.findings import EDP, list_effects, tell
+from twin.studies.study.findings import list_effects, tell
 from twin.studies.study.tasks import Finding, Task, compute, list_asked, make_plan
 
 
