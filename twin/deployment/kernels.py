@@ -18,14 +18,18 @@ KERNEL_PATHS = (
      "windows are copied to columns and multiplied, or read where they are by portable kernels"),
     ("kernels.level", "Os, O2, O3, clang-Os, clang-O2, clang-O3",
      "compiler and level the kernels are built with, of runtimes whose builds were counted"),
-    ("kernels.tile", "1, 2, 4, 8, 16, 32",
-     "windows the firmware's own convolution copies before it multiplies them"),
+    ("kernels.tile", "1, 2, 4, 8, 16, 32, 8x8, 16x16, 32x32",
+     "windows the firmware's own convolution copies before it multiplies them, or the square of "
+     "outputs a direct convolution computes channel by channel"),
 )
 """Name, accepted values, what it changes."""
 
 
 TILES = ("1", "2", "4", "8", "16", "32")
 """Windows our own convolution may copy at a time."""
+
+SQUARES = ("8x8", "16x16", "32x32")
+"""Output positions a direct convolution may compute channel by channel."""
 
 
 def without_extension(isa: str, extension: str) -> str:
@@ -104,8 +108,13 @@ def _choose_level(runtime: Runtime, level: str) -> Runtime:
 
 
 def _choose_tile(runtime: Runtime, tile: str) -> Runtime:
+    if tile in SQUARES:
+        if runtime.library != "reference" and not runtime.direct_convolutions:
+            raise NotApplicableError(f"kernels.tile={tile}: {runtime.identity} copies windows; "
+                                     "accepted with tflm-reference or kernels.convolution=direct")
+        return replace(runtime, tile_outputs=int(tile.partition("x")[0]))
     if tile not in TILES:
-        raise UsageError(f"kernels.tile: {tile!r}; accepted: {', '.join(TILES)}")
+        raise UsageError(f"kernels.tile: {tile!r}; accepted: {', '.join((*TILES, *SQUARES))}")
     if not runtime.is_compiled:
         raise NotApplicableError(f"kernels.tile={tile}: {runtime.identity} is not built here: its "
                                  "tiles are those of its sources; accepted with firmware")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hwmodels.errors import TwinError
 from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
-from twin.deployment.kernels import KERNEL_PATHS, TILES, choose_kernels, list_levels
+from twin.deployment.kernels import KERNEL_PATHS, SQUARES, TILES, choose_kernels, list_levels
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.rewrites.rewrite import EFFORTS, list_rewrites
@@ -107,7 +107,8 @@ def _kernels(deployment: Deployment) -> Iterator[Transformation]:
         "kernels.convolution": ("im2col",) if runtime.direct_convolutions else ("direct",),
         "kernels.level": tuple(level for level in list_levels(runtime)
                                if level not in (runtime.version, (runtime.counted or ("", ""))[1])),
-        "kernels.tile": tuple(tile for tile in TILES if tile != str(runtime.tile_windows)),
+        "kernels.tile": tuple(tile for tile in (*TILES, *SQUARES)
+                              if tile != str(runtime.tile_windows)),
     }
     for path, accepted, does in KERNEL_PATHS:
         values, reason = [], ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
+from statistics import median
 
 from hwmodels.quantities import significant
 from twin.network.model_names import name_model
@@ -14,7 +15,7 @@ from twin.reports.rivals import FIGURES, label_figure
 from twin.reports.tables.studies import rank_rows
 from twin.studies.results import Row, Table
 from twin.studies.study.figures import name_figure
-from twin.studies.study.findings import Effect, find_baseline
+from twin.studies.study.findings import Effect, find_baseline, list_levels, split_within
 from twin.studies.study.tasks import Finding
 
 MOST_LINES, MOST_CELLS, LONGEST_TICK = 200, 24, 20
@@ -48,6 +49,34 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
         told="A mark is a pair of configurations that differ in nothing else, an upright line the "
              "median of its kind; left of 1 is less.", rules=(("x", 1.0),), y=label_rows(values),
         x=Axis(label=f"times {baseline}", log=True))
+
+
+def chart_levels(finding: Finding, table: Table) -> Chart | None:
+    """Describe a figure's level by value of the compared axis, a line for each value within.
+
+    The figure is the miss rate where the finding has it, else its first variable; None without one.
+    """
+    if not finding.variables:
+        return None
+    figure = "miss_rate" if "miss_rate" in finding.variables else finding.variables[0]
+    percent = 100.0 if figure == "miss_rate" else 1.0
+    parts = {within: list_levels(finding, rows, figure)
+             for within, rows in split_within(finding, table.predicted).items()}
+    values = sort_values(value for levels in parts.values() for value in levels)
+    curves = []
+    for number, (within, levels) in enumerate(parts.items()):
+        known = [(place, levels[value]) for place, value in enumerate(values) if value in levels]
+        shift = (number - (len(parts) - 1) / 2) * 0.12
+        curves.append(Curve(
+            x=[place + shift for place, _ in known],
+            y=[percent * median(level) for _, level in known], sizes=(6.0,), **look_of(number),
+            name=f"{finding.within.rpartition('.')[0]} {within}".strip() if within else "median",
+            y_ends=[(percent * level[0], percent * level[-1]) for _, level in known]))
+    return Chart(
+        name="levels", title=f"{name_figure(figure).capitalize()} by {finding.vary}",
+        told="Marks are medians over networks and boards, uprights their least and most.",
+        curves=tuple(curves), y=Axis(label=name_figure(figure) + ", %" * (percent > 1)),
+        x=Axis(ticks=tuple(enumerate(values)), ends=(-0.5, len(values) - 0.5)))
 
 
 def list_varied(table: Table) -> list[str]:

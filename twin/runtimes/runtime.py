@@ -113,6 +113,9 @@ class Runtime:
         Whether convolutions are left to the portable kernels, which copy no windows.
     tile_windows : int
         Windows our own int8 convolution copies before it multiplies them.
+    tile_outputs : int
+        Side of the square of output positions portable convolutions compute channel by channel; 0:
+        they take one position after another.
     learnt : Learnt or None
         What was read of its kernels in programs.
     arena : ArenaRule or None
@@ -153,6 +156,7 @@ class Runtime:
     links_model: bool = False
     direct_convolutions: bool = False
     tile_windows: int = 2
+    tile_outputs: int = 0
     learnt: Learnt | None = None
     arena: ArenaRule | None = None
 
@@ -211,6 +215,10 @@ class Runtime:
         direct = self.direct_convolutions and OPERATORS[op].is_convolution
         names = ("reference",) if portable or direct else (self.library, "reference")
         lowering = find_lowering(names, op, dtype, isa)
+        if self.tile_outputs and lowering is not None:
+            from twin.runtimes.reference.windows import tile_outputs
+
+            lowering = tile_outputs(lowering, self.tile_outputs)
         if self.counted is not None:
             from twin.runtimes.counted.lower import lower_counted
 

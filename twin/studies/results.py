@@ -30,10 +30,6 @@ WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_by
 QUANTITIES = tuple(WORDS)
 """What limits and objectives are of."""
 
-WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM",
-                  "flash_bytes": "flash", "price_usd": "price", "mean_mw": "mean power"}
-"""What they are called."""
-
 UNCERTAIN = ("time_us", "energy_uj", "mean_mw")
 """Those that have intervals."""
 

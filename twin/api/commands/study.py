@@ -56,12 +56,12 @@ def write_reports(done: Session) -> tuple[Path, ...]:
     with contextlib.suppress(TwinError):
         from twin.reports.figures.canvas import save_figure
         from twin.reports.figures.studies import draw_front_figure
-        from twin.reports.figures.study import draw_effects
+        from twin.reports.figures.study import draw_effects, draw_levels
 
-        if study.finding is not None:
-            figure = draw_effects(study, study.finding, table)
+        for draw, name in ((draw_effects, "finding"), (draw_levels, "levels")):
+            figure = None if study.finding is None else draw(study, study.finding, table)
             if figure is not None:
-                written.append(save_figure(figure, done.folder / "finding.png"))
+                written.append(save_figure(figure, done.folder / f"{name}.png"))
         if any(row.front for row in table.rows) and len(table.objectives) > 1:
             written.append(save_figure(draw_front_figure(table), done.folder / "front.png"))
     return tuple(written)

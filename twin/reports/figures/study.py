@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from twin.reports.figures.canvas import new_sheet, write_legend
 from twin.reports.figures.charts import draw_chart
 from twin.reports.palette import BLUE, DARK_GREY, ORANGE, fill
-from twin.reports.study_charts import chart_effects
+from twin.reports.study_charts import chart_effects, chart_levels
 from twin.studies.results import Table
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import find_baseline, list_effects
@@ -35,6 +35,18 @@ def draw_effects(study: Study, finding: Finding, table: Table) -> Figure | None:
     with new_sheet(9.0, 1.1 + 0.24 * len(chart.y.ticks) * figures, study.question or study.name,
                    f"predicted · over {find_baseline(table, finding)}, all else equal · "
                    "marks: pairs, upright lines: medians") as figure:
+        draw_chart(chart, figure.subplots())
+        write_legend(figure)
+    return figure
+
+
+def draw_levels(study: Study, finding: Finding, table: Table) -> Figure | None:
+    """Return the level of a figure of caches or memories by value; None where none is known."""
+    chart = chart_levels(finding, table)
+    if chart is None or not any(curve.y for curve in chart.curves):
+        return None
+    with new_sheet(8.0, 4.2, study.question or study.name,
+                   f"predicted · {chart.told}") as figure:
         draw_chart(chart, figure.subplots())
         write_legend(figure)
     return figure

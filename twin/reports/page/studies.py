@@ -43,7 +43,7 @@ from twin.reports.page.rivals import (
     say_lead,
 )
 from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_figure
-from twin.reports.study_charts import chart_effects, chart_parallel, grid_cells
+from twin.reports.study_charts import chart_effects, chart_levels, chart_parallel, grid_cells
 from twin.reports.tables.studies import (
     describe_limits,
     head_placement,
@@ -94,6 +94,8 @@ def describe_study(session: Session, command: str = "") -> Page:
         if effects:
             found += [_draw_effects(effects, study.finding, table),
                       list_effect_rows(effects, study.finding, table)]
+        levels = chart_levels(study.finding, table)
+        found += [plot_chart(levels, height_px=360)] if levels is not None else []
     found += [Notes(notes=study.notes)] if study.notes else []
     head = session.head
     pairs = [("study", f"{study.name}, sha-256 of inputs below"),

@@ -8,11 +8,13 @@ transpose_conv.h; integer_ops/conv.h, integer_ops/depthwise_conv.h, integer_ops/
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import MOST_KEPT, Kernels, Lowering, Site, assume
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import (
     Geometry,
@@ -23,7 +25,7 @@ from twin.runtimes.lowering.geometry import (
     window_bounds,
     window_load,
 )
-from twin.runtimes.lowering.nests import load, repeat, store
+from twin.runtimes.lowering.nests import Move, Repeat, bound, load, repeat, store
 from twin.runtimes.reference.sequences import (
     CALL_COUNTS,
     CODE,
@@ -36,7 +38,20 @@ from twin.runtimes.reference.sequences import (
 _COUNTS = COUNTS["windows"]
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+@lru_cache(maxsize=MOST_KEPT)
+def tile_outputs(lowering: Lowering, tile: int) -> Lowering:
+    """Return a convolution that computes square tiles of the output, channel by channel.
+
+    Within a tile the loop over output channels is outside that over positions: a filter is reused
+    at tile x tile positions, the tile's input by every channel. Nobody ships it: assumed. Any other
+    lowering is returned as it is.
+    """
+    if lowering.lower not in (_lower_conv, _lower_depthwise):
+        return lowering
+    return assume(replace(lowering, lower=partial(lowering.lower, tile=tile)))
+
+
+def _lower_conv(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> tuple[Kernel, ...]:
     """Lower a convolution: for each output the window, input channels innermost."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     depth = shape.input_channels // layer.groups
@@ -48,10 +63,11 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return machine.kernel(
         f"{machine.namespace}::{name}", family, CALL_COUNTS,
         *_window_blocks(machine, _COUNTS["conv"], shape, group, inner),
-        *conv_accesses(machine, shape, layer.groups), macs=inside * depth)
+        *_over_tiles(shape, tile, conv_accesses(machine, shape, layer.groups)),
+        macs=inside * depth)
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_depthwise(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> tuple[Kernel, ...]:
     """Lower a depthwise convolution: channels outermost of the window loops."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     name = "DepthwiseConv" if machine.is_float else "DepthwiseConvPerChannel"
@@ -62,7 +78,44 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
         f"{machine.namespace}::{name}", "depthwise", CALL_COUNTS,
         *_window_blocks(machine, _COUNTS["depthwise"], shape, "",
                         block("multiply-accumulate", code, inside)),
-        *depthwise_accesses(machine, shape), macs=inside)
+        *_over_tiles(shape, tile, depthwise_accesses(machine, shape)), macs=inside)
+
+
+def _over_tiles(shape: Geometry, tile: int, loops: Any) -> Any:
+    """Return loops over batch, row, column and what is inside, over square tiles of positions.
+
+    Rows and columns move inside the loops over channels; a tile at an edge stops at the edge.
+    """
+    rows, columns = min(tile, shape.output_rows), min(tile, shape.output_columns)
+    if not tile or (rows, columns) == (1, 1):
+        return loops
+    (batch,), extents = loops, {"row": (rows, shape.output_rows),
+                                "column": (columns, shape.output_columns)}
+    edges = tuple(bound(0, whole, **{f"{name}_tile": size, name: 1})
+                  for name, (size, whole) in extents.items() if whole % size)
+
+    def spread(steps: dict[str, int]) -> dict[str, int]:
+        return steps | {f"{name}_tile": steps[name] * size
+                        for name, (size, _) in extents.items() if name in steps}
+
+    def change(one: Any) -> Any:
+        if not isinstance(one, Move):
+            return one._replace(body=tuple(map(change, one.body)))
+        return one._replace(steps_bytes=spread(one.steps_bytes), bounds=(*edges, *(
+            found._replace(steps=spread(found.steps)) for found in one.bounds)))
+
+    def sink(one: Any) -> Any:
+        if one.name in ("group", "out", "channel", "copy"):
+            inner, = one.body if isinstance(one.body[0], Repeat) and one.body[0].name in (
+                "out", "copy") else (None,)
+            return one._replace(body=(sink(inner),)) if inner is not None else one._replace(
+                body=(repeat("row", rows, repeat("column", columns, *map(change, one.body))),))
+        return one
+
+    across = batch.body[0].body[0].body
+    return (repeat("batch", batch.extent, repeat(
+        "row_tile", -(-shape.output_rows // rows), repeat(
+            "column_tile", -(-shape.output_columns // columns), *map(sink, across)))),)
 
 
 def multiply_loop(machine: Machine) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from twin.studies.results import UNCERTAIN, WORDS, Row, Table
+from twin.studies.results import UNCERTAIN, Row, Table
 from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
 from twin.studies.study.tasks import Claim, Finding, Study
 
@@ -103,6 +103,8 @@ def tell(study: Study, table: Table) -> tuple[str, ...]:
     if study.finding is not None:
         lines += _tell_effects(study.finding, table)
         lines += _tell_levels(study.finding, table)
+        if study.finding.within and study.finding.variables:
+            lines += _tell_least(study.finding, table)
         lines += [_tell_claim(claim, study.finding, table) for claim in study.finding.claims]
         if "overhead_us" in study.finding.figures:
             lines += _tell_overhead(study.finding, table)
@@ -129,22 +131,50 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
 
 def _tell_levels(finding: Finding, table: Table) -> list[str]:
     """Return what caches and memories are asked with each value of the axis."""
-    lines, values = [], dict.fromkeys(dict(row.inputs).get(finding.vary, "")
-                                      for row in table.predicted)
-    for figure in finding.figures:
-        if figure in WORDS or figure == "overhead_us":
-            continue
+    lines = []
+    for figure in finding.variables:
         told = []
-        for value in values:
-            known = sorted(level for row in table.predicted
-                           if dict(row.inputs).get(finding.vary, "") == value
-                           and (level := figure_of(row, figure)) is not None)
-            if known:
-                low, middle, high = (write_level(figure, level) for level in (
-                    known[0], median(known), known[-1]))
-                told.append(f"{value} {middle}" + f" ({low} to {high})" * (low != high))
+        for value, known in list_levels(finding, table.predicted, figure).items():
+            low, middle, high = (write_level(figure, level) for level in (
+                known[0], median(known), known[-1]))
+            told.append(f"{value} {middle}" + f" ({low} to {high})" * (low != high))
         lines.append(f"{name_figure(figure)}: " + ("; ".join(told) if told else
                      "not known of any row: nothing here looks up a cache or counts it"))
+    return lines
+
+
+def list_levels(finding: Finding, rows: Iterable[Row], figure: str) -> dict[str, list[float]]:
+    """Return what rows know of a figure, ascending, by value of the axis that is compared."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        level = figure_of(row, figure)
+        if level is not None:
+            found.setdefault(dict(row.inputs).get(finding.vary, ""), []).append(level)
+    return {value: sorted(known) for value, known in found.items()}
+
+
+def split_within(finding: Finding, rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return rows by value of the axis a finding looks within; of none all together."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(dict(row.inputs).get(finding.within, ""), []).append(row)
+    return found
+
+
+def _tell_least(finding: Finding, table: Table) -> list[str]:
+    """Return which value has least of a figure, for each value of the axis looked within."""
+    figure, lines = finding.variables[0], []
+    for within, rows in split_within(finding, table.predicted).items():
+        least, alike = Counter[str](), 0
+        for group in group_rows(rows, finding.vary):
+            known = _known(group, figure)
+            alike += len(known) > 1 and len({*known.values()}) == 1
+            if len({*known.values()}) > 1:
+                least[min(known, key=lambda value, known=known: known[value])] += 1  # type: ignore[misc]
+        said = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
+        lines.append(f"{finding.within} {within}: least {name_figure(figure)} "
+                     + (f"{said} of {least.total()}" if said else "nowhere")
+                     + f"; the same at all in {alike}" * bool(alike))
     return lines
 
 

@@ -41,8 +41,11 @@ CASE, TEMPERATURE = "case", "temperature"
 KINDS = ("effect", "clock", "return")
 """Of findings: `Finding` says what each is."""
 
+SUMS = (SETUP, "misses", "miss_rate", "traffic", "bandwidth", "stalls")
+"""Figures over all caches, memories or causes of a row, and its set-up."""
+
 FIGURE_OF = {"overhead": "overhead_us", "setup": SETUP, "p50": "time_us",
-             **{name: name for name in ("misses", "miss_rate", "traffic", "bandwidth", "stalls")}}
+             **{name: name for name in SUMS}}
 """Figures that are compared beside objectives and those of single caches, memories and causes."""
 
 SAMPLERS = ("nsga2", "tpe", "random")
@@ -115,6 +118,9 @@ class Finding:
         Class of effort by value, for "return".
     claims : tuple of Claim
         Hypotheses that are tested.
+    within : str
+        Another axis, for each value of which the value with least of the first figure beside
+        quantities is found; "" for none.
     """
 
     __pydantic_config__ = CHECKED
@@ -126,6 +132,13 @@ class Finding:
     kind: Annotated[str, one_of(KINDS)] = "effect"
     efforts: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
+    within: Text = ""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Its figures that are no quantities of a row: of caches, memories, causes, set-up."""
+        return tuple(name for name in self.figures
+                     if name not in (*QUANTITIES, *FIGURE_OF.values()) or name in SUMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
