@@ -319,7 +319,29 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
         ram_room_bytes=ram_room(deployment), flash_room_bytes=deployment.flash_room_bytes,
         price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
+        cell=name_cell(deployment, prices[0]),
         currents=TYPED if board.power.of_networks else "")
+
+
+def name_cell(deployment: Deployment, calibration: str) -> str:
+    """Return how well the code of a deployment is known: a key of `results.CELLS`.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose runtime is looked at.
+    calibration : str
+        As `Calibration.description` says it.
+    """
+    runtime = deployment.runtime
+    if runtime.is_compiled or deployment.target.executes or runtime.learnt is not None:
+        return "built"
+    if runtime.counted is not None:
+        return "counted"
+    if runtime.structure == "open" and not runtime.tile_outputs:
+        return "lowered"
+    own = f"{deployment.board.name}, {runtime.identity}, learnt from "
+    return "measured" if own in calibration and not runtime.tile_outputs else "assumed"
 
 
 def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:

@@ -36,6 +36,12 @@ UNCERTAIN = ("time_us", "energy_uj", "mean_mw")
 VERDICTS = ("yes", "may", "no")
 """Whether a row meets every limit; "may": only figures that are not known decide."""
 
+CELLS = {"built": "machine code read from a program", "counted": "instructions counted of the "
+         "library's own code", "lowered": "loops lowered from the library's sources",
+         "measured": "loops assumed, prices learnt from runs of this library on this board",
+         "assumed": "loops assumed, no run of this library on this board"}
+"""How well the code behind a row is known, best first."""
+
 OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", "ram": "ram_bytes",
                 "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd",
                 "power": "mean_mw", "days": "mean_mw"}
@@ -70,6 +76,8 @@ class Row:
         What the intervals rest on: a key of `calibration.fitting.intervals.BASES`, "" for none.
     calibration : str
         Which learnt prices; "" for stated ones.
+    cell : str
+        Key of `CELLS`; "" where it failed.
     ram_bytes, flash_bytes : int or None
         Needed.
     ram_room_bytes, flash_room_bytes : int or None
@@ -121,6 +129,7 @@ class Row:
     idle_mw: float | None = None
     basis: str = ""
     calibration: str = ""
+    cell: str = ""
     ram_bytes: int | None = None
     flash_bytes: int | None = None
     ram_room_bytes: int | None = None
@@ -287,7 +296,7 @@ _NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "kit_usd
                 for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "currents", "sleep", "price_of")
+_LATER = ("boundary", "currents", "sleep", "price_of", "cell")
 """Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front", *_LATER)
@@ -310,7 +319,7 @@ def list_columns(row: Row) -> dict[str, Any]:
         record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
                    "wake_up_us": row.wake_up_us}
     last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
-            "calibration", "failure", "reason")
+            "calibration", "cell", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
         "violations": " ".join(row.violations), "meets": row.verdict,
         "probability": row.probability, "front": row.front} | dict(row.variables)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
-from twin.studies.results import UNCERTAIN, Row, Table
+from twin.studies.results import CELLS, UNCERTAIN, Row, Table
 from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
 from twin.studies.study.tasks import Claim, Finding, Study
 
@@ -72,7 +72,8 @@ def find_baseline(table: Table, finding: Finding) -> str:
 def list_effects(table: Table, finding: Finding) -> tuple[Effect, ...]:
     """Return the effect of every value on every figure, where rows allow to tell it."""
     baseline = find_baseline(table, finding)
-    groups = group_rows(table.predicted, finding.vary)
+    groups = group_rows((row for row in table.predicted
+                         if not finding.cells or row.cell != "assumed"), finding.vary)
     figures = finding.figures + ((EDP,) if finding.kind == "clock" else ())
     found = []
     values = dict.fromkeys(value for group in groups for value in group)
@@ -85,6 +86,23 @@ def list_effects(table: Table, finding: Finding) -> tuple[Effect, ...]:
             if ratios:
                 found.append(Effect(value=value, figure=figure, ratios=tuple(ratios)))
     return tuple(found)
+
+
+def list_cells(table: Table, finding: Finding, value: str) -> Counter[str]:
+    """Return how well the code behind a value's rows is known, and of how many rows."""
+    return Counter(row.cell for row in table.predicted
+                   if row.cell and dict(row.inputs).get(finding.vary) == value)
+
+
+def _tell_cells(finding: Finding, table: Table) -> list[str]:
+    """Return how well the code of each value is known: what is assumed is compared with nothing."""
+    lines = []
+    for value in dict.fromkeys(dict(row.inputs).get(finding.vary, "") for row in table.predicted):
+        cells = list_cells(table, finding, value)
+        said = ", ".join(f"{cells[cell]} {cell}" for cell in CELLS if cells[cell])
+        lines.append(f"cells of {value}: {said}"
+                     + " (compared with nothing)" * bool(cells["assumed"]))
+    return lines
 
 
 def group_rows(rows: Iterable[Row], vary: str) -> list[dict[str, Row]]:
@@ -102,6 +120,7 @@ def tell(study: Study, table: Table) -> tuple[str, ...]:
     lines = [f"{len(table.predicted)} of {len(table.rows)} configurations predicted"]
     if study.finding is not None:
         lines += _tell_effects(study.finding, table)
+        lines += _tell_cells(study.finding, table) if study.finding.cells else []
         lines += _tell_levels(study.finding, table)
         if study.finding.within and study.finding.variables:
             lines += _tell_least(study.finding, table)

@@ -121,6 +121,9 @@ class Finding:
     within : str
         Another axis, for each value of which the value with least of the first figure beside
         quantities is found; "" for none.
+    cells : bool
+        Whether it says how well the code behind each row is known (`results.CELLS`), and compares
+        no row of which that is assumed.
     """
 
     __pydantic_config__ = CHECKED
@@ -133,6 +136,7 @@ class Finding:
     efforts: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     within: Text = ""
+    cells: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
