@@ -23,12 +23,14 @@ from twin.studies.limits import Limits
 from twin.studies.results import QUANTITIES, Row
 from twin.studies.sweep import mark_front, network_of, rivals_of
 
-WRITERS = {"time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
-           "flash_bytes": format_size, "mean_mw": format_power}
+WRITERS: Mapping[str, Callable[[float], str]] = {
+    "time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
+    "flash_bytes": format_size, "mean_mw": format_power, "error": "{:.2%}".format}
 
 FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
            "ram_bytes": ("RAM", "KiB", 1 / 1024), "flash_bytes": ("flash", "KiB", 1 / 1024),
-           "price_usd": ("price", "USD", 1.0), "mean_mw": ("mean power", "mW", 1.0)}
+           "price_usd": ("price", "USD", 1.0), "mean_mw": ("mean power", "mW", 1.0),
+           "error": ("error rate", "%", 100.0)}
 """Name, unit and factor of each quantity of a row."""
 
 BEST = "★"
@@ -175,6 +177,8 @@ def chart_radar(shown: Sequence[Rival]) -> Chart | None:
 def choose_objectives(rows: Sequence[Row], wanted: Sequence[str] = ()) -> tuple[str, str] | None:
     """Return two quantities to draw over each other; None where two are not known."""
     order = dict.fromkeys((*wanted, "time_us", "energy_uj", "ram_bytes", "flash_bytes"))
+    if "error" in order:  # Accuracy against energy, or against time where that is not known.
+        order = dict.fromkeys(("energy_uj", "error", *order))
     known = [name for name in order if any(getattr(row, name) is not None for row in rows)]
     return (known[0], known[1]) if len(known) > 1 else None
 

@@ -55,6 +55,8 @@ class Limits:
         Of the chip.
     max_mean_mw : float, optional
         Of the duty; what a least life allows is in it.
+    max_error : float, optional
+        Share of wrong answers.
     every_us, min_life_days : float, optional
         The period, which no inference may outlast, and the life that was asked for.
     """
@@ -65,6 +67,7 @@ class Limits:
     max_flash_bytes: float | None = None
     max_price_usd: float | None = None
     max_mean_mw: float | None = None
+    max_error: float | None = None
     every_us: float | None = None
     min_life_days: float | None = None
 
@@ -90,7 +93,8 @@ class Limits:
 def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None = None,
                 max_ram: float | str | None = None, max_flash: float | str | None = None,
                 max_usd: float | str | None = None, max_mw: float | str | None = None,
-                min_days: float | str | None = None, duty: Duty | None = None) -> Limits:
+                min_days: float | str | None = None,
+                min_accuracy: float | str | None = None, duty: Duty | None = None) -> Limits:
     """Read limits as people write them.
 
     Parameters
@@ -103,8 +107,10 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
         US dollars, "12", "12USD" or "$12".
     max_mw, min_days : float or str, optional
         Highest mean power and shortest life of the cell: a bare number in mW and days.
+    min_accuracy : float or str, optional
+        Least share of right answers: 0.9 or "90%".
     duty : Duty, optional
-        What those are of.
+        What mean power and life are of.
 
     Raises
     ------
@@ -123,12 +129,26 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
             raise UsageError("--min-days: of no cell; accepted: --cell with it, such as "
                              "--cell 1000mAh@3.7V")
         mean_mw = min(mean_mw or math.inf, mean_mw_of(duty.cell, days))
-    return Limits(max_mean_mw=mean_mw, min_life_days=days,
+    return Limits(max_error=None if min_accuracy is None else 1 - read_share(min_accuracy),
+                  max_mean_mw=mean_mw, min_life_days=days,
                   every_us=None if duty is None else duty.every_us,
                   max_time_us=read("max_ms", max_ms, 1e3), max_energy_uj=read("max_uj", max_uj, 1),
                   max_ram_bytes=read("max_ram", max_ram, 1),
                   max_flash_bytes=read("max_flash", max_flash, 1),
                   max_price_usd=read("max_usd", max_usd, 1))
+
+
+def read_share(given: float | str) -> float:
+    """Read a share: 0.9 or "90%"; raises `UsageError` for what is none above 0 and below 1."""
+    text = str(given).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UsageError(f"--min-accuracy {text!r} is no limit; accepted: a share above 0 and "
+                         "below 1, such as 0.9 or 90%")
+    return share
 
 
 def read_limit(name: str, given: float | str, option: str = "") -> float:

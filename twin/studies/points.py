@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from statistics import NormalDist
@@ -46,6 +47,7 @@ from twin.studies.duty import (
     mean_power_mw,
     stated,
 )
+from twin.studies.judge import Judge
 from twin.studies.limits import idle_energy_uj, price_of
 from twin.studies.results import Row
 
@@ -85,6 +87,8 @@ class Deployer:
         The user's own run currents in mA/MHz, and sleep currents in mA with wake-up in us.
     known_only : bool
         Leave out currents and prices that are assumed.
+    judge : Judge, optional
+        Says how often networks are right.
     """
 
     calibration: str = AUTO
@@ -96,6 +100,7 @@ class Deployer:
     currents: Mapping[str, float] = field(default_factory=dict)
     sleep: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
     known_only: bool = False
+    judge: Judge | None = None
 
     @cached_property
     def _graphs(self) -> dict[str, Graph | TwinError]:
@@ -156,6 +161,15 @@ class Deployer:
             self._calibrations[key] = ("", "") if chosen is None else (
                 chosen.description, chosen.entry.time.band.basis)
         return self._calibrations[key]
+
+    def rate_all(self, points: Iterable[Point]) -> None:
+        """Measure how often the networks of points are right, many at a time."""
+        if self.judge is not None:
+            asked = []
+            for point in ({**self.defaults, **point} for point in points):
+                with contextlib.suppress(TwinError):
+                    asked.append((self.read_graph(point["model"]), point))
+            self.judge.rate_all(asked)
 
     def predict(self, points: Sequence[Point]) -> tuple[Row, ...]:
         """Return a row for every point, in order; what is refused is a row with its reason.
@@ -227,7 +241,7 @@ class Deployer:
                 made.append(deployment.replace(change))
             except TwinError as error:
                 made.append(error)
-        asked = {"model": deployment.graph.name, "board": deployment.board.name}
+        asked: Point = {"model": deployment.graph, "board": deployment.board.name}
         return self._predict([{**asked, **change} for change in changes], made)
 
     def predict_one(self, deployment: Deployment) -> Prediction:
@@ -249,6 +263,11 @@ class Deployer:
     def _describe(self, point: Point, deployment: Deployment) -> Row:
         row = describe_row(point, deployment, self.describe_prices(deployment))
         price_usd, what = price_of(deployment.board, self.prices)
+        if self.judge is not None:
+            asked = {**self.defaults, **point}
+            found = self.judge.rate(self.read_graph(asked["model"]), asked)
+            row = dataclasses.replace(row, accuracy=found.share, accuracy_range=found.interval,
+                                      accuracy_by=found.by)
         return dataclasses.replace(
             row, price_usd=price_usd, price_of=what, variables=tuple(sorted(measure_variables(
                 deployment, cold=self.temperature == "cold").items())))

@@ -14,23 +14,23 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibration.fitting.intervals import Interval
+from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.errors import need_extra
 from hwmodels.files import write_whole
 from twin.errors import UsageError
 from twin.pricing.variables import PREFIXES, SETUP
 from twin.studies.duty import SECONDS_A_DAY
-from twin.studies.limits import LARGEST, Limits, probability_of_all
+from twin.studies.limits import LARGEST, Limits, probability_of_all, probability_within
 
 if TYPE_CHECKING:
     import pyarrow
 
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
-         "price_usd": "price", "mean_mw": "mean power"}
+         "price_usd": "price", "mean_mw": "mean power", "error": "error rate"}
 QUANTITIES = tuple(WORDS)
 """What limits and objectives are of."""
 
-UNCERTAIN = ("time_us", "energy_uj", "mean_mw")
+UNCERTAIN = ("time_us", "energy_uj", "mean_mw", "error")
 """Those that have intervals."""
 
 VERDICTS = ("yes", "may", "no")
@@ -44,7 +44,7 @@ CELLS = {"built": "machine code read from a program", "counted": "instructions c
 
 OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", "ram": "ram_bytes",
                 "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd",
-                "power": "mean_mw", "days": "mean_mw"}
+                "power": "mean_mw", "days": "mean_mw", "accuracy": "error", "error": "error"}
 """Names of objectives as people give them."""
 
 SUFFIXES = (".parquet", ".csv")
@@ -76,6 +76,12 @@ class Row:
         What the intervals rest on: a key of `calibration.fitting.intervals.BASES`, "" for none.
     calibration : str
         Which learnt prices; "" for stated ones.
+    accuracy : float or None
+        Share of right answers, 0 to 1, where data or a function of the user's were given.
+    accuracy_range : Interval or None
+        Its own.
+    accuracy_by : str
+        What ran the network, or why its accuracy is not known.
     cell : str
         Key of `CELLS`; "" where it failed.
     ram_bytes, flash_bytes : int or None
@@ -129,6 +135,9 @@ class Row:
     idle_mw: float | None = None
     basis: str = ""
     calibration: str = ""
+    accuracy: float | None = None
+    accuracy_range: Interval | None = None
+    accuracy_by: str = ""
     cell: str = ""
     ram_bytes: int | None = None
     flash_bytes: int | None = None
@@ -183,8 +192,16 @@ class Row:
         """Memories of weights and arena, "flash/sram"; "" where it failed."""
         return f"{self.weights}/{self.arena}" if self.weights else ""
 
+    @property
+    def error(self) -> float | None:
+        """Share of wrong answers: what limits and objectives are of, as less is better."""
+        return None if self.accuracy is None else 1 - self.accuracy
+
     def interval_of(self, quantity: str) -> Interval | None:
         """Return the interval of a quantity; None where there is none."""
+        if quantity == "error":
+            held = self.accuracy_range
+            return held and Interval(low=1 - held.high, high=1 - held.low, level=held.level)
         return {"time_us": self.time, "energy_uj": self.energy, "mean_mw": self.mean,
                 "life_days": self.life}.get(quantity)
 
@@ -284,19 +301,22 @@ def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
         return 0.0
     if exact:
         return None
-    return probability_of_all(limits, time_us=row.time_us, energy_uj=row.energy_uj,
+    right = probability_within(limits.max_error, row.error, row.interval_of("error"))
+    rest = probability_of_all(limits, time_us=row.time_us, energy_uj=row.energy_uj,
                               time=row.time, energy=row.energy, mean_mw=row.mean_mw,
                               mean=row.mean)
+    return None if right is None or rest is None else right * rest
 
 
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
-_NUMBERS = (*_WHOLE, "clock_hz", "overhead_us", "idle_mw", "price_usd", "kit_usd", "probability",
-            "energy_day_j", "wake_up_us", *(f"{name}_{part}" for name, unit in (
+_ACCURACY = ("accuracy", "accuracy_low", "accuracy_high")
+_NUMBERS = (*_WHOLE, *_ACCURACY, "clock_hz", "overhead_us", "idle_mw", "price_usd", "kit_usd",
+            "probability", "energy_day_j", "wake_up_us", *(f"{name}_{part}" for name, unit in (
                 ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
                 for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "currents", "sleep", "price_of", "cell")
+_LATER = ("boundary", "currents", "sleep", "price_of", "cell", "accuracy_by")
 """Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front", *_LATER)
@@ -315,6 +335,10 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_level": None if interval is None else interval.level}
     if row.currents:
         record["currents"] = row.currents
+    if row.accuracy_by:
+        held = row.accuracy_range
+        record |= {"accuracy": row.accuracy, "accuracy_low": held and held.low,
+                   "accuracy_high": held and held.high, "accuracy_by": row.accuracy_by}
     if row.sleep:
         record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
                    "wake_up_us": row.wake_up_us}
@@ -351,6 +375,7 @@ def read_row(record: dict[str, Any]) -> Row:
     return Row(inputs=inputs, **words, **sizes, clock_hz=record["clock_hz"],
                time_us=record["time_us"], energy_uj=record["energy_uj"],
                time=interval("time", "us"), energy=interval("energy", "uj"),
+               accuracy=record.get("accuracy"), accuracy_range=_read_accuracy(record),
                wake_up_us=record.get("wake_up_us") or 0.0, mean_mw=record.get("mean_mw"),
                mean=interval("mean", "mw"),
                life_days=record.get("life_days"), life=interval("life", "days"),
@@ -360,6 +385,15 @@ def read_row(record: dict[str, Any]) -> Row:
                violations=tuple((record["violations"] or "").split()),
                variables=tuple(sorted((name, float(value)) for name, value in record.items()
                                       if is_variable(name) and value is not None)))
+
+
+def _read_accuracy(record: dict[str, Any]) -> Interval | None:
+    share, low, high = map(record.get, _ACCURACY)
+    if low is None or high is None or share is None:
+        return None
+    if not 0 <= low <= share <= high <= 1:
+        raise ValueError(f"accuracy: {share} from {low} to {high} is no share with its interval")
+    return Interval(low=low, high=high, level=LEVEL)
 
 
 def is_variable(name: str) -> bool:

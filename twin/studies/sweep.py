@@ -71,7 +71,12 @@ def rivals_of(row: Row, objectives: Sequence[str]) -> tuple[str, ...]:
 
 
 def network_of(row: Row) -> tuple[str, ...]:
-    """Return what distinguishes a row's network: its model, and changes of what it answers."""
+    """Return what distinguishes a row's network: its model, and changes of what it answers.
+
+    Networks whose accuracy is known compete with each other: nothing distinguishes them.
+    """
+    if row.accuracy is not None:
+        return ()
     return row.model, *(f"{name}={value}" for name, value in row.inputs if makes_another(name))
 
 
@@ -174,6 +179,7 @@ def predict_points(points: Sequence[Point], deployer: Deployer,
         Told how far it is, after every chunk.
     """
     done = failed = 0
+    deployer.rate_all(points)
     for made in _predict_parts(points, deployer):
         done, failed = done + len(made), failed + sum(bool(row.failure) for row in made)
         if on_progress is not None:

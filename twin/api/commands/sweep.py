@@ -18,6 +18,7 @@ from twin.network.graph import Graph
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
 from twin.studies.duty import read_currents, read_duty, read_sleep
+from twin.studies.judge import make_judge
 from twin.studies.limits import Limits, name_boards, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, import_arrow, read_objectives
@@ -54,6 +55,7 @@ def limits_of(asked: Compared | Advise) -> Limits:
     return read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
                        max_flash=asked.max_flash, max_usd=getattr(asked, "max_usd", None),
                        max_mw=asked.max_mw, min_days=asked.min_days,
+                       min_accuracy=asked.min_accuracy,
                        duty=read_duty(asked.every, asked.cell))
 
 
@@ -61,7 +63,8 @@ def read_over(asked: Sweep | Select) -> tuple[str, ...]:
     """Return what the front is over; by default of a duty its mean power in place of energy."""
     need_duty(asked, "--over", split_words(asked.objectives))
     usual = (*(("time", "energy") if asked.every is None else ("days", "time")),
-             *(("price",) if isinstance(asked, Select) else ()))
+             *(("price",) if isinstance(asked, Select) else ()),
+             *(("accuracy",) if asked.accuracy is not None else ()))
     return read_objectives(split_words(asked.objectives) or usual)
 
 
@@ -79,6 +82,7 @@ def make_deployer(asked: Compared | Advise | Check | Duty, boards: Iterable[Valu
         warnings.warn("--sleep: changes nothing without --every PERIOD", stacklevel=2)
     named = [one if isinstance(one, Board) else load_board(str(one)) for one in boards]
     return Deployer(calibration=fspath(asked.calibration), temperature=asked.temperature,
+                    judge=make_judge(getattr(asked, "accuracy", None)),
                     duty=read_duty(asked.every, asked.cell), known_only=asked.known_only,
                     prices=name_boards("--price", getattr(asked, "prices", None), named),
                     currents=read_currents(name_boards("--currents", asked.currents, named)),

@@ -364,6 +364,19 @@ MAX_UJ = Option("--max-uj", "UJ", "Most energy of an inference, in microjoules, 
 MAX_RAM = Option("--max-ram", "SIZE", "Most RAM, such as 64KiB.", text=str)
 MAX_FLASH = Option("--max-flash", "SIZE", "Most flash for weights and code, such as 512KiB.",
                    text=str)
+@dataclass(frozen=True, kw_only=True)
+class Judged(Request):
+    """How often networks have to be right, and on what that is measured."""
+
+    accuracy: Annotated[str | PathLike[str] | Callable[..., Any] | None, Option(
+        "--accuracy", "DATA", "Measure how often each network is right: an .npz of x and y, a "
+        "folder of them, or FILE.py:FUNCTION (a network -> its share); it joins the front.",
+        text=str)] = None
+    min_accuracy: Annotated[Limit, Option(
+        "--min-accuracy", "SHARE", "With --accuracy: least share of right answers, 0.9 or 90%.",
+        text=str)] = None
+
+
 MaxUsd = Annotated[Limit, Option(
     "--max-usd", "USD", "Highest price of the chip, in US dollars.", text=str)]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from twin.api.requests import Limited, Option, Powered, Priced
+from twin.api.requests import Judged, Limited, Option, Powered, Priced
 from twin.api.requests.studies import Told
 from twin.errors import UsageError
 from twin.network.rewrites.rewrite import EFFORTS
@@ -28,7 +28,7 @@ def efforts_up_to(effort: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Advise(Limited, Powered, Priced):
+class Advise(Limited, Powered, Priced, Judged):
     """A deployment, and the limits a change has to make it meet."""
 
     deployment: "Deployment"

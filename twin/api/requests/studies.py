@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from twin.api.requests import (
     AssumeUnsupported,
     Boards,
+    Judged,
     LimitedAndPriced,
     Models,
     Option,
@@ -101,7 +102,7 @@ class DiffStudies(Request):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared(LimitedAndPriced, Powered, Priced):
+class Compared(LimitedAndPriced, Powered, Priced, Judged):
     """Networks on boards, what varies, and what they are held to."""
 
     settings: Annotated[Mapping[str, object] | None, Option(

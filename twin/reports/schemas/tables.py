@@ -19,6 +19,7 @@ class Limits(TypedDict):
     max_flash_bytes: float | None
     max_price_usd: float | None
     max_mean_mw: NotRequired[float | None]
+    max_error: NotRequired[float | None]
     every_us: NotRequired[float | None]
     min_life_days: NotRequired[float | None]
 
@@ -60,6 +61,13 @@ class TableRow(TypedDict):
     probability: Annotated[float | None, Says("that all limits are met")]
     front: str
     boundary: NotRequired[Annotated[str, Says("energy of the chip at its rail, or of the board")]]
+    accuracy: NotRequired[Annotated[float | None, Says("share of right answers, where asked")]]
+    accuracy_low: NotRequired[float | None]
+    accuracy_high: NotRequired[float | None]
+    accuracy_by: NotRequired[Annotated[str, Says("what ran the network, or why none did")]]
+    cell: NotRequired[Annotated[str, Says("how the code is known: built, counted, lowered, "
+                                          "measured or assumed")]]
+    overhead_us: NotRequired[float | None]
     currents: NotRequired[Annotated[str, Says("as stated, where the run current is typed in")]]
     price_of: NotRequired[Annotated[str, Says("what the price is: the chip and how known, or as "
                                               "stated")]]

@@ -122,8 +122,9 @@ def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
         legend = legend.replace("on it", "on the Pareto front", 1)
     over = ", ".join(WORDS[name] for name in table.objectives)
     others = sorted({name for row in table.rows for name, _ in row.inputs if makes_another(name)})
-    each = f" ({', '.join(others)} makes another)" if others else ""
-    return [f"{legend}; among all rows of a network{each}, over {over}"] if legend else []
+    each = f" of a network ({', '.join(others)} makes another)" if others else " of a network"
+    judged = all(row.accuracy is not None for row in rows)
+    return [f"{legend}; among all rows{'' if judged else each}, over {over}"] if legend else []
 
 
 def rank_rows(table: Table) -> list[Row]:
@@ -248,6 +249,7 @@ def describe_limits(limits: Limits) -> str:
         "price_usd": f"{limits.max_price_usd or 0:g} USD", "mean_mw": "mean power of "
         + format_power(limits.max_mean_mw) + ("" if limits.min_life_days is None else
                                               f" ({limits.min_life_days:g} days)")}
+    told["error"] = f"accuracy of {1 - (limits.max_error or 0):.4g}"
     if limits.every_us is not None:
         period = format_time(limits.every_us)
         told["time_us"] = (f"a period of {period}" if limits.max_time_us is None else
@@ -363,6 +365,8 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         columns += [number("90 % days", "life", lambda life: _ends(life, 1))] if wide else []
     if any(row.price_usd is not None for row in rows):
         columns.append(figure("USD", "price_usd", 1))
+    if any(row.accuracy_by for row in rows):
+        columns.append(number("right", "accuracy", "{:.1%}"))
     if table.limits:
         columns.append(number("meets", say_meets, "{}"))
     return columns

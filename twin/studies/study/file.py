@@ -23,6 +23,7 @@ from twin.studies.files import (
     make_noun,
     read_mapping,
 )
+from twin.studies.judge import make_judge
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import read_objectives
@@ -41,6 +42,7 @@ class _Limits(BaseModel):
     max_usd: Text | None = None
     max_mw: Text | None = None
     min_days: Text | None = None
+    min_accuracy: Text | None = None
 
 
 class _File(BaseModel):
@@ -63,6 +65,7 @@ class _File(BaseModel):
     objectives: Annotated[Words, Field(min_length=1)] = ["time", "energy"]
     prices: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = {}
     calibration: str = "auto"
+    accuracy: str = ""
     every: Text | None = None
     cell: Text | None = None
     currents: dict[str, Text] = {}
@@ -133,7 +136,8 @@ def _build(path: Path, section: _File) -> Study:
         deployer=Deployer(
             prices=section.prices, calibration=section.calibration, duty=duty,
             currents=read_currents(section.currents), sleep=read_sleep(section.sleep),
-            known_only=section.known_only),
+            known_only=section.known_only,
+            judge=make_judge(str(path.parent / section.accuracy) if section.accuracy else None)),
         notes=tuple(section.notes), finding=section.finding)
     if duty is None and "mean_mw" in study.objectives:
         raise StudyError(f"{where}:objectives: days, power: are of a duty; accepted: every: "

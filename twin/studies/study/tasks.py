@@ -435,7 +435,7 @@ def _reject(row: Row, hard: Limits) -> Row:
 
 SOFT = {"time_us": "violates_latency", "energy_uj": "violates_energy", "ram_bytes": "violates_ram",
         "flash_bytes": "violates_flash", "price_usd": "violates_price",
-        "mean_mw": "violates_power"}
+        "mean_mw": "violates_power", "error": "violates_accuracy"}
 """Columns of soft limits by quantity."""
 
 assert tuple(SOFT) == QUANTITIES
