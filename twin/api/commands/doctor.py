@@ -207,6 +207,22 @@ touching the board, lists ports and permissions, and prints these lines. `/dev/t
 board plugged in on Linux; without `--port` the only one is taken. Next to a number that is longer
 than expected: [why.md](why.md). This page is made of the board files and ports
 (`python -m twin.api.commands.doctor > docs/first-light.md`).
+
+What you see, and what if not:
+
+- `firmware build`: flash and RAM beside the plan, then `wrote`. A compiler that is missing:
+  `twin doctor` names its package.
+- `firmware flash`: the tool's progress. No LED lights and no text comes: the program answers only
+  when it is asked. Else the probe's driver or cable; `twin doctor -b BOARD` tries the tool.
+- A terminal program shows nothing; close it, as a port in use is refused. Text there: another
+  program runs, flash again.
+- `measure`: the clock by the host's, progress, then a table of layers.
+- `no answer to HELLO within 10 s`: another program runs (what it wrote last is quoted), the port is
+  another board's, or the board is held in reset or in its boot loader. The line is 115,200 baud,
+  8N1; RTT needs its server first.
+- `a cortex-m4 answers, ... has a cortex-m7`: another board is plugged in than `-b` says.
+- Times differ from the prediction: `twin attribute` says where, `twin diagnose` which error of the
+  set-up explains it.
 """
 
 
