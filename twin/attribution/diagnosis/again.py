@@ -19,7 +19,7 @@ from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import HIDING_SD, REPEATED, Fault
 from twin.attribution.diagnosis.likelihood import (
-    BESIDE_HEALTHY,
+    AGAIN,
     effect_errors,
     kernel_errors,
     log_pattern,
@@ -122,5 +122,5 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     residual = np.log(second.pattern.measured) - effects[1].logs - gain.T @ first
     alone = np.full(count, REPEATED**2 + min(second.marks.scatter or 0.0, 0.02)**2)
     measured = second.pattern.measured
-    return (BESIDE_HEALTHY.shape * log_shape(residual, spread, alone, measured)
-            + BESIDE_HEALTHY.total * log_total(residual, spread + np.diag(alone), measured))
+    return (AGAIN.shape * log_shape(residual, spread, alone, measured)
+            + AGAIN.total * log_total(residual, spread + np.diag(alone), measured))

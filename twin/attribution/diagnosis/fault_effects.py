@@ -16,13 +16,9 @@ from twin.attribution.pairing import pair_parts
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.network.operators import layer_macs
 from twin.pricing.calibrated import predict_at
 from twin.pricing.calibration import Calibration
 from twin.pricing.prediction import LayerPrediction, Prediction
-
-OUTPUT_MACS = 12.0
-"""What an output of a layer takes besides its products, in these: assumed."""
 
 BUS_EVENTS = ("sram_access", "dcache_read_refill", "dcache_write_refill", "icache_refill",
               "external_wait", "write_through")
@@ -143,31 +139,10 @@ class Forecasts:
             of_family = dict(fault.slowdown_of)
             effect = _slow(effect, np.exp([of_family.get(family, fault.slowdown)
                                            for family in pattern.families]))
-        if fault.widths:
-            effect = dataclasses.replace(effect, logs=effect.logs + _widen(
-                changed.deployment, pattern, fault.widths))
         if fault.wait_cycles:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
         return dataclasses.replace(effect, logs=effect.logs + fault.stretch + fault.counted,
                                    times=math.exp(fault.counted) if fault.counts_all else 1.0)
-
-
-def _widen(deployment: Deployment, pattern: Pattern, times: float) -> np.ndarray:
-    """Logarithm of what layers take of a network so many times as wide.
-
-    Outputs grow with the width, and so do the products of each where both sides are channels: not
-    from the input, to the classes, or of one channel each. An output costs `OUTPUT_MACS` besides.
-    """
-    graph = deployment.graph
-    last = max((layer.index for layer in graph.layers if layer_macs(graph, layer)), default=-1)
-    found: dict[int | None, float] = {None: 1.5 * math.log(times)}
-    for layer in graph.layers:
-        each = layer_macs(graph, layer) / max(graph.tensors[layer.outputs[0]].elements, 1)
-        wide = (each > 0 and layer.groups == 1 and layer.index != last
-                and layer.inputs[0] not in graph.inputs)
-        grown = (times * each + OUTPUT_MACS) / (each + OUTPUT_MACS) if wide else 1.0
-        found[layer.index] = math.log(times * grown)
-    return np.array([found[index] for index in pattern.layers])
 
 
 def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bool) -> Effect:

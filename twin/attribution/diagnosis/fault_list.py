@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from hwmodels.board.facts import Board, Cache, Memory
@@ -29,6 +30,7 @@ from twin.attribution.diagnosis.faults import (
 )
 from twin.attribution.diagnosis.marks import CLOCK_SD
 from twin.deployment.deployment import Deployment, deploy
+from twin.network.rewrites.channels import repeat_channels, trace_channels
 from twin.runtimes import load_runtime
 from twin.runtimes.file import list_runtimes
 from twin.runtimes.firmware import OUR_UNOPTIMISED
@@ -277,9 +279,10 @@ def list_others(deployment: Deployment) -> Iterator[Fault]:
     if deployment.runtime.is_compiled:
         return
     for times in WIDTHS:
-        yield Fault(kind=NETWORK, name=f"a network {times:g} x as wide", widths=times,
-                    errors=RESCALED, rebuilds=True,
-                    remedy="look which model the program holds: give that (--model)")
+        with suppress(TwinError):
+            yield Fault(kind=NETWORK, name=f"a network {times:g} x as wide", rebuilds=True,
+                        deployment=_widen(deployment, times), errors=RESCALED,
+                        remedy="look which model the program holds: give that (--model)")
     cores = {deployment.board.core.model}
     for name in list_boards():
         try:
@@ -293,6 +296,14 @@ def list_others(deployment: Deployment) -> Iterator[Fault]:
         yield Fault(kind=BOARD, name=f"a {board.core.model}, as on {name}", deployment=other,
                     errors=ELSEWHERE, rebuilds=True,
                     remedy="look which board was on the line: give that (-b)")
+
+
+def _widen(deployment: Deployment, times: float) -> Deployment:
+    """Return the deployment of a network so many times as wide; raises where it does not fit."""
+    if times < 1:
+        return deployment.replace({"network.width": times})
+    return deploy(repeat_channels(trace_channels(deployment.graph), round(times)),
+                  deployment.board, runtime=deployment.runtime.identity)
 
 
 def _lowered(deployment: Deployment) -> Deployment | None:

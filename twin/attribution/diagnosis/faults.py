@@ -72,7 +72,7 @@ SLOWED = ErrorModel(common=0.0, family=0.3, layer=0.03, instructions=0.25, misse
                     slope=0.3, source="effect of code that is slower alike")
 
 RESCALED = ErrorModel(common=0.08, family=0.08, layer=0.05, instructions=0.1, misses=0.8,
-                      source="another network, by how work grows with its width")
+                      source="another width of the network")
 
 ELSEWHERE = ErrorModel(common=0.15, family=0.12, layer=0.04, instructions=0.25, misses=0.8,
                        source="the same library on another core")
@@ -162,8 +162,6 @@ class Fault:
         What makes its deployment of the one asked for, by dotted path; none where it has none.
     doubted : float
         Logarithm of how likely a header says what it says where this is so.
-    widths : float
-        How many times as wide the network that ran is; 0 is the one asked for.
     clock_log : float or None
         Of a clock that is not the one observed: its logarithm over the one asked for.
     """
@@ -188,7 +186,6 @@ class Fault:
     errors: ErrorModel | None = None
     changes: tuple[tuple[str, object], ...] = ()
     doubted: float = 0.0
-    widths: float = 0.0
     clock_log: float | None = None
 
 

@@ -16,8 +16,8 @@ from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, list_states, traits
 from twin.network.rewrites.dead_channels import (
     group_depthwise,
-    narrow_tensor,
     shared_constants,
+    take_entries,
 )
 
 
@@ -105,36 +105,51 @@ def drop_channels(channels: Channels, gone: set[int]) -> Graph:
     gone : set of int
         Roots of the channels to remove; none of `Channels.fixed`.
     """
+    return _take(channels, lambda roots: np.flatnonzero(~np.isin(roots, list(gone))))
+
+
+def repeat_channels(channels: Channels, times: int) -> Graph:
+    """Return the graph with every channel so many times, but those of its inputs and outputs.
+
+    A network trained at that width has these shapes and other weights.
+    """
+    fixed = list(channels.fixed())
+    return _take(channels, lambda roots: np.repeat(
+        np.arange(len(roots)), np.where(np.isin(roots, fixed), 1, times)))
+
+
+def _take(channels: Channels, choose: Callable[[np.ndarray], np.ndarray]) -> Graph:
+    """Return the graph with the channels at the places chosen of their roots."""
     graph = channels.graph
     tensors = list(graph.tensors)
 
-    def narrow(tensor_id: int, axis: int, numbers: np.ndarray) -> None:
-        mask = np.isin(channels.roots(numbers), list(gone))
-        if tensor_id >= 0 and mask.any():
-            tensors[tensor_id] = narrow_tensor(tensors[tensor_id], axis, mask)
+    def take(tensor_id: int, axis: int, numbers: np.ndarray) -> None:
+        kept = choose(channels.roots(numbers))
+        if tensor_id >= 0 and (len(kept) != len(numbers)):
+            tensors[tensor_id] = take_entries(tensors[tensor_id], axis, kept)
 
     for tensor_id, numbers in channels.numbers.items():
-        narrow(tensor_id, -1, numbers)
+        take(tensor_id, -1, numbers)
     for layer in graph.layers:
-        _narrow_constants(channels, layer, narrow)
+        _take_constants(channels, layer, take)
     return replace(graph, tensors=tuple(tensors), layers=group_depthwise(graph, tensors))
 
 
-def _narrow_constants(channels: Channels, layer: Layer,
-                      narrow: Callable[[int, int, np.ndarray], None]) -> None:
+def _take_constants(channels: Channels, layer: Layer,
+                    take: Callable[[int, int, np.ndarray], None]) -> None:
     graph, output = channels.graph, channels.numbers[layer.outputs[0]]
     bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
     operator, columns = traits(layer), channels.columns.get(layer.index)
     if operator.filters is not None and (columns is not None or operator.is_depthwise):
-        narrow(layer.inputs[1], operator.filters, output)
-        narrow(bias, 0, output)
+        take(layer.inputs[1], operator.filters, output)
+        take(bias, 0, output)
         if columns is not None:
-            narrow(layer.inputs[1], -1, columns)
+            take(layer.inputs[1], -1, columns)
     elif operator.form is Form.BROADCAST:
         for tensor_id in layer.inputs:
             tensor = graph.tensors[tensor_id]
             if tensor.is_constant and _width(tensor) == len(output) > 1:
-                narrow(tensor_id, -1, output)
+                take(tensor_id, -1, output)
 
 
 def _width(tensor: Tensor) -> int:

@@ -233,11 +233,12 @@ class _Edit:
     def narrow(self, tensor_id: int, axis: int, gone: np.ndarray | None) -> None:
         """Keep the entries along an axis that are not gone."""
         if gone is not None:
-            self.tensors[tensor_id] = narrow_tensor(self.tensors[tensor_id], axis, gone)
+            self.tensors[tensor_id] = take_entries(self.tensors[tensor_id], axis,
+                                                   np.flatnonzero(~gone))
 
 
-def narrow_tensor(tensor: Tensor, axis: int, gone: np.ndarray) -> Tensor:
-    """Return a tensor without the entries of an axis that are gone.
+def take_entries(tensor: Tensor, axis: int, kept: np.ndarray) -> Tensor:
+    """Return a tensor of some entries of an axis.
 
     Parameters
     ----------
@@ -245,11 +246,10 @@ def narrow_tensor(tensor: Tensor, axis: int, gone: np.ndarray) -> Tensor:
         Any.
     axis : int
         May count from the last.
-    gone : ndarray of bool
-        One per entry of the axis.
+    kept : ndarray of int
+        Places on the axis, in order; one may come again.
     """
     axis %= len(tensor.shape)
-    kept = np.flatnonzero(~gone)
     shape = (*tensor.shape[:axis], len(kept), *tensor.shape[axis + 1:])
     data = None if tensor.data is None else np.take(tensor.data, kept, axis=axis)
     return replace(tensor, shape=shape, data=data, quantization=_kept_scales(tensor, axis, kept))

@@ -111,6 +111,25 @@ def test_the_log_of_another_width_is_called_another_network(times):
     assert own.runtime.is_compiled  # says itself which network it is, and on which core
 
 
+@pytest.mark.parametrize(("said", "ran", "times"), [("0.25", "1.0", 4), ("1.0", "0.25", 0.25)])
+def test_a_published_width_is_told_from_the_one_that_was_named(said, ran, times):
+    """With an error of each layer, and of the kernels of depthwise ones."""
+    name, board = "mobilenet_v1_{}_224", "stm32n6570_dk"
+    told = deploy(name.format(said), board, runtime="tflm-cmsis-nn@2026")
+    made = predict(deploy(name.format(ran), board, runtime="tflm-cmsis-nn@2026"))
+    off = np.random.default_rng(1).normal(0.05, 0.04, len(made.layers)) + [
+        0.1 * (layer.op == "depthwise_conv_2d") for layer in made.layers]
+    layers = tuple(dataclasses.replace(layer, cycles=layer.cycles * math.exp(each))
+                   for layer, each in zip(made.layers, off, strict=True))
+    taken = only_cycles(measure(
+        dataclasses.replace(made, layers=layers, cycles=sum(one.cycles for one in layers)),
+        model=told.graph.name, runtime=told.runtime.identity, clock_hz=800e6))
+    found = diagnose(told, dataclasses.replace(taken, header=dataclasses.replace(
+        taken.header, architecture_id=told.graph.architecture_id, model_sha256="")))
+    assert next(iter(found.kinds)) == NETWORK, found.kinds
+    assert found.verdict.fault.name == f"a network {times:g} x as wide"
+
+
 def test_priors_are_the_users(deployment):
     faults = list_faults(deployment)
     priors = prior_of(faults, {DECLARED: 0.9, "clock": 0.05})
