@@ -211,7 +211,7 @@ def _derive(board: Board) -> Iterator[Price]:
     if board.npu is not None:
         from hwmodels.schedule.prices import derive_npu_prices
 
-        yield from derive_npu_prices(board.npu)
+        yield from derive_npu_prices(board.npu, board.power.core_voltage_v)
 
 
 def _core_prices(board: Board) -> Iterator[Price]:

@@ -18,6 +18,7 @@ from hwmodels.board.declaration import (
     SIZE,
     SWITCH,
     TEXT,
+    VOLTAGE,
     WHOLE_CYCLES,
     Key,
     Quantity,
@@ -211,6 +212,9 @@ class NpuEnergy:
         ENERGY, "Clock tree and engines per NPU cycle, epoch running.")] = None
     idle_pj_per_cycle: Annotated[float | None, Key(
         ENERGY, "Clock tree and engines per NPU cycle, none running.")] = None
+    reference_core_v: Annotated[float | None, Key(
+        VOLTAGE, "Core voltage these energies were taken at: they go with its square; absent: "
+                 "they hold at any.", required=False)] = None
     byte_pj: Named = ()
 
 

@@ -20,13 +20,15 @@ CYCLE_EVENTS = ("npu_mac_cycle", "npu_mac_waste_cycle", "npu_alu_cycle", "npu_ra
 """Counted in NPU cycles."""
 
 
-def derive_npu_prices(npu: Npu) -> Iterator[Price]:
+def derive_npu_prices(npu: Npu, core_v: float | None = None) -> Iterator[Price]:
     """Return the price of every event of an NPU.
 
     Parameters
     ----------
     npu : Npu
         The machine.
+    core_v : float or None
+        Core voltage; energies stated at one go with its square.
 
     Yields
     ------
@@ -34,9 +36,12 @@ def derive_npu_prices(npu: Npu) -> Iterator[Price]:
         Of each event, everywhere or by pool and operand widths; pJ None where not known.
     """
     energy = npu.energy
+    reference_v = energy.reference_core_v
+    scale = 1.0 if reference_v is None or core_v is None else (core_v / reference_v) ** 2
 
     def price(event: str, place: str, cycles: float, pj: float | None, source: str) -> Price:
-        return Price(event=event, place=place, cycles=cycles, clock=npu.clock, pj=pj,
+        return Price(event=event, place=place, cycles=cycles, clock=npu.clock,
+                     pj=None if pj is None else pj * scale,
                      kind="assumed" if pj else "derived", source=source)
 
     for event in CYCLE_EVENTS:

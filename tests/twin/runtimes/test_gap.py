@@ -101,3 +101,13 @@ def test_what_no_tile_of_fits_stays_on_the_host():
     deployment = deploy(conv(channels=64, size=40, inputs=32)).replace(
         {"npu.pools.L1.size_bytes": "16KiB"})
     assert deployment.plan.reasons == ("not a row of it fits L1",)
+
+
+def test_energy_of_the_cluster_goes_with_the_square_of_its_voltage():
+    deployment = deploy(conv(channels=64, size=40, inputs=32))
+    fast = deployment.replace({"clocks.cluster.frequency_hz": "370MHz",
+                               "clocks.fc.frequency_hz": "370MHz"})
+    assert fast.board.power.voltage_scale == "high"
+    energies = [one.target.estimate_energy(one.board, twin.predict(one).bill)[0]
+                for one in (deployment, fast)]
+    assert energies[1] / energies[0] == pytest.approx((0.8 / 0.65) ** 2, rel=1e-6)
