@@ -78,7 +78,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.accuracy.memory
 	$(BIN)/python -m benchmarks.accuracy.npu
 	$(BIN)/python -m benchmarks.accuracy.npu_networks
-	$(BIN)/python -m benchmarks.accuracy.vela
+	$(BIN)/python -m benchmarks.accuracy.ethos_u
 	$(BIN)/python -m benchmarks.planted
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.speed.cache_speed
