@@ -116,13 +116,11 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
                 continue
             prediction = predict_row(row, model)
             cycles = prediction.cycles_by_clock["npu"]
-            scale = 1e6 / prediction.deployment.board.hertz["npu"]
-            low, high = prediction.certainty.time_us.low, prediction.certainty.time_us.high
-            beside = prediction.time_us - cycles * scale
+            whole, ends = prediction.time_us, prediction.certainty.time_us
             active = row["npu_active_cycles"]
             yield Run(row=row, predicted=cycles, vela=row["vela_cycles"],
                       published=active if active is not None else row["npu_total_cycles"] - 500,
-                      interval=((low - beside) / scale, (high - beside) / scale),
+                      interval=(cycles * ends.low / whole, cycles * ends.high / whole),
                       beats=tuple(_beats(prediction, row)))
 
 
@@ -142,7 +140,7 @@ def describe(kind: str, runs: Sequence[Run]) -> str:
     own = sorted(abs(run.predicted / run.published - 1) for run in large)
     theirs = [abs(run.vela / run.row["npu_total_cycles"] - 1) for run in large if run.vela]
     inside = sum(low <= run.published <= high for run in runs for low, high in (run.interval,))
-    width = statistics.median(run.interval[1] / max(1.0, run.interval[0]) for run in runs)
+    width = statistics.median(run.interval[1] / run.interval[0] for run in runs)
     beats = [abs(own / real - 1) for run in runs for real, own in run.beats]
     return (f"| {kind} | {len(runs)} | {statistics.median(own):.1%} | "
             f"{own[int(0.9 * (len(own) - 1))]:.1%} | "

@@ -206,6 +206,7 @@ class Task(TypedDict):
     busif: NotRequired[list[BusInterface]]
     pools: Annotated[list[PoolTraffic], Of("run.pools")]
     npu_cache: NotRequired[Annotated[dict[str, Count], Says("counters of the NPU cache, lines")]]
+    pmu: NotRequired[Annotated[dict[str, Count], Says("counters of the NPU's PMU, by its names")]]
     exposed: Annotated[list[Exposed], Says("sums to core_npu_cycles"), Of("run.exposed")]
 
 
@@ -422,7 +423,8 @@ def _task_intervals(prediction: Prediction) -> Sequence[Any]:
 
 def _task(prediction: Prediction, task: TaskPrediction, interval: Any,
           own: dict[str, Any]) -> dict[str, Any]:
-    absent: dict[str, Any] = dict.fromkeys(("max_cycles", "engines", "busif", "npu_cache"), ABSENT)
+    absent: dict[str, Any] = dict.fromkeys(("max_cycles", "engines", "busif", "npu_cache",
+                                             "pmu"), ABSENT)
     return fill(
         Task, task, **(absent | own),
         time_interval_us=None if interval is None else fill(Interval, interval),

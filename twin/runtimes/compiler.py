@@ -72,6 +72,8 @@ class Spread:
         memory outside the chip; of units and widths that were not profiled.
     profiled : tuple of str
         Roles of the units in profiled tasks.
+    boards : tuple of str
+        Where they were profiled; none stated: on all its family's.
     """
 
     reach: float = 2.92
@@ -86,6 +88,7 @@ class Spread:
     outside: float = 0.6
     unseen: float = 0.3
     profiled: tuple[str, ...] = ()
+    boards: tuple[str, ...] = ()
     host_known: tuple[str, ...] = ()
 
     def sd(self, part: str) -> float:
@@ -289,6 +292,9 @@ class Compiler:
 
     activation_bits: ClassVar[tuple[int, ...]] = (8,)
     """Widths of activations the accelerator computes."""
+
+    memory_modes: ClassVar[tuple[str, ...]] = ()
+    """Ways it can lay a network out, where `npu.memory_mode` names one."""
 
     def place(self, npu: Npu) -> Mapping[str, str]:
         """Return the memory of the arena, and of the weights where it is not the board's own."""

@@ -92,7 +92,7 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
         Fault(kind=DECLARED, name=DECLARED, remedy=""),
         *_misplaced(deployment), *_uncached(deployment), *_slow_flash(deployment),
         *_other_clocks(deployment, clock_hz, timed, clock_sd), *_weaker(deployment),
-        *_other_levels(deployment), *_reference(deployment),
+        *_other_levels(deployment), *_reference(deployment), *_other_npus(deployment),
         _unoptimised(deployment),
         Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
               remedy="look at temperature, supply and clock source; pause between blocks"),
@@ -149,6 +149,32 @@ def _uncached(deployment: Deployment) -> Iterator[Fault]:
             name="all caches off" if len(those) > 1 else f"{those[0]} off",
             remedy=enable_caches(board, [cache for cache in caches
                                          if cache is not None and cache.name in those]))
+
+
+def _other_npus(deployment: Deployment) -> Iterator[Fault]:
+    """Yield an accelerator laid out for another memory, of another size, or at another clock."""
+    npu = deployment.board.npu
+    if npu is None or not (npu.config and deployment.target.offloads):
+        return
+    for mode in deployment.runtime.compiler.memory_modes:
+        if mode != npu.memory_mode:
+            yield from change(
+                deployment, {"npu.memory_mode": mode}, kind="memory mode", rebuilds=True,
+                errors=REBUILT, name=f"laid out for {mode}",
+                remedy=f"give the NPU's compiler --memory-mode {npu.memory_mode}")
+    product, _, size = npu.config.rpartition("-")
+    for factor in (0.5, 0.25, 2):
+        other = f"{product}-{int(size) * factor:g}"
+        yield from change(
+            deployment, {"npu.config": other}, kind="NPU size", rebuilds=True, errors=REBUILT,
+            name=f"an {other}", remedy=f"compile for {npu.config}, or look which the chip has")
+    outer = npu.pools[-1]
+    for share in (2, 4):
+        yield from change(
+            deployment, {f"npu.pools.{outer.name}.bytes_per_cycle": outer.bytes_per_cycle / share},
+            kind="slow NPU memory", errors=REBUILT, name=f"{outer.name} at 1/{share} of its rate",
+            remedy=f"look at mode, clock and cache of {outer.memory}, or bring what the NPU reads "
+                   "of it to SRAM")
 
 
 def _slow_flash(deployment: Deployment) -> Iterator[Fault]:

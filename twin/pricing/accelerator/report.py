@@ -13,6 +13,9 @@ from hwmodels.quantities import apportion
 from twin.pricing.prediction import Prediction
 from twin.runtimes.compiler import Counters
 
+SUMMED = ("pool_", "npu_active", "mac_", "ao_", "wd_", "axi", "sram_", "ext_")
+"""How the names of counters begin that are added up over tasks: bytes of memories, and the PMU's."""
+
 PHASES = ("pre", "core", "post")
 """Of a task, as the host meets them."""
 
@@ -54,7 +57,7 @@ def total_counters(tasks: Sequence[Counters], time_us: float, npu_hz: float) -> 
     totals |= {f"{phase}_share": 100 * total(f"{phase}_cycles") / totals["cpu_cycles"]
                for phase in PHASES if totals["cpu_cycles"]}
     for name in dict.fromkeys(name for counters in tasks for name in counters
-                              if name.startswith("pool_")):
+                              if name.startswith(SUMMED)):
         totals[name] = total(name)
     return totals
 

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 
 from hwmodels.schedule import TaskRun
 
-_PORTS = {"axi0": "axi0", "axi1": "axi1", "sram": "sram", "ext": "ext"}
-
-
 def count_run(run: TaskRun) -> dict[str, float]:
     """Return the counters of one task, by the PMU's names in lower case.
 
@@ -21,16 +18,18 @@ def count_run(run: TaskRun) -> dict[str, float]:
         busy = [unit.compute_cycles or 0 for unit in run.task.units if unit.kind == work]
         found[name] = float(sum(busy))
     for transfer in run.transfers:
-        port = transfer.port.name.rstrip("0123456789")
-        port = transfer.port.name if port == "axi" else port
+        port = transfer.port.name  # Several ports to one memory count as one, as the PMU sums them.
+        port = port if port.startswith("axi") else port.rstrip("0123456789")
         way = "rd_data_beat_received" if transfer.transfer.direction == "in" else (
             "wr_data_beat_written")
-        name = f"{_PORTS.get(port, port)}_{way}"
+        name = f"{port}_{way}"
         found[name] = found.get(name, 0.0) + transfer.beats
     return found
 
 
 def total_counters(totals: Mapping[str, float]) -> list[str]:
     """Return the lines ml-embedded-evaluation-kit prints of an inference."""
-    return [f"NPU {name.removeprefix('npu_').upper()}: {value:.0f}"
-            for name, value in sorted(totals.items())]
+    shown = [name for name in totals if name.startswith(("npu_active", "axi", "sram_", "ext_", "mac_",
+                                                         "ao_", "wd_"))]
+    return ["Profile for Inference:", *(f"NPU {name.removeprefix('npu_').upper()}: "
+                                        f"{totals[name]:.0f}" for name in shown)]

@@ -54,11 +54,11 @@ class _Region:
 class EthosU(Compiler):
     """Vela's mapping, and Arm's PMU as the profiler."""
 
-    task_name: ClassVar[str] = "operation"
     channel_name: ClassVar[str] = "AXI stream"
     kinds: ClassVar[Mapping[str, str]] = {
         "task": "npu", "move": "npu", "host": "cpu", "copy": "dma"}
     activation_bits: ClassVar[tuple[int, ...]] = (8, 16, 32)
+    memory_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
 
     def group(self, graph: Graph, planner: Planner) -> Grouping:
         """Return the layers of each stream, and those Vela leaves to the CPU."""
@@ -98,11 +98,13 @@ class EthosU(Compiler):
 
     def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
         """Return the predicted counterpart of each figure of the PMU, for each task."""
-        return [{"pmu": count_run(run)} for run in runs]
+        return [{"pmu": {name: round(value) for name, value in count_run(run).items()}}
+                for run in runs]
 
     def count_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, float]]:
-        """Return the counters of Arm's PMU."""
-        return [count_run(run) for run in runs]
+        """Return the counters any accelerator has, and those of Arm's PMU."""
+        return [own | count_run(run) for own, run in zip(
+            super(EthosU, self).count_runs(runs), runs, strict=True)]
 
     def list_task(self, name: str, kind: str, index: int, counters: Mapping[str, float],
                   totals: Mapping[str, float], clocks_hz: Mapping[str, float]) -> list[str]:
