@@ -2,11 +2,11 @@
 
     TWIN_MODELS=FOLDER TWIN_VELA=COMMAND python -m benchmarks.accuracy.ethos_u
 
-Needs the extra `ethos`. Rows name the Vela that compiled them; another compiles another schedule, so
-set TWIN_VELA to one of that release for figures of the same. Networks of Arm's model zoo are looked
-for by name in TWIN_MODELS: rnnoise_INT8, kws_micronet_m and ad_medium_int8 lie in
-github:AmbiqAI/vela_example_generator at c284228f, example_models/. MobileNetV2 and the convolutions
-are built by shape, with weights drawn from a normal distribution, which compress as trained ones do.
+Needs the extra `ethos`. Rows name the Vela that compiled them; another compiles another schedule,
+so set TWIN_VELA to one of that release for figures of the same. Networks of Arm's model zoo are
+looked for by name in TWIN_MODELS: rnnoise_INT8, kws_micronet_m and ad_medium_int8 lie in
+github:AmbiqAI/vela_example_generator at c284228f, example_models/. MobileNetV2 and convolutions are
+built by shape, with weights drawn from a normal distribution, which compress as trained ones do.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def predict_row(row: Mapping[str, Any], model: Path) -> Prediction:
 
 
 def judge(rows: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
-    """Yield published runs with their predictions; rows without a network's file are passed over."""
+    """Yield published runs with their predictions, of rows whose network is at hand."""
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
             model = find_model(row["network"], Path(folder))

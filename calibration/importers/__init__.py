@@ -25,7 +25,7 @@ from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
-    "etdump": "etdump", "itm": "itm", "mlperf-tiny": "mlperf_tiny", "mltk": "mltk",
+    "etdump": "etdump", "ethos-u": "ethos_u", "itm": "itm", "mlperf-tiny": "mlperf_tiny", "mltk": "mltk",
     "neuralspot": "neuralspot", "npu-profiler": "neural_art_profiler", "perf-stat": "perf_stat",
     "probe": "probe", "st-edge-ai": "st_edge_ai", "tflm": "tflm", "vela": "vela",
     "x-cube-ai": "st_edge_ai", "zephyr": "zephyr",
@@ -47,7 +47,7 @@ _TICK_SLACK = 0.02
 _TIME_SLACK = 1e-3
 """Of the longest time in a log: as much as a shorter one may be rounded by."""
 
-_CLOCKED = (("cpu_cycles", "cpu"), ("timer_ticks", "timer"))
+_CLOCKED = (("cpu_cycles", "cpu"), ("timer_ticks", "timer"), ("npu_cycles", "npu"))
 """What a clock turns into time, and which clock."""
 
 _PART = re.compile(r"STM32[A-Z]{1,2}\d", re.IGNORECASE)

@@ -249,6 +249,9 @@ class Npu:
     optimise: Annotated[str, Key(
         TEXT, "What its compiler is asked to favour, of a compiler with a choice: Performance, "
               "Size.", required=False)] = "Performance"
+    compiler_file: Annotated[str, Key(
+        TEXT, "A file of settings its compiler reads before ours, which `pools.NAME.system` may "
+              "name a part of.", required=False)] = ""
     scratch_bytes: Annotated[int, Key(
         Quantity(dimension="bytes", low=0, high=2**30, whole=True),
         "Fast memory its compiler may use beside an arena outside the chip; 0: all of the first "

@@ -373,6 +373,10 @@ def _npu_pools(section: Section) -> Iterator[Broken]:
         if pool.size_bytes is not None and pool.size_bytes.value > memory_bytes:
             yield (f"npu.pools.{name}.size_bytes", f"{pool.size_bytes.value} bytes are more than "
                    f"{pool.memory} has; accepted: up to {memory_bytes}")
+    if npu.config and not any(not pool.configs or npu.config in pool.configs
+                              for pool in npu.pools.values()):
+        able = dict.fromkeys(name for pool in npu.pools.values() for name in pool.configs or ())
+        yield "npu.config", f"no pool is stated for {npu.config}; accepted: {', '.join(able)}"
     for memory in dict.fromkeys(pool.memory for pool in npu.pools.values()):
         sizes = [pool.size_bytes.value for pool in npu.pools.values()
                  if pool.memory == memory and pool.size_bytes is not None]

@@ -58,7 +58,8 @@ def side_of_prediction(prediction: Prediction) -> Side:
     from twin.pricing.accelerator.report import count_tasks, total_counters
 
     counted = count_tasks(prediction)
-    totals = total_counters(counted, prediction.time_us, npu.frequency_hz)
+    totals = total_counters(counted, prediction.time_us, npu.frequency_hz,
+                            prediction.deployment.runtime.compiler.summed)
     parts = tuple(replace(part, counts=counts)
                   for part, counts in zip(side.parts, counted, strict=True))
     return replace(side, parts=parts, whole=replace(side.whole, counts=totals),

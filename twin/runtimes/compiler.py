@@ -8,7 +8,7 @@ a compiler and its driver, not of the machine: the machine is `hwmodels.board.np
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -293,6 +293,9 @@ class Compiler:
     activation_bits: ClassVar[tuple[int, ...]] = (8,)
     """Widths of activations the accelerator computes."""
 
+    summed: ClassVar[tuple[str, ...]] = ("pool_",)
+    """How names of counters begin that are added up over tasks."""
+
     memory_modes: ClassVar[tuple[str, ...]] = ()
     """Ways it can lay a network out, where `npu.memory_mode` names one."""
 
@@ -320,6 +323,10 @@ class Compiler:
             Of `group`.
         """
         raise NotImplementedError
+
+    def list_remarks(self, graph: Graph, planner: Planner) -> Iterator[str]:
+        """Yield what a reader of the figures must know of how the network was compiled."""
+        yield from ()
 
     def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
         """Return what a document says of each run besides its units, memories and waits."""

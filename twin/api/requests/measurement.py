@@ -50,7 +50,7 @@ class Import(Request):
     """A log of another tool, and what it does not say of itself."""
 
     form: Annotated[str, Option(
-        "", "FORMAT", "What wrote the log: etdump, itm, mlperf-tiny, mltk, neuralspot, "
+        "", "FORMAT", "What wrote the log: etdump, ethos-u, itm, mlperf-tiny, mltk, neuralspot, "
         "npu-profiler, perf-stat, probe, st-edge-ai, tflm, vela, x-cube-ai, zephyr.")]
     file: Annotated[File, Option("", "FILE", "The log.", text=str)]
     _: KW_ONLY

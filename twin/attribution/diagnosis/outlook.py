@@ -45,7 +45,7 @@ KERNELS = ("SIMD", "memcpy", "float", "reference kernels", "library", "fallback"
 """Kinds of which one image has one: other kernels lack what the first ones had."""
 
 HOSTED = ("placement", "cache off", "clock", "first inference", "loading", "debug output",
-          "fallback", UNKNOWN)
+          "fallback", "memory mode", "NPU size", "slow NPU memory", UNKNOWN)
 """Kinds that matter where an accelerator runs the network."""
 
 DATA = read_yaml_once(Path(__file__).with_name("causes.yaml"))

@@ -26,7 +26,7 @@ PARTS = ("hardware", "hand_over", "moved", "host", "strange", "outside", "unseen
 """Where time passes; `hardware` is tasks as they were profiled, and has no deviation in common."""
 
 _REASONS = {
-    "outside": "{:.0%} of the time waits for memory outside the chip that no profiled task used",
+    "outside": "{:.0%} of the time waits for memory outside the chip",
     "unseen": "{:.0%} of the time is in units, in widths or on a board no profiled task used",
     "strange": "{:.0%} of the time is operators on the host that no row of this compiler has",
     "host": "{:.0%} of the time is operators on the host, whose kernels are another library's",

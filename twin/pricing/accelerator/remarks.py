@@ -26,7 +26,9 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
     str
         A sentence each.
     """
-    yield from _say_left_out(deployment, plan_of(deployment).grouping)
+    plan = plan_of(deployment)
+    yield from _say_left_out(deployment, plan.grouping)
+    yield from deployment.runtime.compiler.list_remarks(deployment.executed, plan.planner)
     if temperature == "cold":
         yield ("cold is as warm here: the host's caches hold nothing after a task, and the NPU "
                "cache is taken as empty before each")
@@ -41,7 +43,7 @@ def _say_outside(deployment: Deployment) -> Iterator[str]:
                if board.memory(home.memory).role == "external_ram"]
     tensors = deployment.executed.tensors
     moving = [tensor for tensor in outside if tensor < 0 or not tensors[tensor].is_constant]
-    if moving:
+    if moving and "external_ram" not in plan_of(deployment).planner.offload.spread.profiled:
         yield ("assumed: activations outside the chip; no profiled task has any, and published "
                "networks take 2.4 to 6 times as long with them")
     tasks = [step.task for step in plan_of(deployment).steps if step.task is not None]

@@ -11,10 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from hwmodels.quantities import apportion
 from twin.pricing.prediction import Prediction
-from twin.runtimes.compiler import Counters
-
-SUMMED = ("pool_", "npu_active", "mac_", "ao_", "wd_", "axi", "sram_", "ext_")
-"""How the names of counters begin that are added up over tasks: bytes of memories, and the PMU's."""
+from twin.runtimes.compiler import Compiler, Counters
 
 PHASES = ("pre", "core", "post")
 """Of a task, as the host meets them."""
@@ -41,8 +38,9 @@ def count_tasks(prediction: Prediction) -> tuple[Counters, ...]:
             tasks, compiler.count_runs([task.run for task in tasks]), strict=True))
 
 
-def total_counters(tasks: Sequence[Counters], time_us: float, npu_hz: float) -> Counters:
-    """Sum the counters of tasks to those of the whole network."""
+def total_counters(tasks: Sequence[Counters], time_us: float, npu_hz: float,
+                   summed: tuple[str, ...] = Compiler.summed) -> Counters:
+    """Sum the counters of tasks to those of the whole network; `summed` as the compiler says."""
     def total(*names: str) -> float:
         return math.fsum(counters.get(name, 0.0) for counters in tasks for name in names)
 
@@ -57,7 +55,7 @@ def total_counters(tasks: Sequence[Counters], time_us: float, npu_hz: float) -> 
     totals |= {f"{phase}_share": 100 * total(f"{phase}_cycles") / totals["cpu_cycles"]
                for phase in PHASES if totals["cpu_cycles"]}
     for name in dict.fromkeys(name for counters in tasks for name in counters
-                              if name.startswith(SUMMED)):
+                              if name.startswith(summed)):
         totals[name] = total(name)
     return totals
 

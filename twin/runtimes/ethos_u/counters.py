@@ -6,6 +6,10 @@ from collections.abc import Mapping
 
 from hwmodels.schedule import TaskRun
 
+FIGURES = ("npu_active", "axi", "sram_", "ext_", "mac_", "ao_", "wd_")
+"""How the names of the PMU's figures begin."""
+
+
 def count_run(run: TaskRun) -> dict[str, float]:
     """Return the counters of one task, by the PMU's names in lower case.
 
@@ -27,9 +31,8 @@ def count_run(run: TaskRun) -> dict[str, float]:
     return found
 
 
-def total_counters(totals: Mapping[str, float]) -> list[str]:
+def list_totals(totals: Mapping[str, float]) -> list[str]:
     """Return the lines ml-embedded-evaluation-kit prints of an inference."""
-    shown = [name for name in totals if name.startswith(("npu_active", "axi", "sram_", "ext_", "mac_",
-                                                         "ao_", "wd_"))]
+    shown = [name for name in totals if name.startswith(FIGURES)]
     return ["Profile for Inference:", *(f"NPU {name.removeprefix('npu_').upper()}: "
                                         f"{totals[name]:.0f}" for name in shown)]

@@ -7,7 +7,7 @@ with delegates of Ethos-U, which are read as those are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from twin.network.operators import is_alias, layer_macs
 from twin.network.writers.tflite import encode_tflite
 from twin.runtimes.compiler import Compiler, Group, Grouping, Planner, Reason, Step, Why
 from twin.runtimes.ethos_u.commands import Stream, read_stream
-from twin.runtimes.ethos_u.counters import count_run, total_counters
+from twin.runtimes.ethos_u.counters import FIGURES, count_run, list_totals
 from twin.runtimes.ethos_u.tasks import make_tasks
 from twin.runtimes.ethos_u.traffic import MODES
 from twin.runtimes.ethos_u.vela import Compilation, compile_network
@@ -58,6 +58,7 @@ class EthosU(Compiler):
     kinds: ClassVar[Mapping[str, str]] = {
         "task": "npu", "move": "npu", "host": "cpu", "copy": "dma"}
     activation_bits: ClassVar[tuple[int, ...]] = (8, 16, 32)
+    summed: ClassVar[tuple[str, ...]] = ("pool_", *FIGURES)
     memory_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
 
     def group(self, graph: Graph, planner: Planner) -> Grouping:
@@ -65,16 +66,13 @@ class EthosU(Compiler):
         _check(planner.npu)
         if any(layer.op == COMPILED for layer in graph.layers):
             return _group_compiled(graph, planner.npu)
-        if planner.host:
-            raise RuntimeRefusedError("offload.host: Vela decides what runs on the NPU; accepted: "
-                                      "no layers kept on the host")
-        return _group_network(graph, compiled_of(graph, planner.npu))
+        return _group_network(graph, compiled_of(graph, planner.npu, tuple(planner.host)))
 
     def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
                  grouping: Grouping) -> tuple[Step, ...]:
         """Return a task for each command of each stream, and the host's operators between them."""
         npu = planner.npu
-        regions = {region.layers: region for region in _regions(graph, npu, grouping)}
+        regions = {region.layers: region for region in _regions(graph, planner, grouping)}
         steps: list[Step] = []
         for group in grouping.groups:
             if group.kind == "alias":
@@ -96,6 +94,20 @@ class EthosU(Compiler):
         return {"weights": npu.pools[min(constants, last)].memory,
                 "arena": npu.pools[min(arena, last)].memory}
 
+    def list_remarks(self, graph: Graph, planner: Planner) -> Iterator[str]:
+        """Yield what Vela made of the network, and its own estimate beside it."""
+        if any(layer.op == COMPILED for layer in graph.layers):
+            return
+        made = compiled_of(graph, planner.npu, tuple(planner.host))
+        streams = made.file.streams
+        estimate = float(dict(made.summary).get("cycles_total") or 0.0)
+        yield (f"compiled by Vela {made.version} for {planner.npu.config} in "
+               f"{planner.npu.memory_mode}: constants "
+               f"{sum(one.constant_bytes for one in streams):,}, arena "
+               f"{max((one.arena_bytes for one in streams), default=0):,}, fast scratch "
+               f"{max((one.scratch_bytes for one in streams), default=0):,} bytes; its own "
+               f"estimate, of which no figure here is made: {estimate:,.0f} NPU cycles")
+
     def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
         """Return the predicted counterpart of each figure of the PMU, for each task."""
         return [{"pmu": {name: round(value) for name, value in count_run(run).items()}}
@@ -103,8 +115,8 @@ class EthosU(Compiler):
 
     def count_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, float]]:
         """Return the counters any accelerator has, and those of Arm's PMU."""
-        return [own | count_run(run) for own, run in zip(
-            super(EthosU, self).count_runs(runs), runs, strict=True)]
+        return [own | count_run(run)
+                for own, run in zip(super().count_runs(runs), runs, strict=True)]
 
     def list_task(self, name: str, kind: str, index: int, counters: Mapping[str, float],
                   totals: Mapping[str, float], clocks_hz: Mapping[str, float]) -> list[str]:
@@ -114,7 +126,7 @@ class EthosU(Compiler):
 
     def list_model(self, totals: Mapping[str, float], clocks_hz: Mapping[str, float]) -> list[str]:
         """Return what ml-embedded-evaluation-kit prints of an inference."""
-        return total_counters(totals)
+        return list_totals(totals)
 
 
 def _check(npu: Npu) -> None:
@@ -126,22 +138,37 @@ def _check(npu: Npu) -> None:
                                   + ", ".join(MODES))
 
 
-def compiled_of(graph: Graph, npu: Npu) -> Compilation:
+def compiled_of(graph: Graph, npu: Npu, host: tuple[str, ...] = ()) -> Compilation:
     """Return what Vela makes of a network for an accelerator.
 
-    Tensors are named by number first, so that those of the result can be found again.
+    Parameters
+    ----------
+    graph : Graph
+        The network; its tensors are named by number, so that those of the result can be found.
+    npu : Npu
+        What it is compiled for.
+    host : tuple of str
+        Operators Vela is told to leave to the CPU.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the network cannot be written for Vela, or a layer is asked for by its number.
     """
-    return _compile(Same((graph,)), npu)
+    if numbered := [name for name in host if name.isdigit()]:
+        raise RuntimeRefusedError(f"offload.host: layer {numbered[0]}: Vela keeps all operators of "
+                                  "a type on the CPU, or none; accepted: operators")
+    return _compile(Same((graph,)), npu, tuple(sorted(name.upper() for name in host)))
 
 
 @lru_cache(maxsize=64)
-def _compile(key: Same[tuple[Graph]], npu: Npu) -> Compilation:
+def _compile(key: Same[tuple[Graph]], npu: Npu, host: tuple[str, ...]) -> Compilation:
     graph = key.parts[0]
     named = replace(graph, tensors=tuple(replace(tensor, name=f"t{number}")
                                          for number, tensor in enumerate(graph.tensors)))
     with reworded(ModelError, RuntimeRefusedError, f"{graph.name}: cannot be written for Vela: "):
         content = encode_tflite(named)
-    return compile_network(content, npu)
+    return compile_network(content, npu, host)
 
 
 def _group_compiled(graph: Graph, npu: Npu) -> Grouping:
@@ -171,30 +198,35 @@ def _read_payload(payload: bytes, where: str) -> Stream:
     return read_stream(payload, where)
 
 
-def _group_network(graph: Graph, compilation: Compilation) -> Grouping:
+def _list_groups(graph: Graph, compilation: Compilation) -> list[tuple[Group, int]]:
+    """Return the groups of a network in the order Vela runs them, each with its stream or -1."""
     writers = {tensor: position for position, layer in enumerate(graph.layers)
                for tensor in layer.outputs}
-    host = [writers[tensor] for own, name in compilation.file.order
-            if not own and (tensor := _tensor_of(name)) in writers]
-    regions = _share_regions(graph, compilation, set(host))
-    groups: list[Group] = []
+    order = [(own, writers.get(_tensor_of(name), -1)) for own, name in compilation.file.order]
+    regions = _share_regions(graph, compilation,
+                             {position for own, position in order if not own})
+    groups: list[tuple[Group, int]] = []
     number = 0
-    for own, name in compilation.file.order:
+    for own, position in order:
         if own:
             layers = tuple(sorted(i for i, region in regions.items() if region == number))
             if layers:
-                groups.append(Group(kind="task", chain=layers))
+                groups.append((Group(kind="task", chain=layers), number))
             number += 1
-        elif (tensor := _tensor_of(name)) in writers:
-            layer = graph.layers[writers[tensor]]
-            groups.append(Group(kind="alias" if is_alias(layer) else "host",
-                                chain=(writers[tensor],)))
-    placed = {i for group in groups for i in group.layers}
-    groups += [Group(kind="alias", chain=(i,)) for i in range(len(graph.layers))
-               if i not in placed]
-    kept = {group.chain[0] for group in groups if group.kind == "host"}
+        elif position >= 0:
+            kind = "alias" if is_alias(graph.layers[position]) else "host"
+            groups.append((Group(kind=kind, chain=(position,)), -1))
+    placed = {i for group, _ in groups for i in group.layers}
+    return groups + [(Group(kind="alias", chain=(i,)), -1) for i in range(len(graph.layers))
+                     if i not in placed]
+
+
+def _group_network(graph: Graph, compilation: Compilation) -> Grouping:
+    groups = _list_groups(graph, compilation)
+    kept = {group.chain[0] for group, _ in groups if group.kind == "host"}
     return Grouping(
-        groups=tuple(groups), works={}, buffers=_list_buffers(graph, groups, compilation),
+        groups=tuple(group for group, _ in groups), works={},
+        buffers=_list_buffers(graph, groups, compilation),
         reasons=tuple(Reason(_explain(graph.layers[i], compilation) if i in kept else "", Why.RULE)
                       for i in range(len(graph.layers))))
 
@@ -241,16 +273,34 @@ def _share_regions(graph: Graph, compilation: Compilation, host: set[int]) -> di
     return found
 
 
-def _list_buffers(graph: Graph, groups: Sequence[Group],
+def _list_buffers(graph: Graph, groups: Sequence[tuple[Group, int]],
                   compilation: Compilation) -> dict[int, TaskBuffer]:
-    """Tensors inside a stream are in its arena: all of it is charged to the first of them."""
+    """Return tensors inside a stream: its arena, all of it charged to the first of them.
+
+    What another group reads, under whichever shape, is no such tensor.
+    """
+    renamed = {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
+
     buffers: dict[int, TaskBuffer] = {}
-    streams = [group for group in groups if group.kind == "task"]
-    for group, stream in zip(streams, compilation.file.streams, strict=False):
+    readers: dict[int, set[int]] = {}
+    for place, (group, _) in enumerate(groups):
+        for tensor in (tensor for i in group.layers for tensor in graph.layers[i].inputs):
+            readers.setdefault(tensor, set()).add(place)
+    for place, (group, number) in enumerate(groups):
+        if number < 0:
+            continue
+        stream = compilation.file.streams[number]
         ends = {_tensor_of(name) for name in (*stream.inputs, *stream.outputs)}
+        ends |= {*graph.outputs, *(tensor for tensor, places in readers.items()
+                                   if places != {place})}
+        for tensor in sorted(ends & renamed.keys(), reverse=True):
+            while tensor in renamed:
+                tensor = renamed[tensor]
+                ends.add(tensor)
         inner = [tensor for i in group.layers for tensor in graph.layers[i].outputs
-                 if tensor not in ends and tensor not in graph.outputs]
-        beside = sum(graph.tensors[tensor].size_bytes for tensor in ends if tensor >= 0)
+                 if tensor not in ends]
+        beside = sum(graph.tensors[tensor].size_bytes for name in (*stream.inputs, *stream.outputs)
+                     if (tensor := _tensor_of(name)) >= 0)
         left = max(0, stream.arena_bytes - beside)
         for tensor in inner:
             buffers[tensor] = TaskBuffer(tensor=tensor, size_bytes=left, first=group.layers[0],
@@ -259,16 +309,16 @@ def _list_buffers(graph: Graph, groups: Sequence[Group],
     return buffers
 
 
-def _regions(graph: Graph, npu: Npu, grouping: Grouping) -> list[_Region]:
+def _regions(graph: Graph, planner: Planner, grouping: Grouping) -> list[_Region]:
     """Return the streams of a grouping's tasks."""
     chains = [group.layers for group in grouping.groups if group.kind == "task"]
     if any(layer.op == COMPILED for layer in graph.layers):
         return [_Region(layers=chain, stream=_stream_of(graph, graph.layers[chain[0]]), sources=())
                 for chain in chains]
-    compilation = compiled_of(graph, npu)
-    return [_Region(layers=chain, stream=stream.stream, sources=sources)
-            for chain, stream, sources in zip(chains, compilation.file.streams,
-                                              compilation.sources, strict=False)]
+    compilation = compiled_of(graph, planner.npu, tuple(planner.host))
+    return [_Region(layers=group.layers, stream=compilation.file.streams[number].stream,
+                    sources=compilation.sources[number])
+            for group, number in _list_groups(graph, compilation) if number >= 0]
 
 
 def _list_steps(graph: Graph, region: _Region, npu: Npu) -> list[Step]:

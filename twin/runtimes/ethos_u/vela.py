@@ -22,7 +22,7 @@ from pathlib import Path
 from hwmodels.board.npu import Npu, Pool
 from hwmodels.errors import ToolMissingError, extra_missing
 from hwmodels.file_cache import make_once
-from hwmodels.files import read_regular, read_regular_text, write_whole
+from hwmodels.files import LARGEST_YAML_BYTES, read_regular, read_regular_text, write_whole
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.ethos_u.container import CompiledFile, read_compiled
 from twin.runtimes.ethos_u.traffic import MODES
@@ -83,7 +83,7 @@ def version_of(command: str, changed_ns: int) -> str:
     return _run([command, "--version"], 60).strip().split()[-1]
 
 
-def compile_network(content: bytes, npu: Npu) -> Compilation:
+def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = ()) -> Compilation:
     """Compile a .tflite file for an accelerator, or return what was made of it before.
 
     Parameters
@@ -92,6 +92,8 @@ def compile_network(content: bytes, npu: Npu) -> Compilation:
         Of the file.
     npu : Npu
         Configuration, memory mode and memories it is compiled for.
+    host : tuple of str
+        Operators of TensorFlow Lite that are left to the CPU.
 
     Raises
     ------
@@ -109,10 +111,24 @@ def compile_network(content: bytes, npu: Npu) -> Compilation:
     command = find_vela()
     version = version_of(command, os.stat(command).st_mtime_ns)
     settings = write_settings(npu)
-    key = "\0".join((version, npu.config, npu.optimise, settings)).encode() + content
+    extra = _read_own(npu)
+    asked = (version, npu.config, npu.optimise, system_of(npu), *host, settings)
+    key = "\0".join(asked).encode() + extra + content
     name = hashlib.sha256(key).hexdigest()[:16]
     return make_once("vela", name, key, Path(__file__).parent,
-                     lambda: _compile(command, version, content, npu, settings))
+                     lambda: _compile(command, version, content, npu, settings, host))
+
+
+def _read_own(npu: Npu) -> bytes:
+    """Return the user's own settings of Vela, where the board names a file of them."""
+    if not npu.compiler_file:
+        return b""
+    try:
+        return read_regular(npu.compiler_file, LARGEST_YAML_BYTES)
+    except OSError as error:
+        raise RuntimeRefusedError(
+            f"npu.compiler_file: {npu.compiler_file}: {error.strerror}; "
+            "accepted: a file of Vela's settings") from error
 
 
 def write_settings(npu: Npu) -> str:
@@ -133,8 +149,11 @@ def write_settings(npu: Npu) -> str:
     names = ("Sram", "Dram" if "Dedicated" in npu.memory_mode else "OffChipFlash")
     lines += ["", "[System_Config.twin]", f"core_clock={npu.frequency_hz:.0f}",
               f"axi0_port={names[0]}", f"axi1_port={names[1]}"]
-    for name, pool, count in ((names[0], inner, ports), (names[1], outer, 1)):
-        lines += _describe_pool(name, pool, npu, int(count))
+    bursts = (64 if npu.config.startswith("ethos-u85") else 32, 128)  # as Arm's own systems
+    for name, pool, count, burst in zip(
+            names, (inner, outer), (ports, max(1, len(npu.interfaces) - ports)), bursts,
+            strict=True):
+        lines += _describe_pool(name, pool, npu, int(count), burst)
     return "\n".join(lines) + "\n"
 
 
@@ -143,12 +162,12 @@ def system_of(npu: Npu) -> str:
     return next((pool.system for pool in npu.pools if pool.system), "")
 
 
-def _describe_pool(name: str, pool: Pool, npu: Npu, ports: int) -> list[str]:
+def _describe_pool(name: str, pool: Pool, npu: Npu, ports: int, burst: int) -> list[str]:
     width = npu.interfaces[0].width_bytes * ports
     ratio = float(pool.clock_ratio)
     scale = min(1.0, pool.bytes_per_cycle / ratio / width)
     facts = {
-        "clock_scale": f"{scale:.6f}", "burst_length": str(8 * npu.interfaces[0].width_bytes),
+        "clock_scale": f"{scale:.6f}", "burst_length": str(burst),
         "read_latency": str(max(1, round(pool.read_latency_cycles * ratio))),
         "write_latency": str(max(1, round(pool.write_latency_cycles * ratio))),
         "max_reads": str(pool.reads_in_flight or 8), "max_writes": str(pool.writes_in_flight or 8)}
@@ -157,13 +176,16 @@ def _describe_pool(name: str, pool: Pool, npu: Npu, ports: int) -> list[str]:
     return [f"{name}_{fact}={value}" for fact, value in facts.items()]
 
 
-def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str) -> Compilation:
+def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str,
+             host: tuple[str, ...]) -> Compilation:
     with tempfile.TemporaryDirectory(prefix="twin-vela-") as folder:
         model, config = Path(folder, "network.tflite"), Path(folder, "twin.ini")
         write_whole(model, content, awaited=False)
         write_whole(config, settings.encode(), awaited=False)
         system = system_of(npu)
-        configs = [*(("--config", "Arm/vela.ini") if system else ()), "--config", str(config)]
+        own = npu.compiler_file or ("Arm/vela.ini" if system else "")
+        configs = [*(("--config", own) if own else ()), "--config", str(config),
+                   *(("--ignore-ops", ",".join(host)) if host else ())]
         text = _run([command, str(model), "--accelerator-config", npu.config, *configs,
                      "--system-config", system or "twin", "--memory-mode", "twin",
                      "--optimise", npu.optimise, "--enable-debug-db", "--output-dir", folder],
