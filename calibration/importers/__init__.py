@@ -25,10 +25,10 @@ from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
-    "etdump": "etdump", "ethos-u": "ethos_u", "itm": "itm", "mlperf-tiny": "mlperf_tiny", "mltk": "mltk",
-    "neuralspot": "neuralspot", "npu-profiler": "neural_art_profiler", "perf-stat": "perf_stat",
-    "probe": "probe", "st-edge-ai": "st_edge_ai", "tflm": "tflm", "vela": "vela",
-    "x-cube-ai": "st_edge_ai", "zephyr": "zephyr",
+    "etdump": "etdump", "ethos-u": "ethos_u", "itm": "itm", "mlperf-tiny": "mlperf_tiny",
+    "mltk": "mltk", "neuralspot": "neuralspot", "npu-profiler": "neural_art_profiler",
+    "perf-stat": "perf_stat", "probe": "probe", "st-edge-ai": "st_edge_ai", "tflm": "tflm",
+    "vela": "vela", "x-cube-ai": "st_edge_ai", "zephyr": "zephyr",
 }
 """Formats by the name a command gives them, and the module that reads each."""
 

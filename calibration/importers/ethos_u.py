@@ -1,4 +1,4 @@
-"""Figures of Ethos-U's PMU, as Arm's evaluation kit, its driver's samples and ExecuTorch print them.
+"""Figures of Ethos-U's PMU, as Arm's evaluation kit, the driver's samples and ExecuTorch print.
 
     INFO - NPU ACTIVE: 48560 cycles                          (or `NPU ACTIVE cycles: 48560`)
     INFO - NPU AXI0_RD_DATA_BEAT_RECEIVED: 7838 beats
@@ -53,35 +53,45 @@ def read_log(log: Log) -> Measurement:
     runs: list[dict[str, int]] = []
     events: tuple[str, ...] = ()
     for number, line in log.lines():
-        match = _KIT.search(line) or _DRIVER.search(line) or _HOST.search(line)
-        if match:
-            name = match.groupdict().get("name", "cpu_cycles").lower()
-            name = _WHOLE.get(name, name)
-            if not runs or name in runs[-1]:
-                runs.append({})
-            runs[-1][name] = count(match["value"], log, number)
-            if name == "npu_cycles":
-                _check_total(log, number, runs[-1])
-        elif found := _EVENTS.search(line):
+        if found := _EVENTS.search(line):
             events = tuple(name.strip().removeprefix("ETHOSU_PMU_").lower()
                            for name in found["names"].split(","))
-        elif _NEARLY.search(line):
-            raise log.refuse(number, f"{line.strip()[:60]!r} is cut or damaged; expected "
-                                     f"{EXPECTED}")
-        elif not _KNOWN.search(line):
+        elif not _take_figure(log, number, line, runs) and not _KNOWN.search(line):
             continue
         log.take(number)
     log.remark_open_end()
+    for number, run in enumerate(runs):
+        if "npu_cycles" not in run:
+            log.lack(f"inference {number} has no total of its cycles")
+    log.remarks.append("it does not say how many inferences and figures of each there should be")
     unnamed = {name for run in runs for name in run
                if name.startswith("cntr") and int(name[4:]) >= len(events)}
     if unnamed:
-        log.remarks.append("no list of events: " + ", ".join(sorted(unnamed)) + " are left out")
+        log.remarks.append(f"no list of events names {', '.join(sorted(unnamed))}: left out")
     if any("cpu_cycles" in run for run in runs):
         log.remarks.append("CPU cycles of a fast model are no time of a core")
     return measurement_of(log, [
         _sample(number, _name(name, events), value) for number, run in enumerate(runs)
         for name, value in run.items() if name not in unnamed], runtime="ethos-u-vela",
         expected=EXPECTED)
+
+
+def _take_figure(log: Log, number: int, line: str, runs: list[dict[str, int]]) -> bool:
+    """Add the figure of a line to the runs; whether it has one."""
+    match = _KIT.search(line) or _DRIVER.search(line) or _HOST.search(line)
+    if not match:
+        if _NEARLY.search(line):
+            raise log.refuse(number, f"{line.strip()[:60]!r} is cut or damaged; expected "
+                                     f"{EXPECTED}")
+        return False
+    name = match.groupdict().get("name", "cpu_cycles").lower()
+    name = _WHOLE.get(name, name)
+    if not runs or name in runs[-1]:
+        runs.append({})
+    runs[-1][name] = count(match["value"], log, number)
+    if name == "npu_cycles":
+        _check_total(log, number, runs[-1])
+    return True
 
 
 def _name(name: str, events: tuple[str, ...]) -> str:

@@ -241,7 +241,7 @@ class Npu:
     name: str
     family: Annotated[str, Key(TEXT, "neural-art, ethos-u, ...")]
     config: Annotated[str, Key(
-        TEXT, "Product and size, of a family with several: a key of `hwmodels/npus/FAMILY.yaml`, "
+        TEXT, "Product and size, of a family with several: a key of `hwmodels/npus/ethos-u.yaml`, "
               "which states units, interfaces and rates of each.", required=False)] = ""
     memory_mode: Annotated[str, Key(
         TEXT, "How its compiler lays a network out, of a compiler with several ways.",

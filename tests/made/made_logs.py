@@ -290,12 +290,38 @@ Timing results: Clock frequency: 120 MHz
 """
 ZEPHYR_BENCH = "thread.invoke.kernel - Whole inference   :  1237800 cycles , 10315000 ns :\n" * 2
 
+ETHOS_U_KIT = """INFO - Profile for Inference:
+INFO - NPU AXI0_RD_DATA_BEAT_RECEIVED beats: 132130
+INFO - NPU AXI0_WR_DATA_BEAT_WRITTEN beats: 48252
+INFO - NPU AXI1_RD_DATA_BEAT_RECEIVED beats: 17544
+INFO - NPU ACTIVE cycles: 413814
+INFO - NPU IDLE cycles: 358
+INFO - NPU TOTAL cycles: 414172
+INFO - Profile for Inference:
+INFO - NPU ACTIVE: 413800 cycles
+INFO - NPU ETHOSU_PMU_SRAM_RD_DATA_BEAT_RECEIVED: 143 beats
+INFO - NPU IDLE: 358 cycles
+INFO - NPU TOTAL: 414158 cycles
+"""
+ETHOS_U_EXECUTORCH = """I [executorch:arm_perf_monitor.cpp:138] Inference runtime: 6925114 CPU cycles total
+I [executorch:arm_perf_monitor.cpp:167] Ethos-U PMU report:
+I [executorch:arm_perf_monitor.cpp:168] ethosu_pmu_cycle_cntr : 5920305
+I [executorch:arm_perf_monitor.cpp:171] ethosu_pmu_cntr0 : 359921
+I [executorch:arm_perf_monitor.cpp:171] ethosu_pmu_cntr1 : 503
+I [executorch:arm_perf_monitor.cpp:178] Ethos-U PMU Events:[ETHOSU_PMU_EXT0_RD_DATA_BEAT_RECEIVED, ETHOSU_PMU_NPU_IDLE]
+"""
+ETHOS_U_DRIVER = """Ethos-U PMU report:
+ethosu_pmu_cycle_cntr : 134869
+ethosu_pmu_cntr0 : 133577
+"""
+
 LOGS: dict[str, tuple[str | bytes, ...]] = {
     "npu-profiler": (NPU,), "tflm": (TFLM_TEXT, TFLM_CSV, TFLM_MS, TFLM_MICRO, TFLM_TAGS),
     "neuralspot": (NEURALSPOT, NEURALSPOT_PMU), "st-edge-ai": (ST_NEW, ST_NPU),
     "x-cube-ai": (ST_OLD,), "vela": (VELA,), "mlperf-tiny": (MLPERF_LOG, MLPERF_RESULTS),
     "perf-stat": (PERF_TEXT, PERF_CSV, PERF_REPEATED, PERF_JSON), "itm": (ITM,),
-    "mltk": (MLTK_JSON, MLTK_TEXT), "zephyr": (ZEPHYR, ZEPHYR_BENCH),
+    "mltk": (MLTK_JSON, MLTK_TEXT),
+    "ethos-u": (ETHOS_U_KIT, ETHOS_U_EXECUTORCH, ETHOS_U_DRIVER), "zephyr": (ZEPHYR, ZEPHYR_BENCH),
     "etdump": ((Path(__file__).parent / "executorch" / "net.etdp").read_bytes(),),
 }
 """Whole logs by the format that reads them."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from made_logs import (
+    ETHOS_U_KIT,
     ITM,
     LOGS,
     MLPERF_LOG,
@@ -344,3 +345,14 @@ def test_times_in_another_unit_are_refused_by_what_the_core_can_run_at(tmp_path)
     assert imported(tmp_path, "neuralspot", NEURALSPOT, board="apollo510_evb")
     with pytest.raises(MeasurementError, match="make its cycles those of a clock of 191,999 MHz"):
         imported(tmp_path, "neuralspot", short, board="apollo510_evb")
+
+
+@pytest.mark.parametrize("old, new, message", [
+    ("ACTIVE cycles: 413814", "ACTIVE cycles: 4138", "log.txt:7: 4,138 cycles active and 358 idle "
+     "are not 414,172: a counter overflowed"),
+    ("beats: 48252", "beats: 48x52", "'48x52' is no number"),
+    ("beats: 48252", "beats: ", "is cut or damaged")])
+def test_figures_of_an_ethos_u_that_do_not_add_up_are_refused(tmp_path, old, new, message):
+    assert old in ETHOS_U_KIT
+    with pytest.raises(MeasurementError, match=message):
+        imported(tmp_path, "ethos-u", ETHOS_U_KIT.replace(old, new))

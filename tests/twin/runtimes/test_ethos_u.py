@@ -293,3 +293,48 @@ def test_streams_are_constants_of_the_graph():
     assert layer.op == "ethos_u" and graph.tensors[layer.inputs[0]].is_constant
     assert layer.option("scratch_bytes") == 48256
     assert json.dumps(dataclasses.asdict(layer)["options"])
+
+
+@needs_vela
+def test_operators_asked_for_stay_on_the_host_and_their_tasks_vanish():
+    deployment = twin.deploy("kws", "corstone320_fvp")
+    kept = twin.predict(deployment.replace({"offload.host": "softmax"}))
+    (host,) = [task for task in kept.tasks if task.run.task.on_host]
+    assert host.run.task.operations == (("softmax", 1),)
+    assert kept.cycles_by_clock["npu"] < twin.predict(deployment).cycles_by_clock["npu"]
+    with pytest.raises(RuntimeRefusedError, match="accepted: operators"):
+        twin.predict(deployment.replace({"offload.host": "3"}))
+
+
+@needs_vela
+@pytest.mark.parametrize("change, message", [
+    ({"npu.compiler_file": "/no/such"}, "/no/such: No such file or directory"),
+    ({"npu.optimise": "Fast"}, "accepted: Performance, Size"),
+    ({"npu.config": "ethos-u55-128"}, "no pool is stated for ethos-u55-128; accepted: ethos-u85")])
+def test_what_vela_or_the_board_does_not_have_is_refused_by_its_key(change, message):
+    with pytest.raises((RuntimeRefusedError, BoardError), match=message):
+        twin.predict(twin.deploy("kws", "corstone320_fvp").replace(change))
+
+
+@needs_vela
+def test_a_bill_says_what_vela_made_and_a_smaller_scratch_costs():
+    prediction = twin.predict(twin.deploy("kws", "corstone320_fvp").replace(
+        {"npu.memory_mode": "Dedicated_Sram"}))
+    (said,) = [line for line in prediction.warnings if line.startswith("compiled by Vela")]
+    assert "in Dedicated_Sram: constants" in said and "no figure here is made" in said
+    small = twin.predict(prediction.deployment.replace({"npu.scratch_bytes": 4096}))
+    assert small.cycles_by_clock["npu"] > prediction.cycles_by_clock["npu"]
+
+
+@needs_vela
+def test_a_study_varies_size_and_memory_mode():
+    from typer.testing import CliRunner
+
+    from twin.cli import app
+    made = CliRunner().invoke(app, [
+        "sweep", "kws", "-b", "corstone320_fvp", "--set",
+        "npu.config=ethos-u85-128,ethos-u85-512", "--set",
+        "npu.memory_mode=Sram_Only,Dedicated_Sram", "--json"])
+    rows = json.loads(made.stdout)["rows"]
+    assert made.exit_code == 0 and len(rows) == 4
+    assert len({row["time_us"] for row in rows}) == 4
