@@ -41,9 +41,10 @@ def compiler_of(side: Side) -> Compiler:
     return load_runtime(str(side.runtime)).compiler
 
 
-def side_of_prediction(prediction: Prediction) -> Side:
-    """Return a prediction as a side."""
-    side = side_of_document(to_document(prediction), "")
+def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Side:
+    """Return a prediction as a side, by its layers where the one it goes beside is by layers."""
+    layers = beside is not None and beside.part == "layer"
+    side = _read_document(to_document(prediction), "", layers=layers)
     graph, board = prediction.deployment.graph, prediction.deployment.board
     work = replace(side.work, macs=float(graph_macs(graph)), layer_macs={
         place: float(layer_macs(graph, layer)) for place, layer in enumerate(graph.layers)},
@@ -53,7 +54,7 @@ def side_of_prediction(prediction: Prediction) -> Side:
     side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board),
                    environment={BOARD_HASH: hash_board(board)})
     npu = board.npu
-    if not prediction.tasks or npu is None:
+    if not prediction.tasks or npu is None or layers:
         return side
     from twin.pricing.accelerator.report import count_tasks, total_counters
 
@@ -151,8 +152,8 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
                          ) from error
 
 
-def _read_document(document: Mapping[str, Any], source: str) -> Side:
-    epochs = document.get("epochs", document.get("tasks"))
+def _read_document(document: Mapping[str, Any], source: str, *, layers: bool = False) -> Side:
+    epochs = None if layers else document.get("epochs", document.get("tasks"))
     units: list[Mapping[str, Any]] = list(epochs if epochs else document["layers"])
     total = document["total"]
     clocks = {line["clock"] for unit in units for line in unit["bill"] if line.get("cycles")}

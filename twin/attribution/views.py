@@ -116,7 +116,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
                             runtime=runtime or find_runtime(measurement))
         prediction = calibrated.predict_calibrated(
             deployment, temperature=theirs.temperature or "warm", calibration=calibration)
-        ours, remarks = side_of_prediction(prediction), prediction.warnings
+        ours, remarks = side_of_prediction(prediction, theirs), prediction.warnings
     difference = compare_sides(ours, theirs, anyway=anyway)
     told = [f"the measurement: {text}" for text in (theirs.environment.get("remarks"),)
             if text and ours.part == "layer"]
@@ -229,7 +229,8 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
         _refuse_swapped(predicted, folder)
     measurement, where = read_folder(folder)
     theirs = side_of_measurement(measurement, str(where))
-    ours, deployment, remarks = _predict_beside(predicted, measurement, options, calibration)
+    ours, deployment, remarks = _predict_beside(predicted, measurement, theirs, options,
+                                               calibration)
     difference = attribute(ours, theirs, anyway=anyway)
     diagnosis = None
     right, other_image = read_healthy(healthy, measurement, where)
@@ -268,7 +269,7 @@ def _refuse_swapped(predicted: str, folder: str) -> None:
                      f"second: twin attribute {folder} {predicted}")
 
 
-def _predict_beside(predicted: str | Prediction, measurement: Measurement,
+def _predict_beside(predicted: str | Prediction, measurement: Measurement, theirs: Side,
                     options: Mapping[str, Any], calibration: str,
                     ) -> tuple[Side, Deployment | None, list[str]]:
     """Return the prediction as a side, what it is of where that can be told, and remarks."""
@@ -276,7 +277,8 @@ def _predict_beside(predicted: str | Prediction, measurement: Measurement,
     if isinstance(predicted, Prediction):
         if given:
             raise UsageError(f"--{given[0]} is for a model; a prediction is made already")
-        return side_of_prediction(predicted), predicted.deployment, list(predicted.warnings)
+        return (side_of_prediction(predicted, theirs), predicted.deployment,
+                list(predicted.warnings))
     if Path(predicted).suffix == ".json" and "epochs" not in Path(predicted).stem:
         if given:
             raise UsageError(f"--{given[0]} is for a model; {predicted} is a prediction already")
@@ -289,8 +291,8 @@ def _predict_beside(predicted: str | Prediction, measurement: Measurement,
     deployment, stand_in = deploy_measured(measurement, model=predicted, **options)
     prediction = calibrated.predict_calibrated(
         deployment, temperature=measurement.header.temperature or "warm", calibration=calibration)
-    return side_of_prediction(prediction), deployment, [*filter(None, [stand_in]),
-                                                        *prediction.warnings]
+    return side_of_prediction(prediction, theirs), deployment, [
+        *filter(None, [stand_in]), *prediction.warnings]
 
 
 def _split(deployment: Deployment | None, diagnosis: Diagnosis | None, ours: Side,
