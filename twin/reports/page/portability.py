@@ -9,13 +9,12 @@ from hwmodels.quantities import format_time
 from twin.learning.portability.plan import RUN, Ranking
 from twin.learning.portability.port import Ported
 from twin.reports.bars import Bar, BarChart, list_bars
-from twin.reports.columns import Cell, Column, number
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
 from twin.reports.palette import BLUE, GREEN, SKY
-from twin.reports.tables.portability import BEHIND, name_runs
+from twin.reports.tables.portability import BEHIND, NARROWING, name_runs
 
 DRAWN = (("physics", (SKY, ".")), ("ported", (BLUE, "")), ("twin predict", (GREEN, "/")))
 
@@ -99,15 +98,6 @@ def _describe_behind(ported: Ported) -> Section:
     total = sum(one.rows for one in ported.behind)
     return Section(name="behind", title="What it rests on", items=(make_table(
         "behind-table", f"{total} rows it learns from", BEHIND, ported.behind),))
-
-
-NARROWING = (
-    Column("run", lambda one: name_runs(one.names)),
-    Column("kind", lambda one: "a network" if one.names[0].startswith(RUN) else "micro-benchmark"),
-    number("interval afterwards", lambda one: Cell(
-        text=f"{format_time(one.time_us.low)} to {format_time(one.time_us.high)}",
-        value=one.time_us.high - one.time_us.low)),
-    number("narrower", "narrowing", lambda share: f"{100 * share:.1f} %"))
 
 
 def describe_narrowing(ranking: Ranking) -> Section:

@@ -9,7 +9,7 @@ from hwmodels.quantities import list_first, significant
 from twin.learning.portability.plan import RUN, Ranking
 from twin.learning.portability.port import Ported
 from twin.pricing.prediction import Prediction
-from twin.reports.columns import Column, number
+from twin.reports.columns import Cell, Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
 
@@ -32,7 +32,8 @@ def ranking_report(ranking: Ranking) -> Content:
 
 NARROWING = (
     Column("run", lambda one: name_runs(one.names)),
-    Column("interval afterwards", lambda one: interval_text(one.time_us)),
+    number("interval afterwards", lambda one: Cell(
+        text=interval_text(one.time_us), value=one.time_us.high - one.time_us.low)),
     number("narrower", "narrowing", "{:.1%}"),
     Column("", lambda one: "a network under the same library" if one.names[0].startswith(RUN) else
            "micro-benchmark"))
