@@ -77,6 +77,14 @@ class UnitKind:
                 raise BoardError(f"npu unit {self.kind!r}: role {role!r} is not known; "
                                  + did_you_mean(role, ROLES))
 
+    def peak_macs(self, bits: str) -> float:
+        """Return multiply-accumulates of one unit in a cycle at operand widths such as "8x8"."""
+        rates = dict(self.macs_per_cycle)
+        if bits not in rates:
+            raise BoardError(f"npu unit {self.kind!r} states no macs_per_cycle of {bits}; it has: "
+                             + (", ".join(rates) or "none"))
+        return rates[bits]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:

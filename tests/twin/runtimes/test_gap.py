@@ -1,11 +1,15 @@
 """GAP8 and GAP9: NE16's jobs, cluster kernels, layers cut into tiles."""
 
+from pathlib import Path
+
 import pytest
 
 import twin
 from benchmarks.accuracy.dsp import job_of_row
 from calibration.datasets import read_table
-from twin.errors import UsageError
+from hwmodels.board.file import load_board
+from hwmodels.errors import BoardError
+from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.zoo.builder import Builder
 from twin.runtimes.gap import ne16
 from twin.runtimes.gap.cluster import Part, count_cycles, count_trips
@@ -111,3 +115,16 @@ def test_energy_of_the_cluster_goes_with_the_square_of_its_voltage():
     energies = [one.target.estimate_energy(one.board, twin.predict(one).bill)[0]
                 for one in (deployment, fast)]
     assert energies[1] / energies[0] == pytest.approx((0.8 / 0.65) ** 2, rel=1e-6)
+
+
+def test_a_board_without_a_local_memory_is_refused_in_a_line(tmp_path):
+    source = Path(load_board.__code__.co_filename).parents[1] / "boards" / "gap9evk.yaml"
+    text = source.read_text().replace("scratch: true, ", "")
+    (tmp_path / "bare.yaml").write_text(text)
+    with pytest.raises(RuntimeRefusedError, match="no pool of the accelerator states `scratch`"):
+        deploy(conv(), str(tmp_path / "bare.yaml")).plan.reasons  # noqa: B018
+    (tmp_path / "bare.yaml").write_text(source.read_text().replace("{8x8: [4,", "{8x4: [4,"))
+    net = Builder("mean", 0)
+    graph = net.finish(net.conv(net.input((1, 8, 8, 4)), 4, 5))
+    with pytest.raises(BoardError, match="states no macs_per_cycle of 8x8"):
+        twin.predict(deploy(graph, str(tmp_path / "bare.yaml")))

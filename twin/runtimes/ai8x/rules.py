@@ -110,6 +110,10 @@ class Ai8x(UnitRules):
                 f"{layer.op} of other than two images of one shape; accepted: add, sub")
         if form is Form.WINDOW:
             return _explain_window(layer, npu)
+        window = layer.window
+        if layer.op == "transpose_conv_2d" and (
+                window is None or window.kernel != (3, 3) or window.stride != (2, 2)):
+            return "a transposed convolution of another kernel or stride; accepted: 3x3, 2"
         return ""
 
     def _explain_dense(self, graph: Graph, layer: Layer) -> str:
@@ -133,7 +137,7 @@ class Ai8x(UnitRules):
         assert unit is not None, "a layer without units stays on the host"
         macs = layer_macs(graph, layer)
         cycles = count_cycles(shape_of(graph, (layer.index,)))
-        peak = dict(unit.macs_per_cycle)["8x8"] * unit.count
+        peak = unit.peak_macs("8x8") * unit.count
         return Work(
             units=(UnitWork(
                 kind=unit.kind, count=unit.count, macs=macs, compute_cycles=cycles,

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
 from hwmodels.schedule.tiles import Tile, pipeline_tiles
+from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.transfers import pool_of
@@ -149,7 +150,9 @@ class Gap(UnitRules):
              buffers: int) -> tuple[list[Piece], int]:
         """Return tiles and buffers of each operand: one where two do not fit, then few channels."""
         scratch, unit = npu.scratch, self.find_unit(layer, npu)
-        assert scratch is not None, "boards of this family have a local memory"
+        if scratch is None:
+            raise RuntimeRefusedError(f"{npu.name}: no pool of the accelerator states `scratch`; "
+                                      "accepted: a board with a local memory tiles pass through")
         on_engine = unit is not None and unit.kind == "NE16"
         step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
         shape = read_shape(graph, layer, source)
@@ -191,7 +194,7 @@ class Gap(UnitRules):
         else:
             found = cluster.count_cycles(graph, layer, part, npu)
             cycles, waits = found.cycles, found.waits
-        peak = dict(unit.macs_per_cycle)["8x8"] * unit.count
+        peak = unit.peak_macs("8x8") * unit.count
         return UnitWork(kind=unit.kind, count=unit.count, macs=macs, compute_cycles=cycles,
                         ops=0 if macs else done, waits=waits,
                         useful=min(1.0, macs / (peak * max(1, cycles))) if macs else None)
