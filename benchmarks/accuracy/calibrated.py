@@ -18,11 +18,12 @@ import numpy as np
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band, choose_power_band
-from calibration.fitting.cell import Cell, known_power
+from calibration.fitting.cell import known_power
 from calibration.fitting.intervals import Band, concentrate, join_bands
 from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
+from twin.learning.beyond import measure_beyond
 from twin.learning.observations import (
     Observation,
     observe_any,
@@ -30,10 +31,9 @@ from twin.learning.observations import (
     time_evidence,
     with_energy,
 )
-from twin.learning.overlays import Learning, find_support, learn, tell_operators
+from twin.learning.overlays import Learning, learn
 from twin.learning.published import build_published, deploy_row, find_refusal
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.certainty import far_sd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,8 +269,8 @@ def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None
     evidence = time_evidence([case.observation for case in cases])
     totals, variances = predict_totals(learning.time, evidence)
     sds = np.sqrt(variances + total_error(learning.time, evidence.concentration))
-    sds = sds + [_untold(learning, case.observation) + _far(learning, case.observation, total)
-                 for case, total in zip(cases, totals, strict=True)]
+    sds = sds + [measure_beyond(learning.observations, case.observation,
+                                lambda cell: learning.time.estimate(cell).log) for case in cases]
     guesses = []
     for case, total, sd in zip(cases, totals, sds, strict=True):
         seen = case.observation
@@ -289,23 +289,6 @@ def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None
             spreads={name: spread for name, (_, spread) in says.items()},
             macs=count_macs(case.row)))
     return tuple(guesses)
-
-
-def _untold(learning: Learning, seen: Observation) -> float:
-    """What operators no row of the library tells of add to the deviation of a row."""
-    def log_of(cell: Cell) -> np.ndarray:
-        return learning.time.estimate(cell).log
-
-    kin = [one for one in learning.observations if one.cell.library == seen.cell.library]
-    told = tell_operators(kin or learning.observations, log_of)
-    return seen.tally.untold_sd(log_of(seen.cell), told)
-
-
-def _far(learning: Learning, seen: Observation, total: float) -> float:
-    """What a network or a clock beyond those measured adds to the deviation of a row."""
-    support = find_support(learning.observations, seen.cell)
-    return far_sd(math.exp(total), seen.clock_hz, support,
-                  measured=seen.cell.board in support.boards)
 
 
 def _band(learning: Learning, fit: Fit, left_out: HeldOut | None,

@@ -31,7 +31,8 @@ from twin.learning.observations import (
     time_evidence,
 )
 from twin.learning.overlays import learn
-from twin.learning.tally import TIME_PRICES, make_tally
+from twin.learning.tally import make_tally
+from twin.pricing.calibration import TIME_PRICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -110,14 +110,12 @@ def choose_power_band(fit: Fit, left_out: HeldOut | None, cell: Cell,
 
 def _stranger_band(fit: Fit, cell: Cell, boards: int) -> Band:
     """Student t over what boards, cores, libraries or cells left out show."""
-    keys = level_keys(fit, cell)
-    if keys is None:
-        return student_band(boards)
-    scale, count = scale_of(leave_out_closely(fit, keys).scores, keys)
-    if cell.library not in {other.library for other in fit.evidence.cells}:
-        # libraries differ by more than the few that were measured: no surer than was stated
-        return student_band(len(set(keys)), scale=max(scale, 1.0))
-    return student_band(count, scale=scale)
+    known = cell.library in {other.library for other in fit.evidence.cells}
+    found = []
+    for keys in level_keys(fit, cell):
+        scale, count = scale_of(leave_out_closely(fit, keys).scores, keys)
+        found.append(student_band(count if known else len(set(keys)), scale=scale))
+    return max(found, key=lambda band: band.up, default=student_band(boards))
 
 
 def _lend(fit: Fit, lender: Cell, band: Band, cell: Cell, rows: Sequence[int]) -> Band:

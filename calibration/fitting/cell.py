@@ -21,6 +21,9 @@ SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
 MEASURED_FILE = SHIPPED / "measured.yaml"
 
+PARTS = {"conv_wide": "conv", "stream": "memory"}
+"""Prices that part another by the shape of layers: what is stated of both is one."""
+
 STRANGER = "unknown"
 """Folder of overlays for libraries nobody measured: prices from the spread between libraries."""
 

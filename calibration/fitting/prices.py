@@ -24,7 +24,7 @@ Huber, Robust Statistics, chapter 7.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,9 @@ class Evidence:
         Shape (rows,): what the error of each row is multiplied by; 1 by default.
     concentration : numpy.ndarray, optional
         Shape (rows,): what the error of its network is multiplied by, `concentrate`; 1 by default.
+    beyond : callable, optional
+        Takes positions of rows left out, returns what their being unlike the rest adds to the
+        standard deviation of each; nothing by default.
     """
 
     names: tuple[str, ...]
@@ -84,6 +87,7 @@ class Evidence:
     labels: tuple[str, ...]
     doubt: np.ndarray = field(default_factory=lambda: np.ones(0))
     concentration: np.ndarray = field(default_factory=lambda: np.ones(0))
+    beyond: Callable[[Sequence[int]], np.ndarray] = lambda rows: np.zeros(len(rows))
 
     def __post_init__(self) -> None:
         """Refuse arrays without one entry per row and price; factors are 1 where not given."""
@@ -120,7 +124,8 @@ class Evidence:
             cells=tuple(self.cells[i] for i in chosen),
             networks=tuple(self.networks[i] for i in chosen),
             labels=tuple(self.labels[i] for i in chosen), doubt=self.doubt[chosen],
-            concentration=self.concentration[chosen])
+            concentration=self.concentration[chosen],
+            beyond=lambda left: self.beyond([chosen[row] for row in left]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

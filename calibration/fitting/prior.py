@@ -22,10 +22,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.cell import Cell
+from calibration.fitting.cell import PARTS, Cell
 
 RELEASES = 3.0
 """Releases of a library after which what two have in common has fallen to 1/e; assumed."""
+
+PART_SD = 0.25
+"""By how much each of two parts of a price may differ from it; chosen by leaving networks out."""
 
 LEVELS = ("everything", "library", "core", "release", "board", "cell", "file")
 """What two cells may have in common; "cell" is one board under one release, "file" the error of a
@@ -129,6 +132,23 @@ class Spread:
                                "above 0")
 
 
+def state(names: Sequence[str], stated_sd: np.ndarray) -> np.ndarray:
+    """Return the covariance of prices as stated, shape (names, names): those parted are nearly one.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Prices.
+    stated_sd : numpy.ndarray
+        Shape (names,): relative standard deviation each is stated with.
+    """
+    whole = [PARTS.get(name, name) for name in names]
+    alike = np.array([[one == other for other in whole] for one in whole])
+    sds = np.asarray(stated_sd, dtype=np.float64)
+    apart = np.minimum(PART_SD, sds)**2
+    return np.asarray(alike * (np.outer(sds, sds) - apart) + np.diag(apart))
+
+
 def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> Prior:
     """Return the prior of prices partially pooled over libraries, cores, releases and boards.
 
@@ -149,7 +169,7 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
     """
     count = len(names)
     everywhere = np.ones((count, count))
-    stated = np.diag(np.asarray(stated_sd, dtype=np.float64) ** 2)
+    stated = state(names, stated_sd)
     if spread.library:
         parts = [Part(level="everything", covariance=spread.everything**2 * everywhere),
                  Part(level="library", covariance=spread.library**2 * everywhere + stated)]
@@ -190,6 +210,15 @@ def bind(prior: Prior, names: Collection[str], sd: float = 0.0) -> Prior:
         known = apart @ cross + sd**2 * np.eye(len(apart))
         covariance = covariance - cross @ np.linalg.solve(known, cross.T)
     return known_prior(prior.names, prior.mean, (covariance + covariance.T) / 2)
+
+
+def join_parts(prior: Prior) -> Prior:
+    """Return the prior of one cell whose parted prices start as one: counts tell of shapes."""
+    mean = prior.mean.copy()
+    for both in ([prior.names.index(part), prior.names.index(whole)]
+                 for part, whole in PARTS.items()):
+        mean[both] = mean[both].mean()
+    return known_prior(prior.names, mean, prior.covariance)
 
 
 def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarray:

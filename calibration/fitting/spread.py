@@ -24,7 +24,7 @@ import numpy as np
 
 from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
-from calibration.fitting.prior import LEVELS, Prior, Spread, pool_prior, relate
+from calibration.fitting.prior import LEVELS, Prior, Spread, pool_prior, relate, state
 from hwmodels.errors import need_extra
 
 ROUNDS = 3
@@ -140,7 +140,7 @@ def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Seq
     """Return the stated part of S, and for each learnt variance what it multiplies."""
     cells, shares = evidence.cells, fit.shares
     common = {level: relate(level, cells, cells) for level in LEVELS}
-    alike = (shares * np.asarray(stated_sd) ** 2) @ shares.T
+    alike = shares @ state(evidence.names, stated_sd) @ shares.T
     fixed = (common["library"] * alike if "library" in names
              else common["everything"] * alike + common["file"])
     network, row, _ = _errors(fit)

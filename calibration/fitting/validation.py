@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +62,7 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     -----
     With P = S^-1 and g the rows of a key, the errors left out are P_gg^-1 (P r)_g and their
     covariance is P_gg^-1: the rest of the rows, conditioned on in closed form. Ignores that shares
-    and doubts would move a little.
+    and doubts would move a little. What rows are beyond the rest is added to their deviations.
 
     References
     ----------
@@ -78,11 +78,11 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
         if len(rows) < len(keys):
             covariance = np.linalg.inv(fit.precision[np.ix_(rows, rows)])
             errors[rows] = covariance @ fit.pull[rows]
-            sds[rows] = np.sqrt(np.diag(covariance))
+            sds[rows] = np.sqrt(np.diag(covariance)) + fit.evidence.beyond(rows)
     return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
 
 
-def level_keys(fit: Fit, cell: Cell) -> tuple[Hashable, ...] | None:
+def level_keys(fit: Fit, cell: Cell) -> list[tuple[Hashable, ...]]:
     """Return what to leave out of a fit to be as ignorant of the rest as of a cell it lacks.
 
     Parameters
@@ -94,18 +94,23 @@ def level_keys(fit: Fit, cell: Cell) -> tuple[Hashable, ...] | None:
 
     Returns
     -------
-    tuple or None
-        A key per row: its library, core, board or cell, the first that no row shares with `cell`;
-        None with fewer than `FEWEST` of them, which say nothing of a spread.
+    list of tuple
+        Each with a key per row: core or else board, and release, those that no row shares with
+        `cell`; its library alone where no row shares it, its cell where rows share all of these.
+        Fewer than `FEWEST` keys say nothing of a spread, and are none.
     """
     cells = fit.evidence.cells
-    keys: tuple[Hashable, ...] = cells
-    for level in ("library", "core", "board"):
-        found = tuple(getattr(other, level) for other in cells)
-        if getattr(cell, level) not in found:
-            keys = found
-            break
-    return keys if len(set(keys)) >= FEWEST else None
+
+    def unknown(*levels: Callable[[Cell], Hashable]) -> list[tuple[Hashable, ...]]:
+        """Return keys of the first level of a cell that is no row's."""
+        keys = [tuple(map(level, cells)) for level in levels]
+        return [found for level, found in zip(levels, keys, strict=True)
+                if level(cell) not in found][:1]
+
+    keys = unknown(lambda one: one.library) or [
+        *unknown(lambda one: one.core, lambda one: one.board),
+        *unknown(lambda one: (one.library, one.release))] or [cells]
+    return [one for one in keys if len(set(one)) >= FEWEST]
 
 
 def scale_of(scores: np.ndarray, keys: Sequence[Hashable]) -> tuple[float, float]:

@@ -62,12 +62,13 @@ def price_plainly(deployment, *, cold):
     occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
     counted = iter(to_counts(sheet, occurred[0], exposed[0]))
     layers = []
-    for kernels in structure.layers:
+    for layer, kernels in zip(deployment.graph.layers, structure.layers, strict=True):
         own = [(kernel, next(counted)) for kernel in kernels]
         calls = max(sum(kernel.calls for kernel in kernels), int(runtime.dispatches_aliases))
         called = Counts((CountLine(event="kernel_dispatch", occurred=calls, exposed=calls),)
                         if calls else ())
-        bills = [make_bill(counts, scale_work(prices, runtime, kernel.family))
+        bills = [make_bill(counts, scale_work(
+            prices, runtime, kernel.family, tell_width(deployment.graph, layer)))
                  for kernel, counts in own]
         layers.append((merge_counts([*(counts for _, counts in own), called]),
                        merge_bills([*bills, make_bill(called, prices)])))
@@ -79,26 +80,43 @@ def price_plainly(deployment, *, cold):
     return [(counts, add_background(bill, board, prices)) for counts, bill in layers]
 
 
-def scale_work(prices, runtime, family):
-    """Prices with the efficiencies of a kernel's family, and of copying, on core events."""
+def tell_width(graph, layer):
+    """Nought up to 8 output channels, one from 64 on, and so far on a logarithmic scale between."""
+    channels = graph.tensors[layer.outputs[0]].shape[-1]
+    return round(min(1.0, max(0.0, math.log2(channels / 8) / 3)), 2)
+
+
+def scale_work(prices, runtime, family, wide):
+    """Prices with the efficiencies of a kernel's family, and of copying, on core events.
+
+    Convolutions lie between narrow and wide ones; dense layers have a price of waiting.
+    """
     copying = Prices({(event, COPYING): prices.price(event, COPYING) for event in CORE_EVENTS})
-    work = prices.scaled(CORE_EVENTS, runtime.efficiency.get(family, 1.0))
+    factor = runtime.efficiency.get(family, 1.0)
+    if family == "conv":
+        factor = (1 - wide) * factor + wide * runtime.efficiency.get("conv_wide", factor)
+    work = prices.scaled(CORE_EVENTS, factor)
+    if family == "fully_connected":
+        waits = {event for event, _ in prices.table if waits_on_memory(event)}
+        work = work.scaled(waits, runtime.efficiency.get("stream", 1.0))
     return Prices({**work.table, **copying.scaled(
         CORE_EVENTS, runtime.efficiency.get(COPY, 1.0)).table})
 
 
-def split_cycles(layer):
+def split_cycles(layer, wide):
     """Cycles of a layer by time price; its kernels share what they execute evenly."""
     row = dict.fromkeys(TIME_PRICES, 0.0)
     for line in layer.bill.lines:
         if waits_on_memory(line.event):
-            row["memory"] += line.cycles
+            row["stream" if "fully_connected" in layer.families else "memory"] += line.cycles
         elif line.event == "kernel_dispatch":
             row["call"] += line.cycles
         elif line.event in CORE_EVENTS:
             for family in layer.families:
-                row[price_of_family(family_of(family, line.place))] += (
-                    line.cycles / len(layer.families))
+                price, own = (price_of_family(family_of(family, line.place)),
+                              line.cycles / len(layer.families))
+                row[price] += own * (1 - wide) if price == "conv" else own
+                row["conv_wide"] += own * wide if price == "conv" else 0.0
     return np.array(list(row.values()))
 
 
@@ -137,7 +155,8 @@ def bound_plainly(prediction, calibration):
     entry, deployment = calibration.entry, prediction.deployment
     board, band = deployment.board, entry.time.band.band()
     network = deployment.graph.architecture_id
-    cycles = np.array([split_cycles(layer) for layer in prediction.layers])
+    cycles = np.array([split_cycles(layer, tell_width(deployment.graph, own)) for layer, own in zip(
+        prediction.layers, deployment.graph.layers, strict=True)])
     totals = cycles.sum(axis=1)
     weights, one = totals / totals.sum(), np.ones(1)
     open_sd = leave_open(prediction, calibration)

@@ -132,7 +132,7 @@ def test_what_copies_cost_is_not_charged_to_convolutions() -> None:
     overlay = learn_own(rows, made["kws"].board)
     (entry,) = overlay.entries
     learnt = dict(zip(overlay.time_prices, np.exp(entry.time.log), strict=True))
-    assert learnt["conv"] == pytest.approx(1, abs=0.06)
+    assert learnt["conv"] == pytest.approx(1, abs=0.07)
     assert learnt["copy"] == pytest.approx(2.5, rel=0.15)
     priced = make_tally(made["kws"]).cycles @ np.exp(entry.time.log)
     assert priced[0] == pytest.approx(measured["kws"][0], rel=0.05)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 def test_hidden_boards_are_found_again(tmp_path) -> None:
     recording = record_networks([build("kws")], tmp_path)
-    found = run_campaign(recording, CAMPAIGNS[0], 40)
+    found = run_campaign(recording, CAMPAIGNS[0], 40, seed=14)
     assert len(found.scores) > 3 * 40  # conv, pointwise, depthwise at least
     assert 0.90 <= found.covered <= 0.98
     # no cache is preferred to the true one by more than 20 to 1, and most are rejected outright

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any
@@ -22,7 +22,6 @@ from calibration.fitting.overlay import (
     Entry,
     Learnt,
     Overlay,
-    Support,
     pack_covariance,
 )
 from calibration.fitting.prices import Evidence, Fit
@@ -35,6 +34,7 @@ from calibration.fitting.spread import (
 )
 from calibration.fitting.ties import Tied
 from calibration.fitting.validation import HeldOut, leave_out_closely
+from twin.learning.beyond import Beyond, find_support, tell_operators
 from twin.learning.observations import (
     Observation,
     energy_evidence,
@@ -45,18 +45,15 @@ from twin.learning.observations import (
 )
 from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
 
-TIME_SD = {"conv": 0.3, "pointwise": 0.3, "depthwise": 0.3, "fully_connected": 0.3, "call": 0.7,
-           "memory": 0.4, "elementwise": 0.8, "pool": 0.6, "copy": 1.2, "quantize": 0.8,
-           "reduce": 2.0}
+TIME_SD = {"conv": 0.3, "conv_wide": 0.3, "pointwise": 0.3, "depthwise": 0.3,
+           "fully_connected": 0.3, "call": 0.7, "memory": 0.4, "stream": 0.4,
+           "elementwise": 0.8, "pool": 0.6, "copy": 1.2, "quantize": 0.8, "reduce": 2.0}
 """Relative standard deviations of stated prices: those of the runtime files; memory is assumed.
 
 So are the last five, widely: a closed library may read in place what CMSIS-NN copies, shift by a
 constant where the reference requantises in full, or reduce element by element with all indices.
 Their widths were chosen by leaving families of networks out.
 """
-
-LEAST_TOLD = 1e-6
-"""Below, an operator was hardly there."""
 
 ABSURD = 3.0
 """Rows that learnt prices miss by this factor are of something else."""
@@ -146,7 +143,7 @@ def learn(observations: Sequence[Observation], *, judged: bool = True,
 def _learn(observations: tuple[Observation, ...], judged: bool,
            spreads: tuple[Spread, Spread] | None) -> Learning:
     time_sd, energy_sd = stated_sds()
-    evidence = time_evidence(observations)
+    evidence = replace(time_evidence(observations), beyond=Beyond(observations).add)
     time, spread = _fit(evidence, time_sd, spreads[0] if spreads else None)
     powered = with_energy(observations)
     energy = energy_left_out = None
@@ -260,38 +257,6 @@ def bundle(library: str, entries: Sequence[Entry], observations: Sequence[Observ
                   sources=tuple(o.label for o in rows)))
 
 
-def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell], np.ndarray],
-                   before: Mapping[str, float] | None = None) -> dict[str, float]:
-    """Return what rows tell of each operator: the sum of its squared shares of time, by network.
-
-    Parameters
-    ----------
-    observations : iterable of Observation
-        Of one library. Of several rows of a network the one with most of an operator counts.
-    log_of : callable
-        Log prices of a cell, which shares are at.
-    before : mapping of str to float, optional
-        What was told before.
-
-    Returns
-    -------
-    dict of str to float
-        As `calibration.fitting.intervals.left_untold` takes it.
-    """
-    most: dict[str, dict[str, float]] = {}
-    logs: dict[Cell, np.ndarray] = {}
-    for one in observations:
-        if one.cell not in logs:
-            logs[one.cell] = log_of(one.cell)
-        for name, share in one.tally.share_work(logs[one.cell]).items():
-            seen = most.setdefault(name, {})
-            seen[one.network] = max(share, seen.get(one.network, 0.0))
-    told = dict(before or {})
-    for name, seen in most.items():
-        told[name] = told.get(name, 0.0) + sum(share**2 for share in seen.values())
-    return {name: float(f"{told[name]:.3g}") for name in sorted(told) if told[name] >= LEAST_TOLD}
-
-
 def _rounded(spread: Spread) -> dict[str, float]:
     return {name: _six(value) for name, value in asdict(spread).items()}
 
@@ -328,40 +293,6 @@ def learn_between_networks(learning: Learning) -> dict[str, Between]:
         if left_out is not None:
             found[quantity] = learn_between(left_out.log_errors[[one.whole for one in rows]])
     return found
-
-
-def network_cycles(rows: Sequence[Observation]) -> list[float]:
-    """Return what whole networks took; where only layers were seen, the sum of each network's."""
-    whole = [row.cycles for row in rows if row.whole]
-    sums: dict[tuple[str, str], float] = {}
-    for row in rows:
-        of = row.source, row.network.partition(" ")[0]  # A layer's says which layer, too.
-        sums[of] = sums.get(of, 0.0) + row.cycles
-    return whole or list(sums.values())
-
-
-def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
-    """Return what was measured nearest to a cell: there, on its core, or of its library.
-
-    Parameters
-    ----------
-    observations : sequence of Observation
-        Everything learnt from.
-    cell : Cell
-        Measured or not.
-    """
-    library = [o for o in observations if cell.library in (o.cell.library, "")]
-    board = [o for o in library if o.cell.board == cell.board]
-    own = [o for o in board if o.cell == cell]
-    kin = (board or [o for o in library if o.cell.core == cell.core] or library
-           or list(observations))
-    totals = network_cycles(kin)
-    return Support(
-        networks=tuple(sorted({o.network for o in own or kin if o.whole})),
-        clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
-        supplies_v=tuple(sorted({round(o.supply_v, 3) for o in kin if o.supply_v is not None})),
-        arenas=tuple(sorted({o.arena for o in board})),
-        cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin})))
 
 
 def make_learnt(fit: Fit, band: Band, cell: Cell, tied: Tied | None = None,

@@ -16,13 +16,22 @@ from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import CONFORMAL_ROWS
 from calibration.fitting.overlay import Entry, Learnt, Overlay, Support
 from calibration.fitting.prices import Noise
-from calibration.fitting.prior import Prior, Spread, bind, known_prior, pool_prior
+from calibration.fitting.prior import (
+    Prior,
+    Spread,
+    bind,
+    join_parts,
+    known_prior,
+    pool_prior,
+    state,
+)
 from calibration.fitting.spread import (
     learn_noise,
 )
 from calibration.fitting.ties import Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
+from twin.learning.beyond import network_cycles, tell_operators
 from twin.learning.observations import (
     Observation,
     energy_evidence,
@@ -34,9 +43,7 @@ from twin.learning.overlays import (
     ENERGY_SPREAD,
     bundle,
     make_learnt,
-    network_cycles,
     stated_sds,
-    tell_operators,
 )
 from twin.pricing.calibration import (
     ENERGY_PRICES,
@@ -51,10 +58,11 @@ OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
 are assumed: a call with its arguments, and the first lines of its code.
 """
 
-ALIKE, ALIKE_SD = ("conv", "pointwise"), 0.1
+ALIKE, ALIKE_SD = ("conv_wide", "pointwise"), 0.15
 """Products of windows and of single pixels run one inner loop, so what a core's instructions cost
-moves both: in the 45 entries learnt of X-CUBE-AI on five boards their factors are 0.09 apart,
-of TFLite Micro 2.3.1 by 0.01 (root mean square, logarithms)."""
+moves both: in 45 entries learnt of X-CUBE-AI on five boards factors of pointwise and wide
+convolutions are 0.15 apart, of TFLite Micro 2.3.1 by 0.004 (root mean square, logarithms). Where
+loops are known, counts tell of shapes: there parted prices start as one."""
 
 
 def learn_own(observations: Sequence[Observation], board: Board,
@@ -129,6 +137,8 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     evidence = time_evidence(rows)
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
              _cousin_prior(shipped.time, time_sd, shipped.spread))
+    if not any(row.tally.borrowed.any() for row in rows):
+        prior = join_parts(prior)
     prior = bind(prior, ALIKE, ALIKE_SD)
     time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))
     misses = np.abs(time.residuals)
@@ -193,5 +203,5 @@ def _cousin_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str
     count = len(estimate.names)
     release = spread.get("release") or spread.get("cell", 0.0)  # Powers know of firmwares only.
     apart = (release ** 2 * np.ones((count, count))
-             + spread.get("own_cell", 0.0) ** 2 * np.diag(stated_sd**2))
+             + spread.get("own_cell", 0.0) ** 2 * state(estimate.names, stated_sd))
     return known_prior(estimate.names, estimate.log, estimate.covariance + apart)

@@ -20,7 +20,7 @@ from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import is_assumed
-from twin.pricing.calibration import EXTERNAL, TIME_PRICES, name_operators
+from twin.pricing.calibration import EXTERNAL, name_operators
 from twin.pricing.itemised import itemise
 from twin.pricing.structure import find_structure
 
@@ -50,7 +50,7 @@ class Tally:
     operators : tuple of str
         Of each layer, by `name_operators`.
     external : numpy.ndarray
-        Shape (layers,): cycles waiting for memory outside the chip, part of "memory".
+        Shape (layers, time prices): cycles waiting for memory outside the chip, part of `cycles`.
     borrowed : numpy.ndarray
         Shape (layers,), bool: whose loops are assumed, or another library's.
     """
@@ -72,7 +72,7 @@ class Tally:
             Shape (time prices,): log factors work is done with.
         """
         factors = np.exp(log)
-        external = self.external * factors[TIME_PRICES.index("memory")]
+        external = self.external @ factors
         spent = self.cycles @ factors
         total, found = spent.sum(), {EXTERNAL: float(external.sum())}
         for operator, cycles in zip(self.operators, spent - external, strict=True):

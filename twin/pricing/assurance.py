@@ -174,7 +174,8 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     weights = totals / totals.sum(axis=1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         outside = work.waits if item.brought is not None and item.brought.outside else 0.0
-        waiting = np.where(totals != 0, (work.memory * item.external + outside) / totals, 0.0)
+        waiting = np.where(
+            totals != 0, (work.time @ item.external.T + outside) / totals, 0.0)
     untold = (1 - waiting) * doubted.untold + waiting * doubted.beyond
     away = far_sd(totals.sum(axis=1), work.hertz, calibration.entry.support,
                   measured=calibration.entry.board is not None)
@@ -296,6 +297,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                                     high=whole.high * float(rivals.max() / rivals[0])),
         errors=band.count,
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
+        version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds.tolist(), energies[1:],
                                                   strict=True)),

@@ -49,7 +49,9 @@ from twin.pricing.calibration import (
     ENERGY_PRICES,
     FAMILIES_OF,
     NONE,
+    STREAM,
     TIME_PRICES,
+    WIDE,
     Calibration,
     choose_calibration,
     choose_powers,
@@ -106,6 +108,8 @@ def _apply(priced: Same[tuple[Board, Runtime]], times: tuple[tuple[str, float], 
     (board, runtime), time, energy = priced.parts, dict(times), dict(energies)
     efficiency = {family: runtime.efficiency.get(family, 1.0) * float(time.get(price, 1.0))
                   for price, families in FAMILIES_OF.items() for family in families}
+    efficiency |= {WIDE: runtime.efficiency.get("conv", 1.0) * time.get(WIDE, 1.0),
+                   STREAM: time.get(STREAM, 1.0) / time.get("memory", 1.0)}
     return (dataclasses.replace(
                 runtime, efficiency=efficiency,
                 dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),

@@ -15,6 +15,7 @@ another instruction set only.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.fitting.cell import STRANGER_RUNTIME, Estimate, locate
+from calibration.fitting.cell import PARTS, STRANGER_RUNTIME, Estimate, locate
 from calibration.fitting.intervals import (
     CALLING_SD,
     CARRIED_SD,
@@ -59,11 +60,16 @@ if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
     from twin.runtimes.runtime import Runtime
 
-OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
+WIDE, STREAM = "conv_wide", "stream"
+"""Prices that part another by the shape of layers: convolutions to many channels, and waiting for
+the weights of dense layers, each of which is read once.
+"""
+
+OWN_FAMILIES = ("conv", WIDE, "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
                 "reduce", "quantize", COPY)
 """Families with a price of their own; the rest share "other": too little time to tell apart."""
 
-TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory")
+TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory", STREAM)
 """Prices of time, each a factor on what the lowered kernels and the datasheet say."""
 
 ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
@@ -100,11 +106,43 @@ def waits_on_memory(event: str) -> bool:
     return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage")
 
 
+def name_work(event: str, place: str, family: str, wide: float) -> str:
+    """Return what scales an event of a kernel: a family, with its width where it is mixed; or "".
+
+    Parameters
+    ----------
+    event, place : str
+        Of a line.
+    family : str
+        Of the kernel.
+    wide : float
+        How wide a convolution is, 0 to 1.
+    """
+    if event not in CORE_EVENTS:
+        return STREAM if family == "fully_connected" and waits_on_memory(event) else ""
+    work = family_of(family, place)
+    return f"{work} {wide}" if wide and work == "conv" else work
+
+
+@cache
+def list_parts(work: str) -> tuple[tuple[str, float], ...]:
+    """Return the families whose efficiencies a line's work mixes, each with its weight."""
+    family, _, wide = work.partition(" ")
+    return ((family, 1 - float(wide)), (WIDE, float(wide))) if wide else ((family, 1.0),)
+
+
+def mix_efficiency(efficiency: Mapping[str, float], work: str) -> float:
+    """Return what the cycles of a line are multiplied by: `name_work`."""
+    return sum(weight * efficiency.get(family, efficiency.get("conv", 1.0) if family == WIDE
+                                       else 1.0) for family, weight in list_parts(work))
+
+
 @cache
 def time_price(event: str, family: str) -> int:
     """Return the place in `TIME_PRICES` of the price an event of a family is charged under."""
-    return TIME_PRICES.index(price_of_family(family) if event in CORE_EVENTS else
-                             "memory" if waits_on_memory(event) else "call")
+    return TIME_PRICES.index(
+        price_of_family(family) if event in CORE_EVENTS else
+        "call" if not waits_on_memory(event) else STREAM if family == STREAM else "memory")
 
 
 @cache
@@ -192,7 +230,8 @@ def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
                      for layer, unknown in zip(graph.layers, assumed, strict=True)])
 
 
-MIX = {"conv": 0.3, "pointwise": 0.4, "depthwise": 0.2, "fully_connected": 0.05, "memory": 0.05}
+MIX = {"conv": 0.1, WIDE: 0.2, "pointwise": 0.4, "depthwise": 0.2, "fully_connected": 0.05,
+       "memory": 0.05}
 """Shares of time of a typical network by price; assumed."""
 
 
@@ -215,10 +254,10 @@ def know_core(time: Learnt, basis: str, board_sd: float = 0.0) -> Learnt | None:
     """
     shared = CORE_SD**2 - board_sd**2 + (CARRIED_SD**2 if basis == CARRIED else 0.0)
     covariance = np.full((len(TIME_PRICES), len(TIME_PRICES)), shared)
-    for name, sd in (("memory", WAITING_SD), ("call", CALLING_SD)):
-        place = TIME_PRICES.index(name)
-        covariance[place], covariance[:, place] = 0.0, 0.0
-        covariance[place, place] = sd**2
+    for names, sd in ((("memory", STREAM), WAITING_SD), (("call",), CALLING_SD)):
+        places = [TIME_PRICES.index(name) for name in names]
+        covariance[places], covariance[:, places] = 0.0, 0.0
+        covariance[np.ix_(places, places)] = sd**2
     band = core_band()
     mix = np.array([MIX.get(name, 0.0) for name in TIME_PRICES])
     if time.band.up * math.sqrt(mix @ time.matrix() @ mix) <= band.up * math.sqrt(
@@ -266,6 +305,30 @@ class Calibration:
     operators: Mapping[str, float]
     kinds: tuple[str, ...] = ()
     counted: str = ""
+
+    @property
+    def version(self) -> str:
+        """What tells these prices from any others: of their content."""
+        return hashlib.sha256(repr(self.entry).encode()).hexdigest()[:12]
+
+    def share_by_shape(self, shares: np.ndarray) -> float:
+        """Return what prices parted by the shape of layers add to a time, as a share of it.
+
+        Parameters
+        ----------
+        shares : ndarray of float, (time prices,)
+            Of the time, by price.
+
+        Notes
+        -----
+        With both parts of a price at the mean m of their logarithms x, a share s would take
+        s exp(m - x): nothing is added where they are one.
+        """
+        mean = self.time.log.copy()
+        for part, whole in PARTS.items():
+            both = [TIME_PRICES.index(part), TIME_PRICES.index(whole)]
+            mean[both] = self.time.log[both].mean()
+        return float(shares @ -np.expm1(mean - self.time.log))
 
     @property
     def powers_of(self) -> str:

@@ -84,6 +84,10 @@ class Certainty:
         Of an accelerator's epochs, in microseconds, in order.
     powers : str
         What the energy rests on where no measured energy stands behind it.
+    version : str
+        Of the learnt prices.
+    by_shape : float
+        Share of the time that prices parted by the shape of layers add: `fitting.cell.PARTS`.
     """
 
     calibration: str
@@ -98,6 +102,8 @@ class Certainty:
     doubtful: tuple[str, ...] = ()
     tasks: tuple[Interval, ...] = ()
     powers: str = ""
+    version: str = ""
+    by_shape: float = 0.0
 
 
 def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,

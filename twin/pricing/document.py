@@ -273,6 +273,9 @@ class Calibration(TypedDict):
         "prices no row tells by themselves: what they differ by is no finding")]]
     powers: NotRequired[Annotated[str, Says(
         "what energy rests on where no measured energy stands behind it")]]
+    version: NotRequired[Annotated[str, Says("of the learnt prices: of others it is another")]]
+    by_shape: NotRequired[Annotated[float, Says(
+        "share of the time that prices parted by the shape of layers add")]]
 
 
 class LargestCause(TypedDict):

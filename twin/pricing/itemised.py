@@ -23,15 +23,20 @@ from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import (
+    CORE_EVENTS,
     ENERGY_PRICES,
     TIME_PRICES,
     list_external,
+    list_parts,
+    mix_efficiency,
+    name_work,
     power_of,
     price_of_family,
     time_price,
 )
 from twin.pricing.lines import Lines, price_lines, price_rivals, runtime_prices
 from twin.pricing.structure import Groups, Structure, find_structure, list_assumed
+from twin.runtimes import Runtime
 
 if TYPE_CHECKING:
     from twin.deployment.transfers import Transfers
@@ -59,7 +64,7 @@ class Itemised:
     evenly : ndarray of float, (layers, time prices)
         Shares of a layer's kernels by price, over which `work` is divided where how sure its time
         is comes from: they sum to one, or to nought without kernels.
-    external : ndarray of float, (layers,)
+    external : ndarray of float, (layers, time prices)
         Cycles of waiting outside the chip.
     energy_pj : ndarray of float, (layers, time prices, ends x 3)
         Of work, at each supply voltage; NaN is not known.
@@ -148,15 +153,16 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
     energy_pj = np.zeros((layers, len(TIME_PRICES), len(ends) * POWERS))
     cause_cycles = np.zeros((len(TIME_PRICES), causes))
     cause_pj = np.zeros((len(TIME_PRICES), len(ends) * POWERS, causes))
+    cycles, of = columns.part(cycles, runtime), lines.layers[columns.line]
     np.add.at(cause_cycles, (columns.price, columns.cause), cycles)
     for end, own in enumerate(priced):
-        energy, power = own.energy_pj, end * POWERS + columns.power
-        np.add.at(energy_pj, (lines.layers, columns.price, power), energy)
+        energy, power = columns.part(own.energy_pj, runtime), end * POWERS + columns.power
+        np.add.at(energy_pj, (of, columns.price, power), energy)
         np.add.at(cause_pj, (columns.price, power, columns.cause), energy)
     parts = np.zeros((2, layers, len(TIME_PRICES)))
-    np.add.at(parts, (np.where(columns.work, 0, 1), lines.layers, columns.price), cycles)
-    external, outside = np.zeros(layers), columns.outside(deployment)
-    np.add.at(external, lines.layers[outside], cycles[outside])
+    np.add.at(parts, (np.where(columns.work, 0, 1), of, columns.price), cycles)
+    external, outside = np.zeros((layers, len(TIME_PRICES))), columns.outside(deployment)
+    np.add.at(external, (of[outside], columns.price[outside]), cycles[outside])
     return Itemised(
         work=parts[0], rest=parts[1], evenly=_share_evenly(structure), external=external,
         energy_pj=energy_pj, cause_cycles=cause_cycles, cause_pj=cause_pj,
@@ -183,14 +189,31 @@ def _itemise_transfers(deployment: Deployment, ends: Sequence[Prices]) -> Brough
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Columns:
-    """What each line is charged under: price of time, of power, cause; whether it is executed."""
+    """What each part of a line is charged under: price of time, power, cause; if it is executed.
 
+    Work that mixes families has a part of each.
+    """
+
+    line: np.ndarray
+    keys: tuple[tuple[str, str, str], ...]
+    second: np.ndarray
     price: np.ndarray
     power: np.ndarray
     cause: np.ndarray
     work: np.ndarray
     number: np.ndarray
     places: Sequence[str]
+
+    def part(self, values: Floats, runtime: Runtime) -> Floats:
+        """Return values of lines parted by the families each mixes, as a runtime's cycles are."""
+        first = []
+        for _, _, work in self.keys:
+            (family, weight), *other = list_parts(work)
+            first.append(weight * mix_efficiency(runtime.efficiency, family) / mix_efficiency(
+                runtime.efficiency, work) if other else 1.0)
+        share = np.array(first)[self.number]
+        found: Floats = values[self.line] * np.where(self.second, 1 - share, share)
+        return found
 
     def outside(self, deployment: Deployment) -> np.ndarray:
         """Return which lines are of memories outside the chip."""
@@ -201,13 +224,19 @@ class _Columns:
 
 @lru_cache(maxsize=STRUCTURES_KEPT)
 def _columns(lines: Lines) -> _Columns:
-    price, power, cause = (np.array(found, int)[lines.number] for found in (
-        [time_price(event, family) for event, _, family in lines.keys],
+    mixed = [list_parts(work) for _, _, work in lines.keys]
+    several = np.flatnonzero(np.array([len(parts) > 1 for parts in mixed], bool)[lines.number])
+    line = np.concatenate([np.arange(len(lines.number)), several])
+    second, number = np.arange(len(line)) >= len(lines.number), lines.number[line]
+    one, other = (np.array([time_price(event, parts[place][0]) for (event, _, _), parts in zip(
+        lines.keys, mixed, strict=True)], int)[number] for place in (0, -1))
+    power, cause = (np.array(found, int)[number] for found in (
         [ENERGY_PRICES.index(power_of(event)) for event, _, _ in lines.keys],
         [_CAUSE[event] for event, _, _ in lines.keys]))
-    work = np.array([bool(family) and place == "" for _, place, family in lines.keys], bool)
-    return _Columns(price=price, power=power, cause=cause, work=work[lines.number],
-                    number=lines.number, places=[place for _, place, _ in lines.keys])
+    work = np.array([event in CORE_EVENTS and place == "" for event, place, _ in lines.keys], bool)
+    return _Columns(price=np.where(second, other, one), power=power, cause=cause, line=line,
+                    work=work[number], number=number, keys=lines.keys, second=second,
+                    places=[place for _, place, _ in lines.keys])
 
 
 @lru_cache(maxsize=STRUCTURES_KEPT)
@@ -215,7 +244,9 @@ def _share_evenly(structure: Structure) -> Floats:
     shares = np.zeros((len(structure.layers), len(TIME_PRICES)))
     for row, layer in zip(shares, structure.layers, strict=True):
         for kernel in layer:
-            row[TIME_PRICES.index(price_of_family(kernel.family))] += 1 / len(layer)
+            for family, weight in list_parts(name_work("alu_issue", "", kernel.family,
+                                                       kernel.wide)):
+                row[TIME_PRICES.index(price_of_family(family))] += weight / len(layer)
     return shares
 
 
@@ -224,8 +255,9 @@ def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups) -> Fl
     found = price_rivals(deployment, prices, lower)
     rows = np.zeros((max(1, len(found)), len(deployment.graph.layers), len(TIME_PRICES)))
     for row, (_, priced) in zip(rows, found, strict=False):
-        lines = priced.lines
-        np.add.at(row, (lines.layers, _columns(lines).price), priced.cycles)
+        columns = _columns(priced.lines)
+        np.add.at(row, (priced.lines.layers[columns.line], columns.price),
+                  columns.part(priced.cycles, deployment.runtime))
     return rows if found else np.ones_like(rows)
 
 
@@ -264,7 +296,7 @@ class Work:
 
     @property
     def memory(self) -> Floats:
-        """Factor on waiting for memories, shape (rows, 1)."""
+        """Factor on waiting for what DMA brings, shape (rows, 1)."""
         return self.time[:, [_MEMORY]]
 
 

@@ -1,8 +1,9 @@
 """Lines of a structure times prices: events x prices, for one configuration or many at once.
 
 A line is one event at one place for one operand of one kernel, or the calls of a layer. With o how
-often it occurred, x what stretched the run, e the efficiency of the kernel's family and c and p the
-prices of time and energy,
+often it occurred, x what stretched the run, e the efficiency of the kernel's family (of a
+convolution that of narrow and wide ones, mixed by its width) and c and p the prices of time and
+energy,
 
     cycles = x c e      energy = o p e
 
@@ -41,7 +42,7 @@ from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import CORE_EVENTS, family_of
+from twin.pricing.calibration import mix_efficiency, name_work
 from twin.pricing.structure import Call, Groups, Structure, find_structure
 from twin.runtimes import Runtime
 
@@ -125,9 +126,6 @@ Event = tuple[int, str, str, str]
 
 KEPT = 256
 """Structures whose lines are kept in order, and timings whose counts are."""
-
-_ON_CORE = frozenset(CORE_EVENTS)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lines:
@@ -214,7 +212,7 @@ def price_lines(structure: Structure, runtime: Runtime, prices: Prices,
     occurred, exposed = (np.concatenate([own, calls], axis=-1) for own in (occurred, exposed))
     cycles, energies = [], []
     for event, place, family in lines.keys:
-        price, factor = prices.price(event, place), runtime.efficiency.get(family, 1.0)
+        price, factor = prices.price(event, place), mix_efficiency(runtime.efficiency, family)
         cycles.append(price.cycles * factor)
         energies.append(np.nan if price.pj is None else price.pj * factor)
     return PricedLines(lines=lines, occurred=occurred, exposed=exposed,
@@ -228,19 +226,19 @@ def list_lines(structure: Structure, calls_aliases: bool) -> Lines:
     calls = tuple([max(sum(kernel.calls for kernel in layer), int(calls_aliases))
                    for layer in structure.layers])
     return _order_lines(structure.sheet.lines, structure.sheet.whole, tuple([
-        (layer, kernel.family) for layer, kernels in enumerate(structure.layers)
+        (layer, kernel.family, kernel.wide) for layer, kernels in enumerate(structure.layers)
         for kernel in kernels]), calls)
 
 
 @lru_cache(maxsize=KEPT // 4)
 def _order_lines(listed: tuple[Event, ...], whole: tuple[bool, ...],
-                 kernels: tuple[tuple[int, str], ...], calls: tuple[int, ...]) -> Lines:
+                 kernels: tuple[tuple[int, str, float], ...], calls: tuple[int, ...]) -> Lines:
     """Return lines of kernels of layers and families: the same under most cache policies."""
     numbers: dict[tuple[str, str, str], int] = {}
     number, events = [], []
     for kernel, event, place, operand in listed:
-        layer, family = kernels[kernel]
-        key = (event, place, family_of(family, place) if event in _ON_CORE else "")
+        layer, family, wide = kernels[kernel]
+        key = (event, place, name_work(event, place, family, wide))
         number.append(numbers.setdefault(key, len(numbers)))
         events.append((layer, event, place, operand))
     for layer in range(len(calls)):

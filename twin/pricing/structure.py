@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
 from twin.deployment.deployment import Deployment
 from twin.deployment.kept_counts import describe_cores, load_counts, read_geometry, save_counts
-from twin.network.graph import Layer
+from twin.network.graph import Graph, Layer
 from twin.network.operators import OPERATORS, is_assumed
 from twin.runtimes import Runtime
 
@@ -48,6 +49,11 @@ class Call:
     family: str
     calls: int = 1
     assumed: bool = False
+    wide: float = 0.0
+
+
+FEW, MANY = 8, 64
+"""Output channels of a convolution that is narrow, and of one that is wide; in between both are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,6 +104,8 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
             _known.move_to_end(key)
             return _known[key]
     layers, traffic = _load(key) or _count(key, deployment, groups(), cold=cold)
+    if not deployment.target.offloads:  # A host's convolutions have one price.
+        layers = _tell_width(deployment.graph, layers, part)
     made = Structure(key=key, layers=layers, traffic=traffic,
                      sheet=lay_out(traffic, deployment.board, deployment.code))
     with _lock:
@@ -105,6 +113,19 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
         while len(_known) > MOST_IN_MEMORY:
             _known.popitem(last=False)
     return made
+
+
+def _tell_width(graph: Graph, layers: tuple[tuple[Call, ...], ...],
+                part: tuple[int, ...]) -> tuple[tuple[Call, ...], ...]:
+    """Return calls of convolutions with their width: 0 up to `FEW` channels, 1 from `MANY`."""
+    def width(place: int) -> float:
+        channels = graph.tensors[graph.layers[place].outputs[0]].shape[-1]
+        return round(min(1.0, max(0.0, math.log(channels / FEW) / math.log(MANY / FEW))), 2)
+
+    return tuple(
+        tuple(replace(call, wide=width(place)) if call.family == "conv" else call
+              for call in layer)
+        for place, layer in zip(part or range(len(layers)), layers, strict=True))
 
 
 def forget_structures() -> None:

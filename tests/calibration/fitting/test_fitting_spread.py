@@ -144,7 +144,7 @@ def test_a_single_key_leaves_nothing_to_fit_to() -> None:
 
 def stranger_scale(fit) -> float:
     """How far a board that is not in a fit lies beside what is stated, by those that are."""
-    keys = level_keys(fit, Cell(board="another", core="core0", library="lib", release=0.0))
+    keys, = level_keys(fit, Cell(board="another", core="core0", library="lib", release=0.0))
     assert keys == tuple(cell.board for cell in fit.evidence.cells)
     return scale_of(leave_out_closely(fit, keys).scores, keys)[0]
 
@@ -162,7 +162,7 @@ def test_strangers_are_wrong_by_what_boards_left_out_show() -> None:
                      core=true.core / 4, own_core=true.own_core / 4)
     assert stranger_scale(fit_pooled(evidence, STATED, narrow)) > 1.2 * told
     few = fit_pooled(draw_evidence(true, seed=3, boards=FEWEST - 1), STATED, true)
-    assert level_keys(few, Cell(board="another", core="core0", library="lib", release=0.0)) is None
+    assert level_keys(few, Cell(board="another", core="core0", library="lib", release=0.0)) == []
 
 
 @pytest.mark.parametrize(("change", "level"), [
@@ -172,4 +172,23 @@ def test_what_is_left_out_is_what_a_stranger_lacks(change, level) -> None:
     fit = fit_pooled(draw_evidence(Spread(), seed=3, boards=6), STATED, Spread())
     keys = level_keys(fit, replace(fit.evidence.cells[0], **change))
     found = tuple(getattr(cell, level) for cell in fit.evidence.cells)
-    assert keys == (found if len(set(found)) >= FEWEST else None)
+    assert keys == ([found] if len(set(found)) >= FEWEST else [])
+
+
+def test_a_release_nobody_measured_is_left_out_besides_a_board() -> None:
+    fit = fit_pooled(draw_evidence(Spread(), seed=3, boards=6), STATED, Spread())
+    cells = fit.evidence.cells
+    releases = tuple((cell.library, cell.release) for cell in cells)
+    keys = level_keys(fit, replace(cells[0], board="", release=9.0))
+    assert keys == [tuple(cell.board for cell in cells),
+                    *([releases] if len(set(releases)) >= FEWEST else [])]
+
+
+def test_what_rows_are_beyond_the_rest_is_added_to_their_deviations() -> None:
+    fit = fit_pooled(draw_evidence(Spread(), seed=3, boards=6), STATED, Spread())
+    keys = [cell.board for cell in fit.evidence.cells]
+    wider = replace(fit, evidence=replace(
+        fit.evidence, beyond=lambda rows: np.full(len(rows), 0.1)))
+    plain, added = (leave_out_closely(one, keys) for one in (fit, wider))
+    assert added.sds == pytest.approx(plain.sds + 0.1)
+    assert (added.log_errors == plain.log_errors).all()

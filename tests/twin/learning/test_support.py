@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from twin.learning.overlays import network_cycles
+from twin.learning.beyond import network_cycles
 
 
 def test_layers_of_two_networks_are_not_added_together():

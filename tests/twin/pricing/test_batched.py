@@ -104,7 +104,8 @@ def test_layers_of_an_accelerator_are_predicted_once_where_rows_set_the_same() -
 @pytest.mark.parametrize("calibration", ["auto", "none"])
 def test_learnt_factors_are_varied(kws, calibration) -> None:
     batch = twin.predict_many(kws, calibration=calibration, vary={
-        "learnt.time.memory": [0.5, 2.0], "learnt.energy.leakage": 3.0})
+        "learnt.time.memory": [0.5, 2.0], "learnt.time.stream": [0.5, 2.0],
+        "learnt.energy.leakage": 3.0})
     for row, factor in enumerate((0.5, 2.0)):
         chosen = choose_calibration(kws, calibration)
         if chosen is None:
@@ -116,7 +117,8 @@ def test_learnt_factors_are_varied(kws, calibration) -> None:
         import dataclasses
 
         log = chosen.time.log.copy()
-        log[TIME_PRICES.index("memory")] = np.log(factor)
+        for price in ("memory", "stream"):
+            log[TIME_PRICES.index(price)] = np.log(factor)
         energy = chosen.energy.log.copy()
         energy[-1] = np.log(3.0)
         check_row(batch, row, predict_calibrated(kws, calibration=dataclasses.replace(

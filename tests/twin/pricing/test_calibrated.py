@@ -158,9 +158,8 @@ def test_a_library_nobody_measured_takes_the_spread_between_libraries(runtime: s
     sure = predict_calibrated(deploy("kws", BOARD, runtime=runtime)).certainty
     assert "spread between libraries" in sure.calibration
     assert sure.basis == "model-based"
-    # The same network takes 4.3 times longer under the slowest library of this board than under
-    # the fastest (calibration/datasets/README.md): a stranger may be either.
-    assert sure.time_us.high / sure.time_us.low > 4
+    # of 136 rows predicted as of a library nobody measured 88 % lie inside (docs/accuracy.md)
+    assert 2.2 < sure.time_us.high / sure.time_us.low < 4
 
 
 def test_our_own_code_and_floats_take_no_spread_between_libraries() -> None:
@@ -222,7 +221,8 @@ def write_folder(folder: Path, deployment, factors, *, layers: bool, power: floa
 
 
 def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) -> None:
-    factors = {"conv": 0.7, "pointwise": 0.6, "depthwise": 1.3, "call": 0.5, "memory": 1.0}
+    factors = {"conv": 0.7, "conv_wide": 0.7, "pointwise": 0.6, "depthwise": 1.3, "call": 0.5,
+               "memory": 1.0}
     truth = {}
     folders = []
     for name in ("kws", "ic"):
@@ -236,7 +236,7 @@ def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) 
     path = write_overlay(tmp_path / "own.yaml", overlay)
     assert read_overlay(path) == overlay
     found = dict(zip(TIME_PRICES, np.exp(overlay.entries[0].time.log), strict=True))
-    assert found["conv"] == pytest.approx(0.7, rel=0.03)
+    assert found["conv_wide"] == pytest.approx(0.7, rel=0.03)
     assert found["pointwise"] == pytest.approx(0.6, rel=0.03)
     assert found["depthwise"] == pytest.approx(1.3, rel=0.05)
     for name, cycles in truth.items():
@@ -250,7 +250,8 @@ def test_measured_energy_moves_what_currents_are_worth(tmp_path: Path) -> None:
     observations = []
     for name in ("kws", "ic", "ad"):
         folder = write_folder(tmp_path / name, deploy(name, BOARD, runtime=RUNTIME),
-                              {"conv": 0.6, "pointwise": 0.5}, layers=False, power=1.6)
+                              {"conv": 0.6, "conv_wide": 0.6, "pointwise": 0.5},
+                              layers=False, power=1.6)
         observations += observe_folder(folder, BOARD)
     overlay = learn_own(observations, load_board(BOARD))
     energy = overlay.entries[0].energy

@@ -15,7 +15,7 @@ from twin.deployment.deployment import deploy
 from twin.learning.tally import make_tally
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import EXTERNAL, choose_calibration
+from twin.pricing.calibration import EXTERNAL, TIME_PRICES, choose_calibration
 
 BOARD = "stm32h747i_disco"
 RUNTIMES = ("x-cube-ai@10.0.0", "x-cube-ai@9.0.0")
@@ -83,7 +83,7 @@ def test_waiting_outside_the_chip_is_told_of_like_an_operator() -> None:
     net = Builder("made", 0)
     wide = net.finish(net.fully_connected(net.input((1, 4096)), 64))  # beyond any cache of it
     deployment = deploy(wide, BOARD, runtime=RUNTIMES[0], weights="external_flash")
-    tally, log = make_tally(deployment), np.zeros(12)
+    tally, log = make_tally(deployment), np.zeros(len(TIME_PRICES))
     shares = tally.share_work(log)
     assert shares[EXTERNAL] > 0 and sum(shares.values()) == pytest.approx(1.0)
     told = dict.fromkeys(tally.operators, 1e3)

@@ -22,6 +22,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean, reworded
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
+from twin.learning.beyond import tell_operators
 from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import (
     PMU_SETUP,
@@ -30,7 +31,7 @@ from twin.learning.observations import (
     observe_pmu_layers,
     observe_rows,
 )
-from twin.learning.overlays import learn, learn_powers, make_entry, tell_operators
+from twin.learning.overlays import learn, learn_powers, make_entry
 from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
 from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
@@ -41,7 +42,7 @@ from twin.pricing.prediction import Prediction, predict
 SEEN_SHARE = 0.02
 """An operator family with less of the time than this may be one nobody measured."""
 
-FAMILIES = TIME_PRICES[:-2]
+FAMILIES = TIME_PRICES[:TIME_PRICES.index("call")]
 """Time prices of operator families: all but calls and memories."""
 
 

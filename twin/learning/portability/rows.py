@@ -75,7 +75,7 @@ def straight_cycles(board: Board) -> float:
     return timing.steady.cycles / 8
 
 
-COMPUTE = ("conv", "pointwise", "depthwise", "fully_connected")
+COMPUTE = ("conv", "conv_wide", "pointwise", "depthwise", "fully_connected")
 """Prices of work that is mostly multiply-accumulates."""
 
 PATTERN_SD = 0.15

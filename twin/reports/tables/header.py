@@ -205,6 +205,9 @@ def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                  f"{format_energy(sure.energy_uj.high)}")
     pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}"),
              ("rests on", describe_basis(sure.basis, sure.errors))]
+    if sure.version:
+        pairs.append(("prices", f"version {sure.version}; those of shapes of layers add "
+                                f"{sure.by_shape:+.1%} to the time"))
     pairs += [("extrapolating", reason) for reason in sure.extrapolating]
     if sure.unidentified:
         pairs.append(("not identified", ", ".join(sure.unidentified)

@@ -1,0 +1,139 @@
+"""How far a row lies beyond others: operators they tell nothing of, other sizes, other clocks.
+
+What that adds to a prediction's deviation is added to those of rows left out, too: so the widening
+of what is new is learnt from errors, and not from what was assumed of it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from calibration.fitting.cell import Cell
+from calibration.fitting.overlay import Support
+from twin.learning.observations import Observation
+from twin.pricing.calibration import TIME_PRICES
+from twin.pricing.certainty import far_sd
+
+LEAST_TOLD = 1e-6
+"""Below, an operator was hardly there."""
+
+
+def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell], np.ndarray],
+                   before: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return what rows tell of each operator: the sum of its squared shares of time, by network.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        Of one library. Of several rows of a network the one with most of an operator counts.
+    log_of : callable
+        Log prices of a cell, which shares are at.
+    before : mapping of str to float, optional
+        What was told before.
+
+    Returns
+    -------
+    dict of str to float
+        As `calibration.fitting.intervals.left_untold` takes it.
+    """
+    most: dict[str, dict[str, float]] = {}
+    logs: dict[Cell, np.ndarray] = {}
+    for one in observations:
+        if one.cell not in logs:
+            logs[one.cell] = log_of(one.cell)
+        for name, share in one.tally.share_work(logs[one.cell]).items():
+            seen = most.setdefault(name, {})
+            seen[one.network] = max(share, seen.get(one.network, 0.0))
+    told = dict(before or {})
+    for name, seen in most.items():
+        told[name] = told.get(name, 0.0) + sum(share**2 for share in seen.values())
+    return {name: float(f"{told[name]:.3g}") for name in sorted(told) if told[name] >= LEAST_TOLD}
+
+
+def network_cycles(rows: Sequence[Observation]) -> list[float]:
+    """Return what whole networks took; where only layers were seen, the sum of each network's."""
+    whole = [row.cycles for row in rows if row.whole]
+    sums: dict[tuple[str, str], float] = {}
+    for row in rows:
+        of = row.source, row.network.partition(" ")[0]  # A layer's says which layer, too.
+        sums[of] = sums.get(of, 0.0) + row.cycles
+    return whole or list(sums.values())
+
+
+def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
+    """Return what was measured nearest to a cell: there, on its core, or of its library.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Everything learnt from.
+    cell : Cell
+        Measured or not.
+    """
+    library = [o for o in observations if cell.library in (o.cell.library, "")]
+    board = [o for o in library if o.cell.board == cell.board]
+    own = [o for o in board if o.cell == cell]
+    kin = (board or [o for o in library if o.cell.core == cell.core] or library
+           or list(observations))
+    totals = network_cycles(kin)
+    return Support(
+        networks=tuple(sorted({o.network for o in own or kin if o.whole})),
+        clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
+        supplies_v=tuple(sorted({round(o.supply_v, 3) for o in kin if o.supply_v is not None})),
+        arenas=tuple(sorted({o.arena for o in board})),
+        cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin})))
+
+
+class Beyond:
+    """What observations are beyond one another.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        In the order of the evidence.
+    """
+
+    def __init__(self, observations: Sequence[Observation]) -> None:
+        self._observations = tuple(observations)
+        self._kept: dict[tuple[int, ...], np.ndarray] = {}
+
+    def add(self, rows: Sequence[int]) -> np.ndarray:
+        """Return what is added to the deviations of rows when none of them is known.
+
+        Shares of operators are those at stated prices.
+        """
+        key = tuple(rows)
+        if key not in self._kept:
+            out = {*rows}
+            rest = [one for row, one in enumerate(self._observations) if row not in out]
+            self._kept[key] = np.array([
+                measure_beyond(rest, self._observations[row], stated_log) for row in rows])
+        return self._kept[key]
+
+
+def stated_log(cell: Cell) -> np.ndarray:
+    """Log factors of prices as stated, whatever the cell."""
+    return np.zeros(len(TIME_PRICES))
+
+
+def measure_beyond(known: Sequence[Observation], seen: Observation,
+                   log_of: Callable[[Cell], np.ndarray]) -> float:
+    """Return what is added to a row's deviation for how far it is beyond those known.
+
+    Parameters
+    ----------
+    known : sequence of Observation
+        Without the row.
+    seen : Observation
+        The row.
+    log_of : callable
+        Log prices of a cell.
+    """
+    support = find_support(known, seen.cell)
+    kin = [one for one in known if one.cell.library == seen.cell.library]
+    log = log_of(seen.cell)
+    cycles = float((seen.tally.cycles @ np.exp(log)).sum())
+    return (seen.tally.untold_sd(log, tell_operators(kin or known, log_of))
+            + far_sd(cycles, seen.clock_hz, support, measured=seen.cell.board in support.boards))
