@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         diff_studies,
         list_studies,
         open_study,
+        report_study,
         run_study,
         study_front,
         study_sensitivity,
@@ -99,7 +100,7 @@ __all__ = [
     "list_studies", "list_terms", "list_transformations", "list_virtual_boards", "measure",
     "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",
     "predict_many", "read_model", "report", "reproduce", "run_firmware", "run_scenario",
-    "run_study", "select", "serve", "show_board", "show_runtime", "study_front",
+    "report_study", "run_study", "select", "serve", "show_board", "show_runtime", "study_front",
     "study_sensitivity", "sweep", "to_document", "to_pandas", "transform", "tune",
     "what_if", "why", "write_report"]
 

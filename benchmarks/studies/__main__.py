@@ -24,7 +24,8 @@ from twin.studies.study.tasks import Finding
 OUT = Path("out/studies")
 RESULTS = Path(__file__).parent / "results"
 
-TAUGHT = ("hardware", "a_libraries", "placement", "caches_off", "cold_and_warm")
+TAUGHT = ("hardware", "a_libraries", "placement", "caches_off", "cold_and_warm", "npu_coverage",
+          "e1_quantisation", "e2_fusion", "e3_frequency", "e4_tile_and_cache", "impact")
 """Studies the guidelines are learnt from."""
 
 FRONT = ("model", "board", "runtime", "clock_hz", "voltage_scale", "time_us", "time_low_us",

@@ -1,6 +1,7 @@
 """Train 48 small convolutional networks on scikit-learn's digits and write them as int8 .tflite.
 
-    python examples/digits/train.py [FOLDER]      # about ten minutes of one processor
+    python examples/digits/train.py data FOLDER   # digits.npz and digits4.npz alone: a second
+    python examples/digits/train.py all FOLDER    # and the networks: about ten minutes
 
 NumPy alone trains: Adam, cross-entropy, 40 epochs, no augmentation, seed 0. The 1,797 images of
 8 x 8 are split by their order: 1,200 to train (the first 100 of them give ranges of activations),
@@ -174,13 +175,18 @@ def find_ranges(graph: Graph, images: np.ndarray) -> dict[int, tuple[float, floa
     return ranges
 
 
-def main(folder: Path) -> None:
-    """Train every network, quantise it and write it."""
+def write_data(folder: Path) -> None:
+    """Write the images to test on."""
     folder.mkdir(parents=True, exist_ok=True)
     for side in SIDES:
         images, labels = load(side)
         np.savez_compressed(folder / f"digits{side if side != 8 else ''}.npz",
                             x=images[TRAINED:], y=labels[TRAINED:])
+
+
+def main(folder: Path) -> None:
+    """Train every network, quantise it and write it."""
+    write_data(folder)
     for kind, width, blocks, side in itertools.product(KINDS, WIDTHS, BLOCKS, SIDES):
         name = f"{kind}_{width}_{blocks}_{side}"
         graph = to_graph(name, side, *train(kind, width, blocks, side))
@@ -192,4 +198,5 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "networks"))
+    what, where = sys.argv[1:]
+    {"data": write_data, "all": main}[what](Path(where))

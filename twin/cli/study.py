@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import twin
-from twin.api.requests.studies import DiffStudies, Front, RunStudy, Sensitivity
+from twin.api.requests.studies import DiffStudies, Front, ReportStudy, RunStudy, Sensitivity
 from twin.cli.options import (
     AsJson,
     Json,
@@ -19,7 +19,7 @@ from twin.cli.options import (
     command,
     present,
 )
-from twin.cli.output import note_written, show_view, warn
+from twin.cli.output import note_files, note_written, show_view, warn
 from twin.cli.progress import Rate
 from twin.cli.studying import Pareto, RowCount, Rows, refuse_failed
 
@@ -85,6 +85,13 @@ class FrontPicture(Pareto):
 def pareto(asked: Front, rows: Rows, plot: FrontPicture, json: Json) -> object:
     """Show the rows of a study nothing else beats, over objectives of your choice."""
     return twin.study_front(**asked.arguments)
+
+
+@app.command("report")
+@command
+def report(asked: ReportStudy, as_json: AsJson = False) -> None:
+    """Write a finished study as a report: methods, boards, findings, limits, rows, checklist."""
+    note_files([twin.report_study(**asked.arguments)], as_json)
 
 
 @app.command("diff")

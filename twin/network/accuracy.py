@@ -217,11 +217,19 @@ def open_litert(content: bytes) -> tuple[Run, str]:
     with need_extra("accuracies of .tflite networks", "ai-edge-litert", "accuracy"):
         from importlib.metadata import version
 
-        from ai_edge_litert.interpreter import Interpreter
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    def start(resolver: Any) -> Any:
+        made = Interpreter(model_content=content, experimental_op_resolver_type=resolver)
+        made.allocate_tensors()
+        return made
+
     with reworded((RuntimeError, ValueError), NotApplicableError,
                   "LiteRT does not run the network: "):
-        interpreter: Any = Interpreter(model_content=content)
-        interpreter.allocate_tensors()
+        try:
+            interpreter = start(OpResolverType.AUTO)
+        except RuntimeError:  # XNNPACK refuses scales that LiteRT's own kernels take.
+            interpreter = start(OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     entry, end = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
 
     def run(values: np.ndarray) -> np.ndarray:

@@ -1,90 +1,153 @@
-"""Guidelines as a document: every line with the runs it rests on."""
+"""Guidelines as a page: every line with the runs it rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from hwmodels.quantities import format_energy, format_frequency, format_time
+from twin.network.model_names import name_model
+from twin.reports.columns import Column, number
+from twin.reports.page.parts import Notes, Page, Section, Table, make_table
+from twin.studies.decisions import INFEASIBLE, Decision
 from twin.studies.guidelines import Guidelines, HardwareClass, Leaf
+from twin.studies.results import Row
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import Effect
 
-LITTLE = 0.02
-"""An effect this near 1 in the median is no remedy."""
+LITTLE, COSTLY, MOST = 0.02, 1.5, 12
+"""An effect this near 1 in the median is no remedy; one above is a pitfall; lines of a list."""
+
+Causes = Mapping[str, Sequence[tuple[str, float, str]]]
+Told = Mapping[str, Sequence[str]]
+"""What studies found, by the section it belongs to."""
+
+SECTIONS = {"libraries": "Libraries", "placement": "Placement and caches", "clocks": "Clocks",
+            "precision": "Precision", "fusion": "Fusion, patches and tiles",
+            "width": "Smaller networks"}
 
 
-def write_guide(guide: Guidelines, causes: dict[str, list[tuple[str, float, str]]]) -> str:
-    """Return the document.
+def describe_guide(guide: Guidelines, causes: Causes, told: Told) -> Page:
+    """Return the page.
 
     Parameters
     ----------
     guide : Guidelines
         Learnt.
-    causes : dict of str to list
+    causes : mapping of str to sequence
         Largest shares of time by class of hardware: (cause, share, what it was predicted of).
+    told : mapping of str to sequence of str
+        Findings of studies by key of `SECTIONS`.
     """
-    return "\n".join([
-        "# Guidelines from results", "",
-        f"Learnt from {guide.rows} predicted configurations of: {', '.join(guide.studies)}. "
-        "Predictions, not measurements; their intervals are in the studies. What no study varied "
-        "is not here.", "",
-        "## Which time, which energy", "",
-        "Time is core cycles per multiply-accumulate (MAC) x MACs / clock, or per layer x layers / "
-        "clock; energy is pJ per MAC x MACs, or per layer x layers. Errors are of the runs of a "
-        "leaf, predicted by a tree that never saw their network (median of the factor).", "",
-        *_tree("core cycles", guide.time_tree), *_tree("pJ", guide.energy_tree),
-        "## Classes of hardware", "",
-        *(line for one in guide.classes for line in _class(one, causes.get(one.core, []))),
-        "## Checklist", "",
-        "Changes by what they save in the median over all pairs of runs that differ in nothing "
-        "else:", "", *_checklist(guide.effects), ""])
+    sections = [
+        Section(name="decisions", title="Which hardware meets what", items=tuple(
+            _decide(network, leaves) for network, leaves in guide.decisions.items()),
+            lead="A tree for each network, learnt from requirements drawn over the range of its "
+                 "rows, each given the row that meets it: the cheapest chip, then that with least "
+                 "energy. A leaf cites the rows it stands on by number and study; right: of the "
+                 "requirements that lead there."),
+        Section(name="classes", title="Classes of hardware", items=(
+            _list_uses(guide.classes), *(item for one in guide.classes
+                                         for item in _class(one, causes.get(one.core, [])))),
+            lead="Best for: networks no other class runs in less time or with less energy. Avoid "
+                 "when: what its boards cannot do, or how far behind they are. Use case: how often "
+                 "its fastest row runs a network, and with which energy."),
+        *(Section(name=name, title=title, items=(Notes(notes=tuple(told[name])),))
+          for name, title in SECTIONS.items() if told.get(name)),
+        Section(name="pitfalls", title="Pitfalls", items=(
+            Notes(notes=tuple(_list_pitfalls(guide.effects))),),
+            lead=f"Changes that cost more than x{COSTLY} in the median over all pairs of runs that "
+                 "differ in nothing else."),
+        Section(name="checklist", title="Checklist", items=(
+            Notes(notes=tuple(_checklist(guide.effects))),),
+            lead="Changes by what they save in the median over such pairs."),
+        Section(name="costs", title="Which time, which energy", items=(
+            *_tree("core cycles", guide.time_tree), *_tree("pJ", guide.energy_tree)),
+            lead="Time is core cycles per multiply-accumulate (MAC) x MACs / clock, or per layer x "
+                 "layers / clock; energy is pJ per MAC x MACs, or per layer x layers. Errors are "
+                 "of the runs of a leaf, predicted by a tree that never saw their network (median "
+                 "of the factor)."),
+    ]
+    return Page(
+        title="Guidelines from results", subtitle=f"{guide.rows} predicted configurations of "
+        f"{', '.join(guide.studies)}", verdict=f"{len(guide.classes)} classes of hardware", tone="",
+        sentence="Predictions, not measurements; their intervals are in the studies. What no study "
+        "varied is not here.", advice="", advises="", answers=(), sections=tuple(
+            section for section in sections if section.items))
 
 
-def _tree(name: str, leaves: Sequence[Leaf]) -> Iterator[str]:
+def _decide(network: str, leaves: Sequence[Decision]) -> Table:
+    columns: Sequence[Column] = (
+        Column("if", lambda leaf: ", ".join(leaf.rules) or "always"), Column("choose", "choice"),
+        number("right", "right", "{:.0%}"), number("of", "requirements", "{}"),
+        Column("stands on", lambda leaf: "; ".join(_cite(one, row) for one, row in leaf.rows)
+               or "no row meets them"))
+    ranked = sorted(leaves, key=lambda leaf: (leaf.choice == INFEASIBLE, -leaf.requirements))
+    return make_table(f"decide-{network.partition(' ')[0]}", f"{network}: requirements to hardware",
+                      columns, ranked)
+
+
+def _cite(place: int, row: Row) -> str:
+    energy = "" if row.energy_uj is None else f", {format_energy(row.energy_uj)}"
+    return (f"row {place} {row.runtime} {format_frequency(row.clock_hz)} {row.placement} "
+            f"{format_time(row.time_us)}{energy} ({row.cell})")
+
+
+def _list_uses(classes: Sequence[HardwareClass]) -> Table:
+    def best(one: HardwareClass) -> str:
+        said = [f"{what}: {', '.join(map(name_model, names))}" for what, names in (
+            ("time", one.fastest), ("energy", one.thriftiest)) if names]
+        return "; ".join(said) or "nothing here"
+
+    def avoid(one: HardwareClass) -> str:
+        said = [f"{failure} ({count} rows)" for failure, count in one.refusals]
+        if one.behind is not None and one.behind > 1 + LITTLE:
+            said.append(f"time matters: x{one.behind:.3g} of the best class'")
+        return "; ".join(said) or "nothing here"
+
+    return make_table("uses", "What each class is for", (
+        Column("class", "core"), Column("best for", best), Column("avoid when", avoid),
+        Column("use case", lambda one: "; ".join(one.uses) or "no row"),
+        Column("boards", lambda one: ", ".join(one.boards))), classes)
+
+
+def _tree(name: str, leaves: Sequence[Leaf]) -> Iterator[Table | Notes]:
     if not leaves:
-        yield f"Too few rows know the {name}."
-        yield ""
+        yield Notes(notes=(f"Too few rows know the {name}.",))
         return
-    yield f"| {name} | if | runs | off by, network left out |"
-    yield "| --- | --- | --- | --- |"
-    for leaf in sorted(leaves, key=lambda one: (one.per, one.typical)):
-        off = "not known" if leaf.error is None else f"x{leaf.error:.2f}"
-        rules = ", ".join(leaf.rules) or "always"
-        yield f"| {_number(leaf.typical)} per {leaf.per} | {rules} | {leaf.runs} | {off} |"
-    yield ""
+    yield make_table(f"tree-{name.split()[-1]}", name, (
+        Column(name, lambda leaf: f"{_number(leaf.typical)} per {leaf.per}"),
+        Column("if", lambda leaf: ", ".join(leaf.rules) or "always"), number("runs", "runs", "{}"),
+        Column("off by, network left out", lambda leaf: "not known" if leaf.error is None
+               else f"x{leaf.error:.2f}")), sorted(leaves, key=lambda one: (one.per, one.typical)))
 
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if value < 1000 else f"{float(f'{value:.3g}'):,.0f}"
 
 
-def _class(one: HardwareClass, causes: Sequence[tuple[str, float, str]]) -> Iterator[str]:
-    yield f"### {one.core}"
-    yield ""
-    yield f"Boards: {', '.join(one.boards)}."
-    yield ""
-    if one.fastest:
-        yield f"- Choose it for time: least of all classes for {', '.join(one.fastest)}."
-    if one.thriftiest:
-        yield f"- Choose it for energy: least of all classes for {', '.join(one.thriftiest)}."
-    if not one.fastest and one.behind is not None:
-        yield f"- Its best time is x{one.behind:.3g} of the best class', median over networks."
-    for failure, count in one.refusals:
-        yield f"- {count} configurations cannot be: {failure}."
-    yield ""
-    if causes:
-        yield "| symptom | evidence | remedy that was predicted on this class |"
-        yield "| --- | --- | --- |"
-        remedies = [f"{effect.value}: {effect.words} ({study})" for study, effect in one.effects
-                    if effect.figure == "time_us" and effect.median < 1 - LITTLE]
-        for place, (cause, share, of) in enumerate(causes):
-            remedy = "; ".join(remedies[:3]) or "none of the changes studied" if not place else ""
-            yield f"| time goes to {cause} | {share:.0%} in the median of {of} | {remedy} |"
-        yield ""
+def _class(one: HardwareClass, causes: Sequence[tuple[str, float, str]]) -> Iterator[Table]:
+    remedies = [f"{effect.value}: {effect.words} ({study})" for study, effect in one.effects
+                if effect.figure == "time_us" and effect.median < 1 - LITTLE]
+    lines = [(f"time goes to {cause}", f"{share:.0%} in the median of {of}",
+              ("; ".join(remedies[:3]) or "none of the changes studied") if not place else "")
+             for place, (cause, share, of) in enumerate(causes)]
+    if lines:
+        yield make_table(f"class-{one.core}", one.core, tuple(
+            Column(header, lambda line, place=place: line[place])  # type: ignore[misc]
+            for place, header in enumerate((
+                "symptom", "evidence", "remedy that was predicted on this class"))), lines)
 
 
-def _checklist(effects: Sequence[tuple[str, Effect]]) -> Iterator[str]:
+def _list_pitfalls(effects: Iterable[tuple[str, Effect]]) -> list[str]:
+    costly = sorted((one for one in effects if one[1].median > COSTLY),
+                    key=lambda one: -one[1].median)
+    return [f"{effect.value}: {effect.words} in {len(effect.ratios)} pairs ({study})"
+            for study, effect in costly[:MOST]]
+
+
+def _checklist(effects: Iterable[tuple[str, Effect]]) -> Iterator[str]:
     for study, effect in effects:
         if effect.median < 1 - LITTLE:
             better = sum(ratio < 1 for ratio in effect.ratios)
-            yield (f"- [ ] {effect.value}: {effect.words}; less {name_figure(effect.figure)} in "
+            yield (f"{effect.value}: {effect.words}; less {name_figure(effect.figure)} in "
                    f"{better} of {len(effect.ratios)} pairs ({study})")

@@ -5,10 +5,11 @@ Nothing here is a rule of thumb: each figure is counted in rows of studies that 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -17,13 +18,16 @@ import numpy as np
 
 from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
+from hwmodels.quantities import format_energy
 from twin.errors import StudyError
 from twin.network.graph import Graph
+from twin.network.model_names import name_model
 from twin.network.operators import Form, layer_macs, traits
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import is_neutral, rewrite_network
 from twin.runtimes import load_runtime
 from twin.runtimes.targets import load_target
+from twin.studies.decisions import Decision, decide
 from twin.studies.results import Row, Table
 from twin.studies.study.findings import Effect, group_rows, list_effects
 from twin.studies.study.tasks import Finding, Study
@@ -147,6 +151,8 @@ class HardwareClass:
         Study and effect of changes on its boards alone.
     refusals : tuple of (str, int)
         What its boards cannot do, and how often.
+    uses : tuple of str
+        How often its fastest rows run each network, and with which energy.
     """
 
     core: str
@@ -156,6 +162,7 @@ class HardwareClass:
     behind: float | None
     effects: tuple[tuple[str, Effect], ...]
     refusals: tuple[tuple[str, int], ...]
+    uses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +181,8 @@ class Guidelines:
         By core.
     effects : tuple of (str, Effect)
         Study and effect, over all boards; those that save most in the median first.
+    decisions : mapping of str to tuple of Decision
+        Leaves of the tree from requirements to hardware, by network and study.
     """
 
     studies: tuple[str, ...]
@@ -182,6 +191,7 @@ class Guidelines:
     energy_tree: tuple[Leaf, ...]
     classes: tuple[HardwareClass, ...]
     effects: tuple[tuple[str, Effect], ...]
+    decisions: Mapping[str, tuple[Decision, ...]]
 
 
 def learn(sources: Sequence[tuple[Study, Table]]) -> Guidelines:
@@ -206,7 +216,28 @@ def learn(sources: Sequence[tuple[Study, Table]]) -> Guidelines:
         time_tree=grow(runs, "time_us"), energy_tree=grow(runs, "energy_uj"),
         classes=tuple(_describe(core, rows, sources) for core in
                       sorted({core_class(row.board) for row in rows})),
-        effects=_rank(_effects(sources)))
+        effects=_rank(_effects(sources)), decisions=_decide(sources))
+
+
+MOST_BOARDS = 4
+"""Boards a study has more of before it teaches which to choose."""
+
+
+def _decide(sources: Sequence[tuple[Study, Table]]) -> dict[str, tuple[Decision, ...]]:
+    """Return the tree of each network, of the study with most boards that has it as it is."""
+    found: dict[str, tuple[Decision, ...]] = {}
+    known = set[str]()
+    wide = sorted(sources, key=lambda one: -len({row.board for row in one[1].predicted}))
+    for study, table in wide:
+        if len({row.board for row in table.predicted}) < MOST_BOARDS:
+            continue
+        for model in dict.fromkeys(row.model for row in table.predicted):
+            if model not in known:
+                known.add(model)
+                found[f"{name_model(model)} in {study.name}"] = decide([
+                    row if row.model == model and not _changes(study, row)
+                    else dataclasses.replace(row, failure="other") for row in table.rows])
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,7 +363,16 @@ def _describe(core: str, rows: Sequence[Row], sources: Sequence[tuple[Study, Tab
         core=core, boards=tuple(sorted({row.board for row in own})),
         fastest=_winners(own, rows, "time_us"), thriftiest=_winners(own, rows, "energy_uj"),
         behind=median(behind) if behind else None, refusals=tuple(refused.most_common()),
-        effects=_rank(_effects(sources, core)))
+        effects=_rank(_effects(sources, core)), uses=tuple(_list_uses(own)))
+
+
+def _list_uses(rows: Sequence[Row]) -> Iterator[str]:
+    for model in dict.fromkeys(row.model for row in rows):
+        best = min((row for row in rows if row.model == model and row.time_us),
+                   key=lambda row: row.time_us or math.inf, default=None)
+        if best is not None:
+            yield f"{name_model(model)} {1e6 / (best.time_us or math.inf):.3g} times a second" + (
+                "" if best.energy_uj is None else f" at {format_energy(best.energy_uj)}")
 
 
 def _winners(own: Sequence[Row], rows: Sequence[Row], figure: str) -> tuple[str, ...]:

@@ -33,7 +33,8 @@ NAMES = {
     "firmware compare": ["compare_firmware"],
     "scenario list": ["list_scenarios"], "scenario run": ["run_scenario"],
     "study list": ["list_studies"], "study run": ["run_study"], "study show": ["open_study"],
-    "study pareto": ["study_front"], "study diff": ["diff_studies"],
+    "study pareto": ["study_front"], "study report": ["report_study"],
+    "study diff": ["diff_studies"],
     "study sensitivity": ["study_sensitivity"], "sessions list": ["list_sessions"],
     "sessions compare": ["compare_sessions"], "sessions clean": ["clean_sessions"]}
 """Functions of a command where they are not called as it is."""

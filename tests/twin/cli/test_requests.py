@@ -33,6 +33,7 @@ from twin.api.requests.serving import Serve
 from twin.api.requests.studies import (
     DiffStudies,
     Front,
+    ReportStudy,
     RunStudy,
     Select,
     Sensitivity,
@@ -55,7 +56,7 @@ FUNCTIONS = {
     "deploy_elf": DeployElf, "diagnose": attribution.Diagnose, "diff": attribution.Diff,
     "doctor": Doctor,
     "diff_studies": DiffStudies, "reproduce": keeping.Reproduce, "run_scenario": RunScenario,
-    "study_front": Front,
+    "study_front": Front, "report_study": ReportStudy,
     "energy": Energy, "export_firmware": firmware.Export, "flash_firmware": firmware.Flash,
     "import_log": Import, "learn_runtime": LearnRuntime, "plan": prediction.Plan,
     "port": prediction.Port, "report": Report, "run_firmware": firmware.Run,

@@ -6,12 +6,21 @@ import dataclasses
 
 import pytest
 
+from twin.api.commands.guidelines import _list_sections
 from twin.errors import StudyError
-from twin.reports.guide import write_guide
+from twin.reports.guide import describe_guide
+from twin.reports.page.written import render_markdown
 from twin.studies.axes import make_space
+from twin.studies.decisions import DRAWN, INFEASIBLE, decide
 from twin.studies.guidelines import LEAST, characterise, learn
 from twin.studies.results import Row, Table
+from twin.studies.study.file import load_study
 from twin.studies.study.tasks import Finding, Study
+
+
+def write_guide(guide, causes, told=None) -> str:
+    return render_markdown(describe_guide(guide, causes, told or {}))
+
 
 MODELS, BOARDS = ("kws", "ic", "ad"), ("nucleo_f401re", "nucleo_h7a3zi_q")
 
@@ -80,3 +89,28 @@ def test_classes_and_checklist_are_counted_in_rows() -> None:
 def test_too_few_rows_teach_nothing() -> None:
     with pytest.raises(StudyError, match="more, from studies"):
         learn([(STUDY, Table(rows=ROWS[:5]))])
+
+
+def test_a_decision_cites_the_rows_that_meet_its_requirements() -> None:
+    rows = tuple(dataclasses.replace(row, price_usd=5.0 if row.board == BOARDS[0] else 9.0)
+                 for row in ROWS if row.model == "kws")
+    leaves = decide(rows)
+    assert sum(leaf.requirements for leaf in leaves) == DRAWN
+    assert {leaf.choice for leaf in leaves} == {*BOARDS, INFEASIBLE}
+    for leaf in leaves:
+        assert 0 < leaf.right <= 1 and (leaf.choice == INFEASIBLE) == (not leaf.rows)
+        assert all(rows[number] == row and row.board == leaf.choice for number, row in leaf.rows)
+    # 9 USD buy the fast board: nothing cheaper meets a tenth of the slow one's time.
+    slow = next(leaf for leaf in leaves if leaf.choice == BOARDS[0])
+    assert any(rule.startswith("latency limit above") for rule in slow.rules)
+
+
+def test_a_guide_has_what_studies_found_under_the_section_of_their_changes() -> None:
+    assert _list_sections(load_study("e1_quantisation")) == ["precision"]
+    assert _list_sections(load_study("e3_frequency")) == ["clocks"]
+    assert _list_sections(load_study("a_libraries")) == ["libraries"]
+    assert _list_sections(load_study("impact")) == []
+    guide = learn([(STUDY, Table(rows=ROWS))])
+    text = write_guide(guide, {}, {"clocks": ["e3: slow is cheap"]})
+    assert "## Clocks\n\n- e3: slow is cheap" in text and "## Fusion" not in text
+    assert "kws 2e+03 times a second at 500 uJ" in text and "| best for |" in text

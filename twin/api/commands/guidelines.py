@@ -9,12 +9,16 @@ from pathlib import Path
 from statistics import median
 
 from hwmodels.board.file import load_board
-from hwmodels.files import write_whole
+from twin.api.commands.report import check_report, write_page
 from twin.deployment.deployment import deploy
 from twin.pricing.calibrated import predict_calibrated
-from twin.reports.guide import write_guide
+from twin.reports.guide import describe_guide
+from twin.reports.page.parts import Page
+from twin.reports.page.written import render_markdown
 from twin.studies.guidelines import core_class, learn
+from twin.studies.study.findings import tell
 from twin.studies.study.session import Session, open_session
+from twin.studies.study.tasks import Study
 
 MOST_CAUSES = 3
 """Told of a class of hardware."""
@@ -37,9 +41,38 @@ def guidelines(folders: Iterable[str | PathLike[str]]) -> str:
     ToolMissingError
         Without scikit-learn.
     """
+    return render_markdown(_describe(folders))
+
+
+def _describe(folders: Iterable[str | PathLike[str]]) -> Page:
     sessions = [open_session(fspath(folder)) for folder in folders]
-    guide = learn([(one.study, one.load_results()) for one in sessions])
-    return write_guide(guide, list_causes(sessions))
+    tables = [(one.study, one.load_results()) for one in sessions]
+    told: dict[str, list[str]] = defaultdict(list)
+    for study, table in tables:
+        for section in _list_sections(study):
+            told[section] += [f"{study.name}: {line}" for line in tell(study, table)[1:]]
+    return describe_guide(learn(tables), list_causes(sessions), told)
+
+
+_PATHS = {"placement": ("placement.", "caches."), "clocks": ("clock",),
+          "precision": ("network.precision", "network.weights"),
+          "fusion": ("network.fusion", "network.patches", "kernels.tile"),
+          "libraries": ("runtime", "kernels.level", "kernels.extension"),
+          "width": ("network.width", "network.channels", "network.prune", "network.resolution")}
+
+
+def _list_sections(study: Study) -> list[str]:
+    """Return the sections a study belongs to: by what its finding compares, if that is of a kind.
+
+    A study of changes of many kinds is in none; its effects are in the checklist.
+    """
+    if study.finding is None:
+        return []
+    paths = ({path for case in study.cases.values() for path in case}
+             if study.finding.vary == "case" else {study.finding.vary})
+    found = [name for name, heads in _PATHS.items()
+             if any(path.startswith(heads) for path in paths)]
+    return found if len(found) <= 2 else []
 
 
 def list_causes(sessions: Iterable[Session]) -> Causes:
@@ -70,7 +103,6 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
 
 
 def write_guidelines(folders: Iterable[str | PathLike[str]], path: str | PathLike[str]) -> Path:
-    """Write guidelines to a file."""
-    target = Path(path)
-    write_whole(target, guidelines(folders).encode())
-    return target
+    """Write guidelines to a file: .md, .pdf or .html."""
+    check_report(path)
+    return write_page(_describe(folders), path)

@@ -90,6 +90,19 @@ class Front(Request):
 
 
 @dataclass(frozen=True)
+class ReportStudy(Request):
+    """A study that was run, and the file it is told in."""
+
+    folder: Annotated[str | PathLike[str], Option(
+        "", "FOLDER", "Of a study that was run.", text=str)]
+    file: Annotated[str | PathLike[str], Option(
+        "-o --output", "FILE", "Where it goes: .html, .md or .pdf.", text=str)]
+    _: KW_ONLY
+    length: Annotated[str, Option(
+        "--length", "full|short", "Of .md and .pdf: all there is, or one page.")] = "full"
+
+
+@dataclass(frozen=True)
 class DiffStudies(Request):
     """Two runs of one study."""
 

@@ -54,6 +54,8 @@ from twin.reports.tables.studies import (
     say_prices,
     say_rounding,
 )
+from twin.studies.axes import label
+from twin.studies.results import CELLS
 from twin.studies.results import Table as Points
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import Effect, find_baseline, list_effects, tell
@@ -104,6 +106,7 @@ def describe_study(session: Session, command: str = "") -> Page:
              ("twin", str(head["twin"])), ("python", str(head.get("python", ""))),
              *((name, str(version)) for name, version in dict(head.get("packages", {})).items())]
     commands = [" ".join(map(str, one)) for one in head["commands"]]
+    found_out = Section(name="finding", title="What it found", items=tuple(found))
     file = read_regular_text(session.folder / "study.yaml", LARGEST_YAML_BYTES)
     sources = Section(name="provenance", title="Sources", folded=True, items=(
         Pairs(pairs=tuple(pairs)), Notes(notes=(*commands, *([command] if command else [])),
@@ -111,8 +114,52 @@ def describe_study(session: Session, command: str = "") -> Page:
     return _describe(table, title=study.question or study.name,
                      subtitle=f"study {study.name} · {len(table.rows)} configurations",
                      sentence=told[1] + "." if len(told) > 1 else told[0],
-                     findings=Section(name="finding", title="What it found", items=tuple(found)),
-                     sources=sources)
+                     findings=(found_out, *_describe_method(session, table)), sources=sources)
+
+
+def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
+    """Return how a study was made, on what, how far it reaches, and what makes it reproducible."""
+    study, head = session.study, session.head
+    axes = [(axis.name, ", ".join(map(label, axis.values)) or "a range of values")
+            for axis in study.space.axes if axis.name not in ("model", "board")]
+    cases = [(f"case {name}", ", ".join(f"{path}={value}" for path, value in changes.items())
+              or "as it is") for name, changes in study.cases.items()]
+    method = [("networks", ", ".join(dict.fromkeys(name_model(row.model) for row in table.rows))),
+              *axes, *cases, ("caches", ", ".join(study.temperatures)),
+              ("drawn", "every combination" if study.space.sample is None and not study.search
+               else f"{study.space.sample or study.search}")]
+    rows = {row.board: row for row in table.predicted}
+    boards = make_table("boards", "Boards", (
+        Column("board", "board"),
+        number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
+        Column("energy", lambda row: "not known" if row.energy_uj is None else
+               f"of the {row.boundary}"), Column("price", lambda row: row.price_of or "not known"),
+        Column("prices of events", "calibration")), rows.values())
+    known = Counter(row.cell for row in table.predicted)
+    basis = Counter(row.basis or "none: stated prices" for row in table.predicted)
+    limits = [
+        "Costs are predicted; none was measured, on a board or in an emulator.",
+        "Code behind the rows: " + ", ".join(f"{known[cell]} {cell} ({CELLS[cell]})"
+                                             for cell in CELLS if known[cell]) + ".",
+        "Intervals rest on: " + ", ".join(f"{name} ({count} rows)"
+                                          for name, count in basis.most_common()) + ".",
+        f"{len(table.failed)} of {len(table.rows)} configurations are infeasible, each a row with "
+        "its reason.",
+        "Accuracy is measured on data of the user's." if any(
+            row.accuracy is not None for row in table.rows) else "Accuracy was not asked for."]
+    told = [("inputs kept with their hashes", bool(head["inputs"])),
+            ("version of the twin and a hash of its sources", bool(head["twin"])),
+            ("versions of Python and of packages", bool(head.get("packages"))),
+            ("commands as typed", bool(head["commands"])),
+            ("every row with its inputs, in results.parquet", session.is_finished),
+            ("rows of each task by content address, in parts/", (session.folder / "parts").is_dir())
+            ]
+    check = tuple(f"[{'x' if done else ' '}] {what}" for what, done in told)
+    return (Section(name="method", title="Methods", items=(Pairs(pairs=tuple(method)),)),
+            Section(name="boards", title="Boards", items=(boards,)),
+            Section(name="limits", title="Limits", items=(Notes(notes=tuple(limits)),)),
+            Section(name="checklist", title="Checklist of reproducibility", items=(
+                Notes(notes=check),)))
 
 
 def describe_table(table: Points, command: str = "") -> Page:
@@ -122,7 +169,7 @@ def describe_table(table: Points, command: str = "") -> Page:
     return _describe(
         table, title=f"{_few(models)} on {_few(boards)}",
         subtitle=f"sweep · {len(table.rows)} configurations",
-        sentence=_say_networks(table), findings=None, sources=made_by(command))
+        sentence=_say_networks(table), findings=(), sources=made_by(command))
 
 
 def _few(names: Sequence[str] | dict[str, None]) -> str:
@@ -143,9 +190,9 @@ def judge_table(table: Points) -> tuple[str, str]:
 
 
 def _describe(table: Points, *, title: str, subtitle: str, sentence: str,
-              findings: Section | None, sources: Section) -> Page:
+              findings: Sequence[Section], sources: Section) -> Page:
     verdict, tone = judge_table(table)
-    sections = [findings, *_compare(table), _list_all(table), describe_failures(table), sources]
+    sections = [*findings, *_compare(table), _list_all(table), describe_failures(table), sources]
     return Page(title=title, subtitle=subtitle, verdict=verdict, tone=tone, sentence=sentence,
                 answers=_answer_networks(table),
                 sections=tuple(one for one in sections if one is not None))

@@ -200,6 +200,8 @@ def _tell_least(finding: Finding, table: Table) -> list[str]:
 def _tell_claim(claim: Claim, finding: Finding, table: Table) -> str:
     """Return in how many pairs a hypothesis holds, by predictions and by whole intervals."""
     baseline, wanted = find_baseline(table, finding), f"x{claim.at_most:g}"
+    if claim.by == "difference":
+        return _tell_difference(claim, finding, table)
     head = (f"hypothesis: {claim.value} beside {baseline}, {name_figure(claim.figure)} at most "
             f"{wanted}: ")
     ratios = sorted((ratio, *_bound_ratio(group[claim.value], group[baseline], claim.figure, ratio))
@@ -215,6 +217,25 @@ def _tell_claim(claim: Claim, finding: Finding, table: Table) -> str:
             f"x{_times(high)}" if low < high else "")
     return head + (f"holds in {met} of {len(ratios)} pairs, median x"
                    f"{_times(median(ratio for ratio, _, _ in ratios))}{sure}")
+
+
+def _tell_difference(claim: Claim, finding: Finding, table: Table) -> str:
+    """Return the same of a figure above the baseline's, whose ends are those of both figures."""
+    baseline, found = find_baseline(table, finding), []
+    for group in group_rows(table.predicted, finding.vary):
+        both = [group[name].bounds_of(claim.figure) for name in (claim.value, baseline)
+                if name in group]
+        if len(both) == 2 and both[0] is not None and both[1] is not None:
+            found.append((both[0][1] - both[1][1], both[0][2] - both[1][0]))
+    head = (f"hypothesis: {claim.value} above {baseline}, {name_figure(claim.figure)} by at most "
+            f"{write_level(claim.figure, claim.at_most)}: ")
+    if not found:
+        return head + "cannot be tested: no pair of rows knows it"
+    met, surely = (sum(one[end] <= claim.at_most for one in found) for end in (0, 1))
+    middle, high = (write_level(claim.figure, median(one[end] for one in found))
+                    for end in (0, 1))
+    return (f"{head}holds in {met} of {len(found)} pairs, median {middle}; in {surely} by the "
+            f"whole interval, whose upper end is {high} in the median")
 
 
 def _bound_ratio(row: Row, base: Row, figure: str, ratio: float) -> tuple[float, float]:

@@ -90,13 +90,20 @@ def read_figure(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A hypothesis: a figure of a value is at most so much of the baseline's."""
+    """A hypothesis: a figure of a value is at most so much of the baseline's.
+
+    Parameters
+    ----------
+    by : str
+        "ratio": so many times the baseline's; "difference": so much above it, as of error rates.
+    """
 
     __pydantic_config__ = CHECKED
 
     value: Text
     figure: Annotated[Text, AfterValidator(read_figure)]
     at_most: Annotated[float, Field(gt=0)]
+    by: Annotated[str, one_of(("ratio", "difference"))] = "ratio"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,21 @@ import dataclasses
 import pytest
 
 import twin
+from calibration.fitting.intervals import Interval
+from twin.reports.study_charts import chart_levels
 from twin.studies.results import Row, Table
-from twin.studies.study.figures import EDP
+from twin.studies.study.figures import EDP, figure_of
 from twin.studies.study.file import list_studies, load_study
 from twin.studies.study.findings import list_effects, tell
-from twin.studies.study.tasks import Finding, Task, compute, list_asked, make_plan
+from twin.studies.study.tasks import (
+    Claim,
+    Finding,
+    Task,
+    compute,
+    list_asked,
+    make_plan,
+    read_figures,
+)
 
 
 @pytest.mark.parametrize("name", list_studies())
@@ -86,3 +96,45 @@ def test_overhead_is_told_as_a_share_of_the_time() -> None:
 def test_the_list_has_the_founding_experiments() -> None:
     assert {"e1_quantisation", "e2_fusion", "e3_frequency", "e4_tile_and_cache", "a_libraries",
             "b_schedules", "impact"} <= set(twin.list_studies())
+
+
+def test_figures_of_caches_are_told_by_level_and_hypotheses_are_tested() -> None:
+    def row(case: str, board: str, misses: float, time_us: float, accuracy: float) -> Row:
+        return Row(inputs=(("board", board), ("case", case)), board=board, cell="counted",
+                   time_us=time_us, time=Interval(low=time_us / 2, high=time_us * 2, level=0.9),
+                   accuracy=accuracy, accuracy_by="x", variables=(
+                       ("bytes.flash", 64.0), ("lookups.l1d", 1000.0), ("misses.l1d", misses),
+                       ("setup_us", 7.0), ("us.flash_wait", 3.0), ("us.mac", 5.0)))
+
+    table = Table(rows=(row("off", "a", 100, 10, 0.9), row("on", "a", 50, 3, 0.89),
+                        row("off", "b", 0, 10, 0.9), row("on", "b", 0, 5, 0.8)))
+    finding = Finding(vary="case", baseline="off", within="board", figures=read_figures(
+        ("time", "misses", "miss_rate", "stalls", "setup", "traffic", "us.mac")), claims=(
+        Claim(value="on", figure="time_us", at_most=0.4),
+        Claim(value="on", figure="error", at_most=0.05, by="difference"),
+        Claim(value="on", figure="energy_uj", at_most=0.5)))
+    said = "\n".join(tell(dataclasses.replace(load_study("e2_fusion"), finding=finding), table))
+    assert "data-cache misses x0.5; " not in said and "data-cache misses: off 50 (0 to 100)" in said
+    assert "data-cache miss rate: off 5 % (0 % to 10 %); on 2.5 % (0 % to 5 %)" in said
+    assert "memory stalls: off 3 us; on 3 us" in said and "set-up: off 7 us; on 7 us" in said
+    assert "board a: least data-cache misses at on in 1 of 1" in said
+    assert "board b: least data-cache misses nowhere; the same at all in 1" in said
+    assert "time at most x0.4: holds in 1 of 2 pairs, median x0.4; in 0 by the whole" in said
+    assert "error rate by at most 5 %: holds in 1 of 2 pairs, median 5.5 %" in said
+    assert "energy at most x0.5: cannot be tested: no pair of rows knows it" in said
+    assert figure_of(table.rows[0], "bandwidth") == 6.4
+    assert chart_levels(finding, table).curves[0].y == [10.0, 5.0]
+
+
+def test_what_is_assumed_is_compared_with_nothing() -> None:
+    rows = tuple(dataclasses.replace(row, cell="assumed" if dict(row.inputs)["case"] == "half"
+                                     else "counted") for row in ROWS)
+    finding = Finding(vary="case", baseline="as it is", cells=True)
+    assert not list_effects(Table(rows=rows), finding)
+    said = "\n".join(tell(dataclasses.replace(load_study("a_libraries"), finding=finding),
+                          Table(rows=rows)))
+    assert "cells of half: 2 assumed (compared with nothing)" in said
+    made = {runtime: twin.sweep("kws", "nucleo_l4r5zi", runtimes=runtime).rows[0].cell
+            for runtime in ("tflm-cmsis-nn@2026", "cmsis-nn@6.0", "x-cube-ai@9.0.0",
+                            "st-edge-ai@4.0.0")}
+    assert [*made.values()] == ["counted", "lowered", "measured", "assumed"]

@@ -1,0 +1,123 @@
+"""A decision tree from requirements to hardware, library and setting, or INFEASIBLE.
+
+Requirements are drawn over the range of what rows take, each is given the row that meets it best,
+and a classification tree learns which: every leaf cites the rows it stands on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hwmodels.errors import need_extra
+from twin.studies.results import Row
+
+INFEASIBLE = "INFEASIBLE"
+DRAWN, DEPTH, LEAST, SEED = 4096, 5, 40, 0
+"""Requirements, levels of the tree, fewest requirements of a leaf, and what draws them."""
+
+ASKED = {"time_us": ("latency", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
+         "ram_bytes": ("RAM", "KiB", 1 / 1024), "price_usd": ("price", "USD", 1.0),
+         "error": ("error rate", "%", 100.0)}
+"""What requirements are of: its name, unit and factor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A leaf: what leads to it, what it advises, and what that stands on.
+
+    Parameters
+    ----------
+    rules : tuple of str
+        From the root: limits that are given.
+    choice : str
+        Board, or `INFEASIBLE`.
+    right : float
+        Share of the requirements that lead here of which the choice is the best.
+    requirements : int
+        How many lead here.
+    rows : tuple of (int, Row)
+        The rows that were best, the most often best first, with their numbers in the table.
+    """
+
+    rules: tuple[str, ...]
+    choice: str
+    right: float
+    requirements: int
+    rows: tuple[tuple[int, Row], ...]
+
+
+def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
+    """Return the leaves of the tree of one network's rows, or of networks that compete.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Of one table, failed ones too: their numbers are cited.
+
+    Raises
+    ------
+    ToolMissingError
+        Without scikit-learn.
+
+    Notes
+    -----
+    A requirement is an upper limit on time, energy, RAM, price and, where known, errors, each drawn
+    evenly in the logarithm from half the least to twice the most a row takes. Of the rows that meet
+    all by their prediction the cheapest is best, of equally cheap ones that with least energy, then
+    time; one whose figure is not known meets no limit on it. Energy is taken as stated, of a chip
+    or a board.
+    """
+    shown = [(number, row) for number, row in enumerate(rows) if not row.failure]
+    names = [name for name in ASKED if any(getattr(row, name) for _, row in shown)]
+    if len(shown) < 2 or not names:
+        return ()
+    values = np.array([[_known(getattr(row, name)) for name in names] for _, row in shown])
+    least = np.nanmin(np.where(np.isinf(values) | (values <= 0), np.nan, values), axis=0) / 2
+    most = np.nanmax(np.where(np.isinf(values), np.nan, values), axis=0) * 2
+    draws = np.random.default_rng(SEED).random((DRAWN, len(names)))
+    asked = least * (most / least) ** draws
+    order = sorted(range(len(shown)), key=lambda place: tuple(
+        _known(getattr(shown[place][1], name)) for name in ("price_usd", "energy_uj", "time_us")))
+    best = np.full(DRAWN, -1)
+    for place in reversed(order):
+        best[(values[place] <= asked).all(axis=1)] = place
+    labels = [INFEASIBLE if place < 0 else shown[place][1].board for place in best]
+    with need_extra("guidelines", "scikit-learn", "study"):
+        from sklearn.tree import DecisionTreeClassifier
+    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAST, random_state=SEED)
+    tree.fit(np.log(asked), labels)
+    leaves = tree.apply(np.log(asked))
+    found = []
+    for leaf, rules in _walk(tree.tree_, names):
+        mine = [place for place, own in enumerate(leaves) if own == leaf]
+        choice, count = Counter(labels[place] for place in mine).most_common(1)[0]
+        cited = Counter(int(best[place]) for place in mine if labels[place] == choice)
+        found.append(Decision(
+            rules=rules, choice=choice, right=count / len(mine), requirements=len(mine),
+            rows=tuple(shown[place] for place, _ in cited.most_common(3) if place >= 0)))
+    return tuple(found)
+
+
+def _known(value: float | None) -> float:
+    return math.inf if value is None else float(value)
+
+
+def _walk(tree: Any, names: Sequence[str], node: int = 0,
+          rules: tuple[str, ...] = ()) -> list[tuple[int, tuple[str, ...]]]:
+    """Return each leaf with its rules, a tighter bound of a kind in place of the one before."""
+    if tree.children_left[node] == tree.children_right[node]:
+        return [(node, rules)]
+    name, unit, factor = ASKED[names[tree.feature[node]]]
+    limit = f"{factor * math.exp(tree.threshold[node]):.3g} {unit}"
+    found = []
+    for child, head in ((tree.children_left, f"{name} limit up to"),
+                        (tree.children_right, f"{name} limit above")):
+        kept = tuple(rule for rule in rules if not rule.startswith(head))
+        found += _walk(tree, names, int(child[node]), (*kept, f"{head} {limit}"))
+    return found
