@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from twin.api.commands.predict import predict
     from twin.api.commands.predict_many import predict_many
     from twin.api.commands.program import deploy_elf
-    from twin.api.commands.report import report, write_report
+    from twin.api.commands.report import report, report_study, write_report
     from twin.api.commands.runtimes import learn_runtime, list_runtimes, show_runtime
     from twin.api.commands.scenario import list_scenarios, run_scenario
     from twin.api.commands.sessions import (
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
         diff_studies,
         list_studies,
         open_study,
-        report_study,
         run_study,
         study_front,
         study_sensitivity,

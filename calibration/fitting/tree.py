@@ -58,3 +58,27 @@ def grow_tree(asked: np.ndarray, told: np.ndarray, groups: list[str], *, depth: 
     left_out = None if parts < 2 else cross_val_predict(tree, asked, told, groups=groups,
                                                         cv=GroupKFold(parts))
     return Tree(nodes=tree.tree_, places=tree.apply(asked), left_out=left_out)
+
+
+def grow_choices(asked: np.ndarray, told: list[str], *, depth: int, least: int) -> Tree:
+    """Return the tree of rows that have one of a few names in place of a number.
+
+    Parameters
+    ----------
+    asked : ndarray of float, (rows, features)
+        What it may ask.
+    told : list of str
+        What it predicts.
+    depth, least : int
+        Levels, and fewest rows of a leaf.
+
+    Raises
+    ------
+    ToolMissingError
+        Without scikit-learn.
+    """
+    with need_extra("guidelines", "scikit-learn", "study"):
+        from sklearn.tree import DecisionTreeClassifier
+    tree = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=least, random_state=0)
+    tree.fit(asked, told)
+    return Tree(nodes=tree.tree_, places=tree.apply(asked), left_out=None)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import need_extra
+from calibration.fitting.tree import grow_choices
 from twin.studies.results import Row
 
 INFEASIBLE = "INFEASIBLE"
@@ -88,14 +88,10 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
     for place in reversed(order):
         best[(values[place] <= asked).all(axis=1)] = place
     labels = [INFEASIBLE if place < 0 else shown[place][1].board for place in best]
-    with need_extra("guidelines", "scikit-learn", "study"):
-        from sklearn.tree import DecisionTreeClassifier
-    tree = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAST, random_state=SEED)
-    tree.fit(np.log(asked), labels)
-    leaves = tree.apply(np.log(asked))
+    tree = grow_choices(np.log(asked), labels, depth=DEPTH, least=LEAST)
     found = []
-    for leaf, rules in _walk(tree.tree_, names):
-        mine = [place for place, own in enumerate(leaves) if own == leaf]
+    for leaf, rules in _walk(tree.nodes, names):
+        mine = [place for place, own in enumerate(tree.places) if own == leaf]
         choice, count = Counter(labels[place] for place in mine).most_common(1)[0]
         cited = Counter(int(best[place]) for place in mine if labels[place] == choice)
         found.append(Decision(

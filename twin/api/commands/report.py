@@ -19,6 +19,7 @@ from twin.api.commands.variants import predict_variants
 from twin.api.requests import takes
 from twin.api.requests.prediction import Check
 from twin.api.requests.reporting import Report
+from twin.api.requests.studies import ReportStudy
 from twin.attribution import views
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.measured import read_folder, side_of_measurement
@@ -245,3 +246,28 @@ def rank_changes(deployment: Deployment, deployer: Deployer,
     explained = Explainer(deployment=deployment, deployer=deployer, most=EXPLAINED).complete(
         [one for one in tried if not one.row.failure])
     return (*explained, *(replace(one, rests_on="") for one in tried if one.row.failure))
+
+
+@takes(ReportStudy)
+def report_study(asked: ReportStudy) -> Path:
+    """Write a finished study as a report: methods, boards, findings, limits, rows, checklist.
+
+    Raises
+    ------
+    UsageError
+        For another ending or length.
+    """
+    from twin.reports.figures.studies import draw_front_figure
+    from twin.reports.figures.study import draw_effects, draw_levels
+    from twin.reports.page.studies import describe_study
+
+    drawn = check_report(asked.file, asked.length) == ".pdf" and asked.length == "full"
+    done = open_study(asked.folder)
+    study, table = done.study, done.load_results()
+    pictures: list[Callable[[], Any]] = []
+    if drawn and study.finding is not None:
+        pictures += [partial(draw, study, study.finding, table)
+                     for draw in (draw_effects, draw_levels)]
+    if drawn and any(row.front for row in table.rows):
+        pictures.append(partial(draw_front_figure, table))
+    return write_page(describe_study(done), asked.file, asked.length, pictures)

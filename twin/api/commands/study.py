@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hwmodels.errors import TwinError
 from hwmodels.files import write_whole
@@ -89,32 +88,6 @@ def study_front(asked: requests.Front) -> Table:
         study = dataclasses.replace(study, objectives=read_objectives(objectives))
         table = run.make_study_table(study, table.rows)
     return dataclasses.replace(table, rows=tuple(row for row in table.rows if row.front))
-
-
-@takes(requests.ReportStudy)
-def report_study(asked: requests.ReportStudy) -> Path:
-    """Write a finished study as a report: methods, boards, findings, limits, rows, checklist.
-
-    Raises
-    ------
-    UsageError
-        For another ending or length.
-    """
-    from twin.api.commands.report import check_report, write_page
-    from twin.reports.figures.studies import draw_front_figure
-    from twin.reports.figures.study import draw_effects, draw_levels
-    from twin.reports.page.studies import describe_study
-
-    drawn = check_report(asked.file, asked.length) == ".pdf" and asked.length == "full"
-    done = open_study(asked.folder)
-    study, table = done.study, done.load_results()
-    pictures: list[Callable[[], Any]] = []
-    if drawn and study.finding is not None:
-        pictures += [partial(draw, study, study.finding, table)
-                     for draw in (draw_effects, draw_levels)]
-    if drawn and any(row.front for row in table.rows):
-        pictures.append(partial(draw_front_figure, table))
-    return write_page(describe_study(done), asked.file, asked.length, pictures)
 
 
 @takes(requests.DiffStudies)
