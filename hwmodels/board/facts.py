@@ -180,6 +180,9 @@ class Memory:
                       "absent: as few as `wait_states_max_hz` allows.")] = 0
     read_bytes: Annotated[int, Key(
         SIZE, "Bytes one array read delivers; absent: the bus's width.")] = 4
+    loaded: Annotated[bool, Key(
+        SWITCH, "Whether a simulator's loader or another core fills it before the program starts: "
+                "what is in it is kept in no flash.")] = False
     line_buffer: Annotated[bool, Key(
         SWITCH, "Whether the last `read_bytes` line read is latched: reads inside it cost no wait "
                 "states.")] = False

@@ -250,10 +250,13 @@ class Draft:
 
     @property
     def store(self) -> Memory:
-        """Memory that keeps the weights: theirs, or the largest flash they are copied from."""
+        """Memory that keeps the weights: theirs, or the largest flash they are copied from.
+
+        One that is loaded before the program starts keeps what is in it.
+        """
         weights = self.board.memory(self.weights)
         flash = [one for one in self.board.memories if one.role in FLASH_ROLES]
-        return weights if weights in flash or not flash else max(
+        return weights if weights in flash or weights.loaded or not flash else max(
             flash, key=lambda one: one.size_bytes)
 
     @property

@@ -338,3 +338,10 @@ def test_a_study_varies_size_and_memory_mode():
     rows = json.loads(made.stdout)["rows"]
     assert made.exit_code == 0 and len(rows) == 4
     assert len({row["time_us"] for row in rows}) == 4
+
+
+def test_what_a_simulator_loads_into_ram_needs_no_flash():
+    deployment = twin.deploy(FOLDER / "kws_u65-256.tflite", load_board(
+        "corstone300_fvp", overrides={"npu.config": "ethos-u65-256",
+                                      "npu.memory_mode": "Dedicated_Sram"}))
+    assert deployment.weights == deployment.store.name == "ddr"

@@ -189,7 +189,7 @@ def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str
         text = _run([command, str(model), "--accelerator-config", npu.config, *configs,
                      "--system-config", system or "twin", "--memory-mode", "twin",
                      "--optimise", npu.optimise, "--enable-debug-db", "--output-dir", folder],
-                    int(os.environ.get("TWIN_VELA_SECONDS") or TIME_LIMIT_S))
+                    _limit_s())
         made = sorted(Path(folder).glob("*_vela.tflite"))
         if not made:
             raise ToolMissingError(f"vela {version} wrote no network: {_last_line(text)}")
@@ -200,6 +200,13 @@ def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str
             version=version, file=file, warnings=tuple(_list_warnings(text)),
             sources=_read_sources(read_regular_text(debug) if debug else "", len(file.streams)),
             summary=_read_summary(read_regular_text(table)) if table else ())
+
+
+def _limit_s() -> int:
+    stated = os.environ.get("TWIN_VELA_SECONDS") or str(TIME_LIMIT_S)
+    if not stated.isdecimal() or not int(stated):
+        raise ToolMissingError(f"TWIN_VELA_SECONDS: {stated!r}; accepted: a whole number from 1")
+    return int(stated)
 
 
 def _run(command: list[str], seconds: int) -> str:
