@@ -310,6 +310,7 @@ def test_operators_asked_for_stay_on_the_host_and_their_tasks_vanish():
 @pytest.mark.parametrize("change, message", [
     ({"npu.compiler_file": "/no/such"}, "/no/such: No such file or directory"),
     ({"npu.optimise": "Fast"}, "accepted: Performance, Size"),
+    ({"npu.memory_mode": "Shared"}, "accepted: Sram_Only, Shared_Sram, Dedicated_Sram"),
     ({"npu.config": "ethos-u55-128"}, "no pool is stated for ethos-u55-128; accepted: ethos-u85")])
 def test_what_vela_or_the_board_does_not_have_is_refused_by_its_key(change, message):
     with pytest.raises((RuntimeRefusedError, BoardError), match=message):
@@ -345,3 +346,10 @@ def test_what_a_simulator_loads_into_ram_needs_no_flash():
         "corstone300_fvp", overrides={"npu.config": "ethos-u65-256",
                                       "npu.memory_mode": "Dedicated_Sram"}))
     assert deployment.weights == deployment.store.name == "ddr"
+
+
+@pytest.mark.parametrize("config", ["ethos-u55-32", "ethos-u55-256"])
+def test_an_ethos_u55_writes_nothing_by_its_second_port(config):
+    with pytest.raises(RuntimeRefusedError, match="only reads; accepted: Sram_Only, Shared_Sram"):
+        twin.predict(twin.deploy("kws", "corstone300_fvp").replace(
+            {"npu.config": config, "npu.memory_mode": "Dedicated_Sram"}))

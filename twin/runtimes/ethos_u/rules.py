@@ -136,6 +136,9 @@ def _check(npu: Npu) -> None:
     if npu.memory_mode not in MODES:
         raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
                                   + ", ".join(MODES))
+    if npu.memory_mode == "Dedicated_Sram" and npu.config.startswith("ethos-u55"):
+        raise RuntimeRefusedError("npu.memory_mode: Dedicated_Sram: an Ethos-U55's second port "
+                                  "only reads; accepted: Sram_Only, Shared_Sram")
 
 
 def compiled_of(graph: Graph, npu: Npu, host: tuple[str, ...] = ()) -> Compilation:
