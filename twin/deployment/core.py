@@ -32,6 +32,7 @@ from twin.runtimes.lowering import Lowering, Site
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
+    from hwmodels.paths.traffic import KernelTraffic
     from twin.deployment.changes import WhatIf
 
 _LINE_BYTES = 32
@@ -345,6 +346,10 @@ class Core:
                               cold=cold)
         return tuple(replace(cost, bill=add_background(cost.bill, deployment.board, prices))
                      for cost in costs), ()
+
+    def executed_traffic(self, deployment: Deployment, *, cold: bool) -> tuple[KernelTraffic, ...]:
+        """Nothing: what kernels do to memories follows from their lowering."""
+        return ()
 
     def count_setup(self, deployment: Deployment) -> Counts:
         """Nothing is copied before the first inference."""

@@ -41,6 +41,7 @@ from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
+    from hwmodels.paths.traffic import KernelTraffic
     from twin.deployment.changes import Change
 
 PREDICT = "twin.pricing.calibrated:predict_calibrated"
@@ -113,6 +114,9 @@ class Target(Placer, Protocol):
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
               cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
         """Return what every layer costs, and the accelerator's epochs."""
+
+    def executed_traffic(self, deployment: Deployment, *, cold: bool) -> tuple[KernelTraffic, ...]:
+        """Return what functions of a program did to caches and memories, where it executes."""
 
     def count_setup(self, deployment: Deployment) -> Counts:
         """Count what is done once before the first inference, besides preparing operators."""

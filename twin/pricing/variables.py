@@ -5,6 +5,7 @@
     bytes.MEMORY                                  read from it and written to it
     bandwidth_used.MEMORY                         share of what it delivers when read without pause
     us.CAUSE                                      time by cause of the bill
+    ram.PART, flash.PART                          bytes by what lies there: arena, weights, code ...
     setup_us                                      of preparing the network once
 
 A figure that is not known is absent.
@@ -28,9 +29,9 @@ from twin.pricing.prediction import predict, setup_bill
 from twin.pricing.roofs import memory_bytes_per_second
 from twin.pricing.structure import find_structure
 
-RATE, USED, CAUSE = "miss_rate", "bandwidth_used", "us"
+RATE, USED, CAUSE, RAM, FLASH = "miss_rate", "bandwidth_used", "us", "ram", "flash"
 SETUP = "setup_us"
-PREFIXES = ("lookups", "misses", RATE, "bytes", USED, CAUSE)
+PREFIXES = ("lookups", "misses", RATE, "bytes", USED, CAUSE, RAM, FLASH)
 """First parts of the names of figures; `SETUP` is the only other."""
 
 _NPU_BYTES = ("npu_ram_byte", "npu_external_byte")
@@ -51,12 +52,17 @@ def measure_variables(deployment: Deployment, *, cold: bool) -> dict[str, float]
     Bytes of a cached memory are lines filled, lines written back and stores passed on; of another
     what loads, stores and fetches move. `bandwidth_used` holds cycles of the core the bytes need at
     the least, until `relate_to_time` divides them by those of the inference. Of an accelerator only
-    the bytes it moves itself are counted; a program's are not known.
+    the bytes it moves itself are counted.
     """
     board, found = deployment.board, dict(_count(deployment, cold))
     hertz, memories = board.hertz[board.core.clock], {one.name for one in board.memories}
     setup_us = bill_us(setup_bill(deployment, runtime_prices(deployment)), board)
     found |= {SETUP: setup_us} if setup_us else {}
+    found |= {f"{RAM}.{part}": float(held) for part, held in deployment.ram_parts.items() if held}
+    if not deployment.target.executes:
+        weights = min(deployment.linked_bytes, deployment.flash_bytes)
+        found |= {f"{FLASH}.weights": float(weights),
+                  f"{FLASH}.code": float(deployment.flash_bytes - weights)}
     for name, value in [*found.items()]:
         kind, _, place = name.partition(".")
         if kind == "lookups" and value:
@@ -74,8 +80,6 @@ def relate_to_time(found: Mapping[str, float], cycles: float) -> dict[str, float
 
 
 def _count(deployment: Deployment, cold: bool) -> Mapping[str, float]:
-    if deployment.target.executes:
-        return {}
     found: dict[str, float] = defaultdict(float)
     if deployment.target.offloads:
         for layer in predict(deployment, temperature="cold" if cold else "warm").layers:
@@ -83,8 +87,10 @@ def _count(deployment: Deployment, cold: bool) -> Mapping[str, float]:
                 if line.event in _NPU_BYTES:
                     found[f"bytes.{line.place}"] += line.occurred
         return found
-    structure = find_structure(deployment, partial(lower_network, deployment), cold=cold)
-    for kernel in structure.traffic:
+    traffic = (deployment.target.executed_traffic(deployment, cold=cold)
+               if deployment.target.executes else find_structure(
+                   deployment, partial(lower_network, deployment), cold=cold).traffic)
+    for kernel in traffic:
         for name, amount in (*_list_data(deployment.board, kernel),
                              *_list_code(deployment, kernel)):
             found[name] += amount

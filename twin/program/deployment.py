@@ -12,6 +12,7 @@ from hwmodels.counts import Bill, Counts, Prices, make_bill, merge_bills, merge_
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
+from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import LayerCost, TaskPrediction
@@ -211,6 +212,12 @@ class ProgramTarget(Core):
         return tuple(FunctionCost(layer=place, run=run, counts=counted[at],
                                   bill=make_bill(counted[at], prices))
                      for at, (place, run) in enumerate(flat))
+
+    def executed_traffic(self, deployment: Deployment, *, cold: bool) -> tuple[KernelTraffic, ...]:
+        """Return what every function did, in the order of the layers."""
+        assert isinstance(deployment, Program)
+        layers = deployment.found.cold if cold else deployment.found.warm
+        return tuple(run.traffic for _, runs in layers for run in runs)
 
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say what of the run was guessed."""

@@ -77,6 +77,16 @@ def _find(elf: Elf, patterns: Iterable[str]) -> tuple[Function, ...]:
                  if _matches(one, wanted) and not _matches(one, excluded))
 
 
+def find_entry(elf: Elf, which: str) -> tuple[str, bool] | None:
+    """Return the function a known library runs ("invoke") or prepares ("setup") a network with.
+
+    With it whether the program waits to be asked, so that it is called; None for no such function.
+    """
+    names = {one.name for one in elf.functions}
+    return next(((name, one.get("call", False)) for one in _shipped()["sets"].values()
+                 for name in one.get(which, ()) if name in names), None)
+
+
 def is_copy(function: Function) -> bool:
     """Whether a function only moves data."""
     return _matches(function, _shipped()["copies"])

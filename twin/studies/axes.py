@@ -10,8 +10,8 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ from twin.runtimes.file import list_runtimes, load_runtime
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from twin.deployment.deployment import Deployment
 
 NAMED = ("model", "board", "runtime", "clock")
 """Axes that are no what-if path, in the order a point is made."""
@@ -55,7 +57,32 @@ _SPAN = re.compile(rf"{_BOUND}\.\.{_BOUND}(?::(\d+))?")
 _DOUBLES = re.compile(r"caches\.\w+\.(size_bytes|line_bytes|ways)")
 """Paths whose values are multiplied by two: sets of a cache are a power of two."""
 
-Value = str | float | int | Graph | Board
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """A program a user brings to be compared with libraries.
+
+    Parameters
+    ----------
+    name : str
+        Its value of the axis that is compared.
+    model, board : str
+        What it runs, and where.
+    file, content : str
+        Name of its file; hash of the file and of what is asked of it.
+    deploy, prepare : callable
+        Board -> deployment of an inference, and of what precedes the first; None is not known.
+    """
+
+    name: str
+    model: str
+    board: str
+    file: str
+    content: str
+    deploy: Callable[[Board], Deployment] = field(repr=False)
+    prepare: Callable[[Board], Deployment] | None = field(default=None, repr=False)
+
+
+Value = str | float | int | Graph | Board | Brought
 Point = Mapping[str, Value]
 """A value by axis."""
 
@@ -288,7 +315,7 @@ def draw_shares(sample: Sample, axes: int) -> np.ndarray:
 
 def label(value: Any) -> str:
     """Return what a value is called in a table."""
-    if isinstance(value, (Graph, Board)):
+    if isinstance(value, (Graph, Board, Brought)):
         return value.name
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 

@@ -33,9 +33,9 @@ from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction, ram_room
-from twin.pricing.variables import CAUSE, measure_variables, relate_to_time
+from twin.pricing.variables import CAUSE, SETUP, measure_variables, relate_to_time
 from twin.runtimes.choice import DEFAULT
-from twin.studies.axes import NAMED, OWN, Point, Value, label, read_clock
+from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock
 from twin.studies.duty import (
     TYPED,
     Duty,
@@ -118,6 +118,8 @@ class Deployer:
         """Return the deployment of a point; raises what `deploy` and `replace` raise."""
         point = {**self.defaults, **point}
         graph, board = self.read_graph(point["model"]), self.read_board(point["board"])
+        if isinstance(brought := point.get("program"), Brought):
+            return brought.deploy(board)
         runtime, clock = str(point.get("runtime", DEFAULT)), str(point.get("clock", OWN))
         settings = {path: value for path, value in point.items() if path not in NAMED}
         network = {path: settings.pop(path) for path in [*settings]
@@ -268,9 +270,13 @@ class Deployer:
             found = self.judge.rate(self.read_graph(asked["model"]), asked)
             row = dataclasses.replace(row, accuracy=found.share, accuracy_range=found.interval,
                                       accuracy_by=found.by)
-        return dataclasses.replace(
-            row, price_usd=price_usd, price_of=what, variables=tuple(sorted(measure_variables(
-                deployment, cold=self.temperature == "cold").items())))
+        measured = measure_variables(deployment, cold=self.temperature == "cold")
+        if isinstance(brought := point.get("program"), Brought):
+            row = dataclasses.replace(row, runtime=f"{brought.name} ({brought.file})")
+            if brought.prepare is not None:
+                measured[SETUP] = self.predict_one(brought.prepare(deployment.board)).time_us
+        return dataclasses.replace(row, price_usd=price_usd, price_of=what,
+                                   variables=tuple(sorted(measured.items())))
 
     def _fail(self, point: Point, error: TwinError | None) -> Row:
         """Return the row of a point that was refused."""

@@ -398,7 +398,8 @@ def _read_accuracy(record: dict[str, Any]) -> Interval | None:
 
 def is_variable(name: str) -> bool:
     """Whether a column is of what caches and memories were asked, of a cause or of set-up."""
-    return name == SETUP or name.partition(".")[0] in PREFIXES
+    head, dot, _ = name.partition(".")
+    return name == SETUP or (bool(dot) and head in PREFIXES)
 
 
 def _check_value(name: str, value: Any) -> None:

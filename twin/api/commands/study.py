@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,8 @@ from hwmodels.files import write_whole
 from twin.api.requests import studies as requests
 from twin.api.requests import takes
 from twin.api.requests.studies import RunStudy
-from twin.errors import StudyError
+from twin.errors import StudyError, UsageError
+from twin.studies.axes import Brought
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
 from twin.studies.study.findings import RowPair, diff_tables, tell
@@ -39,9 +41,19 @@ def run_study(asked: RunStudy) -> Session:
         Without the extra `study`.
     """
     done = run.run_study(asked.study, asked.folder, jobs=asked.jobs, cluster=asked.cluster,
-                         command=asked.command, on_progress=asked.on_progress)
+                         command=asked.command, on_progress=asked.on_progress,
+                         bring=partial(_bring, asked) if asked.elf else None)
     write_reports(done)
     return done
+
+
+def _bring(asked: RunStudy, study: Study) -> tuple[Brought, ...]:
+    from twin.api.commands.study_programs import bring_programs
+
+    if asked.cluster is not None and not asked.cluster.startswith("local:"):
+        raise UsageError("--elf: programs are run on this machine; accepted: -j N, or --cluster "
+                         "local:N")
+    return bring_programs(asked.elf, study)
 
 
 def write_reports(done: Session) -> tuple[Path, ...]:

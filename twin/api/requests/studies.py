@@ -62,6 +62,10 @@ class RunStudy(Shared):
     folder: Annotated[str | PathLike[str], Option(
         "-o --output", "FOLDER", "Where results go; one that was begun goes on.", text=str)]
     _: KW_ONLY
+    elf: Annotated[Sequence[str], Option(
+        "--elf", "NAME=FILE,...", "A program to compare with the study's libraries, run under "
+        "emulation; behind commas model=, board=, from= or call= (the function of an inference), "
+        "setup= where the file does not say; may be given several times.", text=list[str])] = ()
     command: Sequence[str] = ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike, fspath
@@ -9,7 +10,7 @@ from typing import Any
 
 from hwmodels.errors import TwinError, need_extra
 from twin.errors import UsageError
-from twin.studies.axes import EACH, MEASURED, NAMED, Axis, Value, label
+from twin.studies.axes import EACH, MEASURED, NAMED, Axis, Brought, Value, label
 from twin.studies.results import Row, Table
 from twin.studies.study.file import load_runnable
 from twin.studies.study.session import Session, begin_session, lock_session
@@ -127,13 +128,15 @@ def _import() -> Any:
 Told = Callable[[int, int, int], None]
 """(configurations done, all, failures so far) after every task."""
 
+Bring = Callable[[Study], tuple[Brought, ...]]
+
 Found = dict[str, Row]
 """Rows by content address."""
 
 
 def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs: int = 1,
               cluster: str | None = None, command: Sequence[str] = (),
-              on_progress: Told | None = None) -> Session:
+              bring: Bring | None = None, on_progress: Told | None = None) -> Session:
     """Run a study in a folder, or go on with it.
 
     Parameters
@@ -148,6 +151,8 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
         "local:4" or the address of a Dask scheduler, in place of processes.
     command : sequence of str
         Noted in the session.
+    bring : callable, optional
+        Returns the programs of a study that are compared with its libraries.
     on_progress : callable, optional
         Told how far it is.
 
@@ -162,6 +167,8 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
         For a file, a folder or a worker that is refused.
     """
     study = load_runnable(fspath(source))
+    if bring is not None:
+        study = dataclasses.replace(study, brought=bring(study))
     plan = make_plan(study)
     with open_workers(jobs, cluster) as compute, lock_session(fspath(folder)):
         session = begin_session(fspath(source), study, plan, fspath(folder), command)

@@ -28,7 +28,7 @@ from hwmodels.quantities import read_quantity
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.pricing.variables import SETUP
-from twin.studies.axes import Point, Space, Value, label
+from twin.studies.axes import Brought, Point, Space, Value, label
 from twin.studies.files import AS_LIST, CHECKED, Text, one_of
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
@@ -178,6 +178,8 @@ class Study:
         Prices, calibration and duty of every point; of a warm inference.
     notes : tuple of str
         What a reader should know of it.
+    brought : tuple of Brought
+        Programs the user brings: a configuration each, beside those of the space.
     """
 
     name: str
@@ -192,6 +194,7 @@ class Study:
     finding: Finding | None = None
     deployer: Deployer = field(default_factory=Deployer)
     notes: tuple[str, ...] = ()
+    brought: tuple[Brought, ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -227,7 +230,20 @@ def list_asked(study: Study) -> tuple[Asked, ...]:
         for point in study.space.list_points():
             for one in vary_cases(study, point, temperature):
                 found.setdefault(one.labels, one)
-    return tuple(found.values())
+    return (*found.values(), *(_ask_brought(study, one, temperature)
+                               for temperature in study.temperatures for one in study.brought))
+
+
+def _ask_brought(study: Study, brought: Brought, temperature: str) -> Asked:
+    """Return a program as a configuration: its name stands for a library, or a case."""
+    assert study.finding is not None, "programs are taken where something is compared"
+    values = {"model": brought.model, "board": brought.board}
+    runtimes = [label(value) for axis in study.space.axes if axis.name == "runtime"
+                for value in axis.values]
+    labels = {"runtime": runtimes[0]} if runtimes else {}
+    labels |= {**values, TEMPERATURE: temperature, study.finding.vary: brought.name}
+    return Asked(point={**values, "program": brought}, temperature=temperature,
+                 labels=tuple((name, labels[name]) for name in study.axes))
 
 
 def vary_cases(study: Study, point: Point, temperature: str) -> Iterator[Asked]:
@@ -324,7 +340,8 @@ class Plan:
 
     def address(self, asked: Asked) -> str:
         """Return the content address of a configuration: a hash of all its prediction rests on."""
-        told = {name: self.content.get(label(value), label(value))
+        told = {name: value.content if isinstance(value, Brought)
+                else self.content.get(label(value), label(value))
                 for name, value in asked.point.items()}
         document = [sorted(told.items()), asked.temperature, repr(self.deployer),
                     self.content.get(self.deployer.calibration), self.identity,
@@ -378,6 +395,7 @@ def make_plan(study: Study) -> Plan:
                 continue  # A row says why.
     if names_file(calibration := study.deployer.calibration):
         content[calibration] = _hash(Path(calibration))
+    content |= {f"{one.name} of {one.model} on {one.board}": one.content for one in study.brought}
     return Plan(study=study.name, deployer=study.deployer, hard=study.hard, models=models,
                 boards=boards, content=content, identity=identify())
 

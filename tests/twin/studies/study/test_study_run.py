@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import twin
+from hwmodels.errors import TwinError
 from twin.errors import StudyError, UsageError
+from twin.program.image.compile.store import keep_image
 from twin.studies.study import run, workers
 from twin.studies.study.file import load_study
 from twin.studies.study.tasks import REJECTED, cut_tasks, list_asked, make_plan
@@ -244,3 +247,68 @@ def test_a_study_file_is_refused_with_its_key(text, said, tmp_path) -> None:
 def test_workers_that_mean_nothing_are_refused(jobs, cluster) -> None:
     with pytest.raises(UsageError), open_workers(jobs, cluster):
         pass
+
+
+PROGRAMS = """
+schema: 1
+name: libraries
+models: [kws, ad]
+boards: [nucleo_f401re, nucleo_l4r5zi, esp32c3_devkitm]
+runtimes: [tflm-reference@2026]
+finding: {vary: runtime, figures: [time, misses, ram.arena], cells: true}
+"""
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("images")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TWIN_IMAGES", str(place))
+        return keep_image(twin.deploy("ad", "nucleo_f401re", runtime="firmware")).path
+
+
+@pytest.fixture
+def libraries(tmp_path) -> Path:
+    path = tmp_path / "libraries.yaml"
+    path.write_text(PROGRAMS)
+    return path
+
+
+def test_a_program_is_set_beside_libraries_as_built(image, libraries, tmp_path) -> None:
+    asked = f"mine={image},model=ad,board=nucleo_f401re"
+    done = twin.run_study(libraries, tmp_path / "out", elf=[asked])
+    table, said = done.load_results(), (done.folder / "finding.md").read_text()
+    assert len(table.rows) == 7 and not table.failed
+    row, made = table.rows[-1], twin.deploy_elf(image, "nucleo_f401re", call="infer_once")
+    assert row.cell == "built" and row.runtime == "mine (firmware.elf)"
+    assert row.time_us == pytest.approx(twin.predict(made).time_us, rel=1e-9)
+    assert dict(row.variables)["ram.arena"] == made.ram_parts["arena"]
+    assert sum(value for name, value in row.variables if name.startswith("misses.")) > 0
+    assert "mine beside tflm-reference@2026: time x0." in said and "cells of mine: 1 built" in said
+    again = twin.run_study(libraries, tmp_path / "out", elf=[asked])  # Nothing runs twice.
+    assert again.load_results() == table
+    with pytest.raises(StudyError, match="of another file or other inputs"):
+        twin.run_study(libraries, tmp_path / "out")
+
+
+@pytest.mark.parametrize("asked,said", [
+    ("{0}", "accepted: NAME=FILE, then model="), ("m=/etc/hostname", "not an ELF file"),
+    ("m={0}", "which model? it may be of kws, ad; accepted: --elf m="),
+    ("m={0},model=ad", "which board? it may be of nucleo_f401re, nucleo_l4r5zi; accepted"),
+    ("m={0},model=vww", "the study has no such model; accepted: ad, kws"),
+    ("m={0},mdel=ad", "did you mean model"), ("m={0},model=ad,model=ad", "accepted: NAME=FILE"),
+    ("tflm-reference@2026={0},model=ad", "the study has a tflm-reference@2026 already"),
+    ("m={0},model=ad,board=esp32c3_devkitm", "machine code of arm"),
+    ("m={0},model=ad,board=nucleo_f401re,call=infer", "no symbol 'infer'; did you mean")])
+def test_what_a_program_does_not_say_is_asked_for(asked, said, image, libraries, tmp_path) -> None:
+    with pytest.raises(TwinError, match=re.escape(said)):
+        twin.run_study(libraries, tmp_path / "out", elf=[asked.format(image)])
+    assert not (tmp_path / "out" / "session.json").exists()
+
+
+def test_a_study_a_program_has_no_place_in_refuses_it(source, image, tmp_path) -> None:
+    with pytest.raises(StudyError, match="varies clock, temperature, which a program has decided"):
+        twin.run_study(source, tmp_path / "out", elf=[f"mine={image}"])
+    with pytest.raises(UsageError, match="programs are run on this machine"):
+        twin.run_study("a_libraries", tmp_path / "out", elf=[f"m={image}"],
+                       cluster="tls://host:1")
