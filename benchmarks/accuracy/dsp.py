@@ -25,8 +25,10 @@ from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
 from hwmodels.core.c6000 import read_listing, schedule_listing
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
+from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.network.zoo import build
+from twin.network.zoo.builder import Builder
 from twin.runtimes.ai8x.cycles import LayerShape, count_cycles
 from twin.runtimes.gap import ne16
 
@@ -72,17 +74,20 @@ def job_of_row(row: Mapping[str, Any]) -> ne16.Job:
         scale_bytes=4 if row["normalisation"] == 2 else 1, biased=row["normalisation"] > 0)
 
 
-def _judge_jobs() -> Judged:
-    rows = []
+def _judge_jobs() -> Iterator[Judged]:
+    cycles, accesses = [], []
     for number, row in enumerate(read_table("ne16_jobs").rows):
         job = job_of_row(row)
         taps = {"conv1x1": 1, "conv3x3": 9, "depthwise3x3": 9 / job.outputs}[job.kind]
-        macs = job.rows * job.columns * job.outputs * job.inputs * taps
-        rows += [(f"{number}", row["busy_cycles"], ne16.count_cycles(job), macs / 162)]
-        rows += [(f"{number} {way}", row[way], count, count) for way, count in zip(
-            ("reads", "writes"), ne16.count_accesses(job), strict=True)]
-    return Judged(table="NE16 jobs: cycles, reads, writes", baseline="peak MACs, cycles only",
-                  rows=tuple(rows))
+        pixels, weights = job.rows * job.columns, job.outputs * job.inputs * taps
+        cycles.append((f"{number}", row["busy_cycles"], ne16.count_cycles(job),
+                       pixels * weights / 162))
+        plain = (pixels * job.inputs + weights, pixels * job.outputs * job.output_bits / 8)
+        accesses += [(f"{number} {way}", row[way], count, size / 36) for way, count, size in zip(
+            ("reads", "writes"), ne16.count_accesses(job), plain, strict=True)]
+    yield Judged(table="NE16 jobs: cycles", baseline="peak MACs", rows=tuple(cycles))
+    yield Judged(table="NE16 jobs: reads, writes", baseline="operands, 36 bytes at a time",
+                 rows=tuple(accesses))
 
 
 def time_kernel(kernel: Mapping[str, Any]) -> float:
@@ -104,14 +109,53 @@ def _judge_gap8() -> Judged:
                    for kernel in [kernels[name]]))
 
 
-def _judge_gap9() -> Judged:
+def _judge_networks(device: str, board: str, peak: float) -> Iterator[Judged]:
+    """Latency in ms and energy in uJ of MLPerf Tiny v1.0, none of which was learnt from."""
     rows = [row for row in read_table("mlperf_tiny_accelerators").rows
-            if row["device"] == "GreenWaves GAP9" and row["quantity"] == "latency"]
+            if row["device"] == device and row["round"] == "v1.0"]
+    made = {name: twin.predict(twin.deploy(name, board)) for name in {
+        str(row["network"]) for row in rows}}
+    macs = {name: graph_macs(build(name)) for name in made}
+    for quantity, baseline in (("latency", "peak MACs"), ("energy", "all at the mean per MAC")):
+        chosen = [row for row in rows if row["quantity"] == quantity]
+        if not chosen:
+            continue
+        mean = statistics.mean(row["value"] / macs[row["network"]] for row in chosen)
+        yield Judged(
+            table=f"{device}, MLPerf Tiny, {quantity}", baseline=baseline, rows=tuple(
+                (name, row["value"], prediction.energy_uj if quantity == "energy"
+                 else prediction.time_us / 1e3, macs[name] * mean if quantity == "energy"
+                 else macs[name] / peak / row["clock_mhz"] / 1e3)
+                for row in chosen for name in [row["network"]] for prediction in [made[name]]))
+
+
+def _mvp_graph(row: Mapping[str, Any]) -> Graph:
+    """Return a published layer as a network of one."""
+    net, op = Builder("mvp", 0), row["operator"]
+    shape, output, window, stride = (tuple(map(int, str(row[key] or "1x1").split("x")))
+                                     for key in ("input", "output", "window", "stride"))
+    source = net.input(shape)
+    if op == "fully_connected":
+        return net.finish(net.fully_connected(source, output[-1]))
+    if op == "add":
+        return net.finish(net.add(source, net.input(shape)))
+    if op.endswith("pool_2d"):
+        return net.finish(net.pool(op, source, window, stride, padding=row["padding"]))
+    if op == "conv_2d":
+        return net.finish(net.conv(source, output[-1], window, stride, padding=row["padding"]))
+    return net.finish(net.depthwise(source, window, stride, padding=row["padding"]))
+
+
+def _judge_mvp() -> Judged:
+    rows = [row for row in read_table("xg24_mvp_layers").rows if row["time_us"] >= 300 and (
+        row["operator"] != "depthwise_conv_2d" or row["input"].split("x")[-1]
+        == row["output"].split("x")[-1])]
     return Judged(
-        table="GAP9, MLPerf Tiny at 240 MHz", baseline="peak MACs of NE16", rows=tuple(
-            (str(row["network"]), row["value"], twin.predict(twin.deploy(
-                row["network"], "gap9evk", runtime="gap")).time_us / 1e3,
-             graph_macs(build(row["network"])) / 162 / 240e3) for row in rows))
+        table="EFR32xG24 layers (fitted)", baseline="a MAC or element a cycle", rows=tuple(
+            (str(number), row["time_us"], twin.predict(twin.deploy(
+                graph, "xg24_dk2601b"), calibration="none").time_us,
+             max(graph_macs(graph), graph.tensors[graph.outputs[0]].elements) / 78)
+            for number, row in enumerate(rows) for graph in [_mvp_graph(row)]))
 
 
 def _judge_esp(build: str) -> Judged:
@@ -170,8 +214,9 @@ def judge() -> Iterator[Judged]:
         table="MAX78000 layers", baseline="an output channel a cycle", rows=tuple(
             (str(row["layer"]), row["cycles"], count_cycles(shape) + 1,
              math.prod(shape.output) * shape.channels) for row, shape in shapes))
-    yield from (_judge_jobs(), _judge_gap8(), _judge_gap9(), *map(_judge_esp, esp_kernels.BUILDS),
-                _judge_loops())
+    yield from (*_judge_jobs(), _judge_gap8(), *map(_judge_esp, esp_kernels.BUILDS), _judge_mvp(),
+                *_judge_networks("GreenWaves GAP9", "gap9evk", 162),
+                *_judge_networks("Silicon Labs EFR32xG24", "xg24_dk2601b", 1), _judge_loops())
 
 
 def main() -> None:

@@ -28,11 +28,13 @@ from hwmodels.board.declaration import (
 )
 from hwmodels.errors import BoardError, did_you_mean
 
-ROLES = ("convolution", "depthwise", "pooling", "arithmetic", "activation", "weight_decode")
-"""What a unit does: multiply and accumulate over all channels or within each, take averages or
-maxima of a window, add and scale, look functions up, unpack weights."""
+ROLES = ("convolution", "depthwise", "dense", "pooling", "arithmetic", "activation",
+         "weight_decode")
+"""What a unit does: multiply and accumulate over all channels, within each, or of a fully connected
+layer where that differs from a convolution; take averages or maxima of a window, add and scale,
+look functions up, unpack weights."""
 
-MULTIPLYING = ("convolution", "depthwise")
+MULTIPLYING = ("convolution", "depthwise", "dense")
 """Roles whose work is multiply-accumulates, against weights that are streamed in."""
 
 THROUGH = "NULL"
@@ -69,6 +71,14 @@ class UnitKind:
         WHOLE_CYCLES, "From the first element in to the first element out.")] = 0
     barrier_cycles: Annotated[int, Key(
         WHOLE_CYCLES, "Until all of those that share work have met.")] = 0
+    lanes: Annotated[int, Key(
+        COUNT, "Channels of the input it takes side by side; where they are no multiple of it, "
+               "one at a time.")] = 1
+    output_cycles: Annotated[float, Key(
+        CYCLES, "For each output beside its MACs or elements.")] = 0.0
+    pixel_cycles: Annotated[float, Key(
+        CYCLES, "For each pixel of the output, all its channels: loops around the inner "
+                "ones.")] = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a role that is not known."""

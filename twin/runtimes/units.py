@@ -7,8 +7,9 @@ class beneath it, in a package beside this file or a user's, and the runtime's f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwmodels.schedule import MULTIPLYING, Npu, UnitKind, UnitWork
 from twin.network.graph import DTYPE_BITS, Graph, Layer
@@ -25,8 +26,9 @@ class UnitRules(Compiler):
     Notes
     -----
     Multiply-accumulates are spread over all units of a kind at the board's rate for the widths;
-    bias, rescaling and clipping are part of them. Any other layer takes one unit and as many
-    operations as the larger of its input and output has elements. Weights are streamed by a
+    bias, rescaling and clipping are part of them, or cost what the board says of outputs and
+    pixels. Any other layer takes one unit and as many operations as the larger of its input and
+    output has elements. Weights are streamed by a
     channel of their own; where the accelerator has a staging pool they are brought there first.
     """
 
@@ -97,13 +99,13 @@ class UnitRules(Compiler):
         assert unit is not None, "a layer without units stays on the host"
         operations = ((layer.op, 1),)
         if not self.multiplies(layer):
-            return Work(units=(UnitWork(kind=unit.kind, ops=count_elements(graph, layer)),),
-                        operations=operations)
+            work = UnitWork(kind=unit.kind, ops=count_elements(graph, layer))
+            return Work(units=(_add_loops(work, unit, graph, layer),), operations=operations)
         weights = graph.tensors[layer.inputs[1]]
         stage = npu.staging
-        return Work(units=(UnitWork(kind=unit.kind, count=unit.count,
-                                    macs=layer_macs(graph, layer),
-                                    mac_bits=_bits(graph, layer)),),
+        work = UnitWork(kind=unit.kind, count=unit.count, macs=layer_macs(graph, layer),
+                        mac_bits=_bits(graph, layer))
+        return Work(units=(_add_loops(work, unit, graph, layer),),
                     operations=operations, weight_bytes=weights.size_bytes,
                     weight_streams=0 if stage is not None else 1,
                     staged_in=stage.name if stage is not None else "")
@@ -124,6 +126,26 @@ def _bits(graph: Graph, layer: Layer) -> tuple[int, int]:
     """Widths of a layer's activations and weights."""
     activations, weights = (DTYPE_BITS[graph.tensors[i].dtype] for i in layer.inputs[:2])
     return activations, weights
+
+
+def _add_loops(work: UnitWork, unit: UnitKind, graph: Graph, layer: Layer) -> UnitWork:
+    """Return work with its cycles stated where the unit's loops cost more than its operations.
+
+    Notes
+    -----
+    cycles = (macs or ops) / rate x (1, or lanes where they do not divide the channels)
+             + outputs x output_cycles + pixels x pixel_cycles
+    """
+    if unit.lanes == 1 and not unit.output_cycles and not unit.pixel_cycles:
+        return work
+    source, shape = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    passes = 1 if source[-1] // layer.groups % unit.lanes == 0 else unit.lanes
+    rate = unit.peak_macs("x".join(map(str, work.mac_bits))) if work.macs else unit.ops_per_cycle
+    inner = max(work.macs, work.ops) * passes / (rate * work.count)
+    loops = math.prod(shape) * unit.output_cycles + math.prod(shape[:-1]) * unit.pixel_cycles
+    total = max(1, math.ceil(inner + loops))
+    return replace(work, compute_cycles=total, waits=(("loops", round(loops)),),
+                   useful=min(1.0, work.macs / (rate * work.count * total)) if work.macs else None)
 
 
 def count_elements(graph: Graph, layer: Layer) -> int:
