@@ -160,7 +160,7 @@ def main() -> int:
               f"{', '.join(sorted({str(row['vela']) for row in rows}))}\n")
         print(f"| of | runs | median from {SMALLEST:,} cycles | p90 | Vela: median / largest | "
               "beats, median | in the 90 % interval, high / low |\n|---|---|---|---|---|---|---|")
-        for kind in ("networks", "operators", "other memories"):
+        for kind in dict.fromkeys(run.kind for run in runs):
             print(describe(kind, [run for run in runs if run.kind == kind]))
     except TwinError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -328,6 +328,19 @@ def test_a_bill_says_what_vela_made_and_a_smaller_scratch_costs():
 
 
 @needs_vela
+def test_a_fast_scratch_has_a_stated_size_only_where_the_network_needs_more(monkeypatch):
+    stated = []
+    write = vela.write_settings
+    monkeypatch.setattr(vela, "write_settings",
+                        lambda npu, size: stated.append(size) or write(npu, size))
+    whole = twin.deploy("kws", "corstone320_fvp").replace({"npu.memory_mode": "Dedicated_Sram"})
+    twin.predict(whole)
+    assert stated == [0]
+    twin.predict(whole.replace({"npu.scratch_bytes": 4096}))
+    assert stated == [0, 4096]
+
+
+@needs_vela
 def test_a_study_varies_size_and_memory_mode():
     from typer.testing import CliRunner
 

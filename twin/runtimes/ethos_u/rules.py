@@ -19,6 +19,7 @@ from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias, layer_macs
+from twin.network.rewrites.patches import live_bytes
 from twin.network.writers.tflite import encode_tflite
 from twin.runtimes.compiler import Compiler, Group, Grouping, Planner, Reason, Step, Why
 from twin.runtimes.ethos_u.commands import Stream, read_stream
@@ -171,7 +172,7 @@ def _compile(key: Same[tuple[Graph]], npu: Npu, host: tuple[str, ...]) -> Compil
                                          for number, tensor in enumerate(graph.tensors)))
     with reworded(ModelError, RuntimeRefusedError, f"{graph.name}: cannot be written for Vela: "):
         content = encode_tflite(named)
-    return compile_network(content, npu, host)
+    return compile_network(content, npu, host, live_bytes(graph))
 
 
 def _group_compiled(graph: Graph, npu: Npu) -> Grouping:

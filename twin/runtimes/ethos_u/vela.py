@@ -83,8 +83,13 @@ def version_of(command: str, changed_ns: int) -> str:
     return _run([command, "--version"], 60).strip().split()[-1]
 
 
-def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = ()) -> Compilation:
+def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
+                    alive_bytes: int = 0) -> Compilation:
     """Compile a .tflite file for an accelerator, or return what was made of it before.
+
+    Vela is given the size of the fast scratch only where the network needs more than that: where
+    it is given one, release 5.2 may first copy the input there, which is slower by Vela's own
+    estimate and by this model; earlier releases compile the same with and without.
 
     Parameters
     ----------
@@ -94,6 +99,8 @@ def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = ()) -> Com
         Configuration, memory mode and memories it is compiled for.
     host : tuple of str
         Operators of TensorFlow Lite that are left to the CPU.
+    alive_bytes : int
+        The most bytes of activations alive at once.
 
     Raises
     ------
@@ -110,13 +117,21 @@ def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = ()) -> Com
                                   + ", ".join(OPTIMISE))
     command = find_vela()
     version = version_of(command, os.stat(command).st_mtime_ns)
-    settings = write_settings(npu)
     extra = _read_own(npu)
-    asked = (version, npu.config, npu.optimise, system_of(npu), *host, settings)
-    key = "\0".join(asked).encode() + extra + content
-    name = hashlib.sha256(key).hexdigest()[:16]
-    return make_once("vela", name, key, Path(__file__).parent,
-                     lambda: _compile(command, version, content, npu, settings, host))
+    scratch_bytes = npu.scratch_bytes or npu.pools[0].size_bytes
+
+    def make(limit_bytes: int) -> Compilation:
+        settings = write_settings(npu, limit_bytes)
+        asked = (version, npu.config, npu.optimise, system_of(npu), *host, settings)
+        key = "\0".join(asked).encode() + extra + content
+        return make_once("vela", hashlib.sha256(key).hexdigest()[:16], key, Path(__file__).parent,
+                         lambda: _compile(command, version, content, npu, settings, host))
+
+    if alive_bytes > scratch_bytes:
+        return make(scratch_bytes)
+    made = make(0)
+    most = max((stream.scratch_bytes for stream in made.file.streams), default=0)
+    return make(scratch_bytes) if most > scratch_bytes else made
 
 
 def _read_own(npu: Npu) -> bytes:
@@ -131,8 +146,10 @@ def _read_own(npu: Npu) -> bytes:
             "accepted: a file of Vela's settings") from error
 
 
-def write_settings(npu: Npu) -> str:
+def write_settings(npu: Npu, scratch_bytes: int) -> str:
     """Return the configuration Vela is given: its system, and the memory mode.
+
+    The size of the fast scratch is stated where it is not 0, of the mode that has one.
 
     A board that names a system of Vela's own (`npu.pools.NAME.system`) is compiled for that; any
     other for one written from the facts of its pools.
@@ -141,8 +158,8 @@ def write_settings(npu: Npu) -> str:
     places = MODES[npu.memory_mode]
     lines = ["[Memory_Mode.twin]", *(f"{part}_mem_area=Axi{place}" for part, place in zip(
         ("const", "arena", "cache"), places, strict=True))]
-    if npu.memory_mode == "Dedicated_Sram":
-        lines.append(f"arena_cache_size={npu.scratch_bytes or inner.size_bytes}")
+    if npu.memory_mode == "Dedicated_Sram" and scratch_bytes:
+        lines.append(f"arena_cache_size={scratch_bytes}")
     if system_of(npu):
         return "\n".join(lines) + "\n"
     ports = dict(npu.rates)["inner_ports"]
