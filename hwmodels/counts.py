@@ -63,6 +63,9 @@ EXACT = 64
 ISSUE_EVENTS = tuple(name for name, event in EVENTS.items() if event.unit == "issue slots")
 """Events priced at one core cycle per slot."""
 
+CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
+"""What an efficiency of a runtime scales."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountLine:

@@ -355,6 +355,10 @@ class Core:
         """Nothing is copied before the first inference."""
         return Counts()
 
+    def name_kernels(self, deployment: Deployment) -> str:
+        """Return that nothing is known of kernels but what a runtime says."""
+        return ""
+
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say of an accelerator on the board that it is not used."""
         board = deployment.board

@@ -121,6 +121,9 @@ class Target(Placer, Protocol):
     def count_setup(self, deployment: Deployment) -> Counts:
         """Count what is done once before the first inference, besides preparing operators."""
 
+    def name_kernels(self, deployment: Deployment) -> str:
+        """Return the runtime whose kernels machine code has, for their prices; "" where unknown."""
+
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Yield what a reader of the figures must know."""
 

@@ -54,6 +54,7 @@ from twin.pricing.calibration import (
     WIDE,
     Calibration,
     choose_calibration,
+    choose_kernel_prices,
     choose_powers,
     core_band,
     power_of,
@@ -188,7 +189,8 @@ GUESSED_SD = 0.1
 assumed."""
 
 
-def assure_program(prediction: Prediction, powers: Calibration | None = None) -> Certainty:
+def assure_program(prediction: Prediction, powers: Calibration | None = None,
+                   times: Mapping[str, float] | None = None) -> Certainty:
     """Return the intervals of a prediction of machine code: a program's, our image's, a library's.
 
     Parameters
@@ -197,6 +199,8 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None) ->
         Of a program, at stated prices of time.
     powers : Calibration, optional
         What its powers were learnt from; by default they are stated.
+    times : mapping of str to float, optional
+        Factors of its times, of networks on its kernels; by default times are stated.
 
     Returns
     -------
@@ -225,7 +229,9 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None) ->
         _bound_powers(prediction, powers, np.array([sd, *sds]), band))
     return Certainty(
         calibration="instructions as "
-        + _name_reading(prediction) + ", at stated prices"
+        + _name_reading(prediction) + (
+            f", at prices of networks on {_name_kernels(prediction)}" if times
+            else ", at stated prices")
         + (f"; powers as networks measured on {powers.powers_of} drew"
            if powers and prediction.energy_uj else ""),
         time_us=bound(prediction.time_us, sd, band),
@@ -248,6 +254,10 @@ def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,
     times_us = np.array([layer.time_us for layer in prediction.layers])
     return bound_terms(powers, terms, sds, band, concentrate(times_us), least=between_sd(
         prediction.deployment.graph.architecture_id, powers.entry, time=False))
+
+
+def _name_kernels(prediction: Prediction) -> str:
+    return prediction.deployment.target.name_kernels(prediction.deployment)
 
 
 def _name_reading(prediction: Prediction) -> str:
@@ -327,26 +337,29 @@ def _predict_stated(deployment: Deployment, temperature: str,
     powers, runtime = choose_powers(deployment, wanted), deployment.runtime
     unmeasured = deployment.target.executes or runtime.learnt is not None
     if powers is not None or (unmeasured and wanted not in (None, NONE)):
-        return _predict_read(deployment, powers, temperature)
+        return _predict_read(deployment, powers, temperature,
+                             choose_kernel_prices(deployment, wanted))
     made = predict(deployment, temperature=temperature)
     notes = () if wanted in (None, NONE) else note_missing(deployment)
     return dataclasses.replace(made, warnings=(*made.warnings, *notes)) if notes else made
 
 
-def _predict_read(deployment: Deployment, powers: Calibration | None,
-                  temperature: str) -> Prediction:
-    """Predict machine code at stated prices of time, and at powers learnt from networks.
+def _predict_read(deployment: Deployment, powers: Calibration | None, temperature: str,
+                  times: Mapping[str, float]) -> Prediction:
+    """Predict machine code at powers learnt from networks, and at times where kernels are known.
 
     The code of datasheets, which stated currents are of, draws less than networks do.
     """
     if powers is None or powers.energy is None:
-        made = predict(deployment, temperature=temperature)
-        return dataclasses.replace(made, certainty=assure_program(made))
-    drawn = apply_factors(deployment, {}, dict(zip(
+        made = predict(apply_factors(deployment, times, {}) if times else deployment,
+                       temperature=temperature)
+        return dataclasses.replace(made, deployment=deployment,
+                                   certainty=assure_program(made, None, times))
+    drawn = apply_factors(deployment, times, dict(zip(
         ENERGY_PRICES, powers.energy.factors.tolist(), strict=True)))
     made = predict(drawn, temperature=temperature)
     return dataclasses.replace(
-        made, deployment=deployment, certainty=assure_program(made, powers),
+        made, deployment=deployment, certainty=assure_program(made, powers, times),
         warnings=(*made.warnings, *_note_currents(made, powers)))
 
 

@@ -47,7 +47,7 @@ from calibration.fitting.overlay import (
 )
 from calibration.fitting.student import student_quantile
 from hwmodels.board.facts import Board, Core
-from hwmodels.counts import COPYING, ISSUE_EVENTS
+from hwmodels.counts import COPYING, CORE_EVENTS, ISSUE_EVENTS
 from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
@@ -80,9 +80,6 @@ EXTERNAL = "memory outside the chip"
 
 STALL_EVENTS = ("pipeline_stall", "branch_refill")
 """Core events in which nothing issues."""
-
-CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
-"""What an efficiency of a runtime scales."""
 
 
 def family_of(family: str, place: str) -> str:
@@ -484,6 +481,29 @@ def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> C
         return None
     found = stranger_prices(deployment.board)
     return None if found is None or found.energy is None else found
+
+
+EXECUTED = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool", "memory")
+"""Prices of time that hold for a library's kernels wherever they are linked into: the rest are of
+its runtime, or of what lowering assumes of data."""
+
+
+def choose_kernel_prices(deployment: Deployment, wanted: str | Calibration | None
+                         ) -> dict[str, float]:
+    """Return factors of time that networks on the kernels of a program took, by price.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Of a program.
+    wanted : str, Calibration or None
+        As for `choose_calibration`, which returned None.
+    """
+    runtime = deployment.target.name_kernels(deployment) if wanted == AUTO else ""
+    found = shipped_calibration(deployment.board, runtime) if runtime else None
+    return {} if found is None else {
+        name: factor for name, factor in zip(TIME_PRICES, found.time.factors.tolist(), strict=True)
+        if name in EXECUTED}
 
 
 def is_read(deployment: Deployment) -> bool:

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.counts import CAUSES, EVENTS, Prices
+from hwmodels.counts import CAUSES, CORE_EVENTS, EVENTS, Prices
 from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import (
-    CORE_EVENTS,
     ENERGY_PRICES,
     TIME_PRICES,
     list_external,

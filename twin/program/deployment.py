@@ -8,7 +8,16 @@ from functools import cached_property
 from typing import Any
 
 from hwmodels.board.facts import Board
-from hwmodels.counts import Bill, Counts, Prices, make_bill, merge_bills, merge_counts
+from hwmodels.counts import (
+    COPYING,
+    CORE_EVENTS,
+    Bill,
+    Counts,
+    Prices,
+    make_bill,
+    merge_bills,
+    merge_counts,
+)
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
@@ -29,9 +38,10 @@ from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
 from twin.program.image.compile.image_sizes import MemoryUse, share_memories
 from twin.program.part import load_part
-from twin.program.patterns import name_kind
+from twin.program.patterns import name_kind, name_library
 from twin.program.session import OUTSIDE
 from twin.runtimes import Runtime
+from twin.runtimes.runtime import COPY
 
 RUNTIME = Runtime(
     name="program", version="elf", description="machine code of a program, run under emulation",
@@ -209,8 +219,11 @@ class ProgramTarget(Core):
             sheet = lay_out([flat[at][1].traffic for at in chosen], program.board, memory)
             occurred, exposed = expose(sheet, read_timing(program.board, sheet.places)[None])
             counted |= dict(zip(chosen, to_counts(sheet, occurred[0], exposed[0]), strict=True))
+        kinds = [name_kind([run.family for run in runs]) for _, runs in layers]
+        scaled = {kind: scale_family(prices, program.runtime.efficiency, kind)
+                  for kind in dict.fromkeys(kinds)}
         return tuple(FunctionCost(layer=place, run=run, counts=counted[at],
-                                  bill=make_bill(counted[at], prices))
+                                  bill=make_bill(counted[at], scaled[kinds[place]]))
                      for at, (place, run) in enumerate(flat))
 
     def executed_traffic(self, deployment: Deployment, *, cold: bool) -> tuple[KernelTraffic, ...]:
@@ -218,6 +231,11 @@ class ProgramTarget(Core):
         assert isinstance(deployment, Program)
         layers = deployment.found.cold if cold else deployment.found.warm
         return tuple(run.traffic for _, runs in layers for run in runs)
+
+    def name_kernels(self, deployment: Deployment) -> str:
+        """Return the library whose kernels the program has, by their names."""
+        assert isinstance(deployment, Program)
+        return name_library(deployment.elf)
 
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say what of the run was guessed."""
@@ -248,6 +266,18 @@ class ProgramTarget(Core):
         if found.handed_over:
             yield ("Helium ran in QEMU, where peripherals answer what was last written, no "
                    "interrupt comes and cycle counters stand still")
+
+
+def scale_family(prices: Prices, efficiency: Mapping[str, float], family: str) -> Prices:
+    """Return prices with a family's factor on what a core executes; copies have their own."""
+    if not efficiency:
+        return prices
+    factor = efficiency.get(COPY, 1.0)
+    copies = {(event, COPYING): replace(price, cycles=price.cycles * factor, place=COPYING,
+                                        pj=None if price.pj is None else price.pj * factor)
+              for (event, place), price in prices.table.items()
+              if event in CORE_EVENTS and not place}
+    return Prices({**prices.scaled(CORE_EVENTS, efficiency.get(family, 1.0)).table, **copies})
 
 
 def _sum(board: Board, prices: Prices, costs: Sequence[FunctionCost]) -> LayerCost:

@@ -100,6 +100,14 @@ def family_of(function: Function) -> str:
     return ELSE
 
 
+def name_library(elf: Elf) -> str:
+    """Return the runtime whose measured prices hold for a program's kernels; "" for none."""
+    for name, needs in _shipped()["libraries"].items():
+        if any(_matches(function, needs) for function in elf.functions):
+            return str(name)
+    return ""
+
+
 _ANY = ("data_movement", "quantize", ELSE)
 """Families of what every layer may do besides its own work."""
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from hwmodels.quantities import format_frequency, format_time
 from twin.errors import UsageError
+from twin.pricing.calibrated import apply_factors
+from twin.pricing.calibration import AUTO, NONE, choose_kernel_prices
 from twin.pricing.ledger import bill_time_us
 from twin.pricing.lines import runtime_prices
 from twin.pricing.prediction import Prediction
@@ -31,6 +33,9 @@ def list_costs(prediction: Prediction) -> tuple[Any, ...]:
     if not target.executes:
         raise UsageError(f"{deployment.graph.name}: a network, not a program; accepted: "
                          "`twin predict --elf`")
+    times = choose_kernel_prices(deployment, NONE if prediction.certainty is None else AUTO)
+    if times:
+        deployment = apply_factors(deployment, times, {})
     found: tuple[Any, ...] = target.price_functions(
         deployment, runtime_prices(deployment), cold=prediction.temperature == "cold")
     return found
