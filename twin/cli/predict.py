@@ -93,7 +93,7 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
     refuse_beside("a network", accepted="beside --elf FILE", options={
         "--from": part.begin, "--to": part.end, "--call": part.call, "--memory": part.memory,
         "--set-register": part.registers, "--flamegraph": flames, "--nth": part.nth,
-        "--limit": part.limit})
+        "--limit": part.limit, "--skip-startup": part.skip_startup})
     if not boards or len(models) * len(boards) > 1:
         from twin.cli.studying import FIRST_BOARDS, SWEPT, show_several
 

@@ -38,6 +38,8 @@ class Wanted:
         Memory contents by address.
     limit : int
         Instructions, start-up included, after which a run is given up.
+    skip_startup : bool
+        Whether it begins at main, with variables as its file has them.
     observed : bool
         Whether blocks and operands are asked for (`twin.program.observing`), not traffic.
     marks : tuple of (int, int, int)
@@ -52,6 +54,7 @@ class Wanted:
     registers: Mapping[str, int]
     files: Mapping[int, bytes]
     limit: int
+    skip_startup: bool = False
     observed: bool = False
     marks: tuple[tuple[int, int, int], ...] = ()
 

@@ -24,6 +24,8 @@ def go_to_start(machine: Machine, wanted: Wanted) -> int | None:
     for name, value in wanted.registers.items():
         if name.startswith("0x"):
             machine.peripherals.fixed[int(name, 16) & ~3] = value
+    if wanted.skip_startup:
+        _skip(machine)
     if wanted.call is not None:
         main = wanted.begin or next(name for name in MAINS if name in elf.symbols)
         target = elf.address_of(wanted.call, "--call")
@@ -50,6 +52,21 @@ def go_to_start(machine: Machine, wanted: Wanted) -> int | None:
             break
     machine.sought = machine.instead = ""
     return None if wanted.end else machine.get("LR")
+
+
+def _skip(machine: Machine) -> None:
+    """Have a program stand at its main: what is loaded for RAM lies there, all else of it is 0."""
+    elf = machine.elf
+    main = next((name for name in MAINS if name in elf.symbols), None)
+    if main is None:
+        raise ProgramError(f"{elf.path}: --skip-startup needs a function {' or '.join(MAINS)}, and "
+                           "no symbol is named so; accepted: a program with symbols")
+    for _, runs, content in elf.pieces:
+        if any(low <= runs and runs + len(content) <= high for low, high in machine.spans):
+            machine.machine.mem_write(runs, content)
+    machine.next = elf.symbols[main]
+    if "__global_pointer$" in elf.symbols:
+        machine.set("X3", elf.symbols["__global_pointer$"])
 
 
 def _step(machine: Machine) -> None:

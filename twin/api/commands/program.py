@@ -102,4 +102,4 @@ def ask_program(asked: Part) -> Wanted:
         raise UsageError("--nth and --limit: accepted: whole numbers from 1 on")
     return Wanted(begin=begin, end=end, call=call, nth=nth, layers=asked.layers,
                   registers=dict(asked.registers or {}), files=dict(asked.memory or {}),
-                  limit=limit)
+                  limit=limit, skip_startup=asked.skip_startup)

@@ -472,6 +472,9 @@ class Part(Request):
         "--set-register", "REG=VALUE", "With --elf: r0, sp, a0 (RISC-V) ... as the billed part "
         "begins, or 0xADDRESS of a peripheral's.", text=list[str],
         parse=lambda texts: load_parsers().parse_registers(texts))] = None
+    skip_startup: Annotated[bool, Option(
+        "--skip-startup", None, "With --elf: begin at main, with variables as the file has them."
+        )] = False
     limit: Annotated[int | None, Option(
         "--limit", "N", "With --elf: instructions after which it is given up.", text=str,
         parse=lambda text: load_parsers().parse_count(text, "--limit"))] = None
