@@ -89,12 +89,13 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symbol:
-    """A symbol that names a place: of functions `is_function`."""
+    """A symbol that names a place: of functions `is_function`, of local ones their file."""
 
     name: str
     value: int
     size_bytes: int
     is_function: bool
+    file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,11 +170,11 @@ class Tables:
             raise ElfError(f"{count:,} symbols; accepted: up to {MOST_SYMBOLS:,}")
         words = self.sections[table.link]
         names: dict[int, str] = {}
-        left = MOST_NAME_BYTES
+        left, file = MOST_NAME_BYTES, ""
         data = self.content[table.offset:table.offset + size * count]
         for fields in struct.iter_unpack(form, data[:len(data) // size * size]):
             at, value, size_bytes, info, place = (fields[one] for one in _SYMBOL[self.bits // 32])
-            if not at or not place or info & 15 in (_FILE, _SECTION):
+            if not at or not place or info & 15 == _SECTION:
                 continue
             if at not in names:
                 names[at] = _read_text(self.content, words.offset + at)
@@ -181,8 +182,11 @@ class Tables:
                 if left < 0:
                     raise ElfError(f"names of symbols are longer than {MOST_NAME_BYTES:,} "
                                    "characters together")
+            if info & 15 == _FILE:
+                file = names[at]
+                continue
             yield Symbol(name=names[at], value=value, size_bytes=size_bytes,
-                         is_function=info & 15 == FUNCTION)
+                         is_function=info & 15 == FUNCTION, file="" if info >> 4 else file)
 
 
 def read_elf_file(path: str | Path, refuse: type[TwinError], what: str = "image") -> Tables:

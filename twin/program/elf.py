@@ -53,12 +53,13 @@ _VECTOR_SECTIONS = (".isr_vector", ".vectors", ".intvec", "rom_start", ".vector_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function: its name, as linked and as written in its source, and its addresses."""
+    """A function: its name, as linked and as written in its source, its addresses, its file."""
 
     symbol: str
     name: str
     start: int
     end: int
+    file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -277,7 +278,7 @@ def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int],
                                          tuple[tuple[int, int], ...]]:
     symbols: dict[str, int] = {}
     arenas: set[tuple[int, int]] = set()
-    starts: dict[int, tuple[str, int]] = {}
+    starts: dict[int, tuple[str, int, str]] = {}
     for one in file.symbols:
         if not one.name or one.name.startswith("$"):
             continue
@@ -285,16 +286,17 @@ def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int],
         if one.is_function:
             known = starts.get(one.value & ~1)
             if known is None or known[1] < one.size_bytes:
-                starts[one.value & ~1] = (one.name, one.size_bytes)
+                starts[one.value & ~1] = (one.name, one.size_bytes, one.file)
         elif one.size_bytes >= LEAST_ARENA_BYTES and ARENA.search(one.name):
             arenas.add((one.value, one.value + one.size_bytes))
     functions = []
     order = sorted(starts)
     for start, following in zip_longest(order, order[1:]):
-        symbol, size = starts[start]
+        symbol, size, source = starts[start]
         # Functions of assembly files often state no size: they go on to the next.
         end = start + size if size else min(following or start + 4096, start + 4096)
-        functions.append(Function(symbol=symbol, name=demangle(symbol), start=start, end=end))
+        functions.append(Function(symbol=symbol, name=demangle(symbol), start=start, end=end,
+                                  file=source))
     return tuple(functions), symbols, tuple(sorted(arenas))
 
 

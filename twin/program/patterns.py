@@ -87,6 +87,15 @@ def find_entry(elf: Elf, which: str) -> tuple[str, bool] | None:
                  for name in one.get(which, ()) if name in names), None)
 
 
+def name_layer(function: Function) -> str:
+    """Return what a layer is called: of TFLite Micro's evaluations the operator, by their file."""
+    scope, _, short = function.name.rpartition("::")
+    operator = Path(function.file).stem
+    if scope != "tflite" or not operator or not short.startswith("Eval"):
+        return function.name
+    return f"{operator} {short.removeprefix('Eval')}".strip()
+
+
 def is_copy(function: Function) -> bool:
     """Whether a function only moves data."""
     return _matches(function, _shipped()["copies"])

@@ -16,7 +16,7 @@ from twin.program.counting import FunctionRun, collect
 from twin.program.doubts import doubt_board, is_untold, list_touched
 from twin.program.elf import Elf
 from twin.program.machine import Machine
-from twin.program.patterns import choose_layers
+from twin.program.patterns import choose_layers, name_layer
 from twin.program.startup import find_start, go_to_start, set_registers
 from twin.program.traced import go_on
 
@@ -51,7 +51,7 @@ class Session:
                 if one and one.strip().lower().startswith("0x"):
                     machine.add_function(machine.elf.address_of(one.strip(), "--layers"))
         self.patterns, functions = choose_layers(machine.elf, wanted.layers)
-        self.layers = {one.start: one.name for one in functions}
+        self.layers = {one.start: name_layer(one) for one in functions}
         self.back = go_to_start(machine, wanted)
         machine.counters.mark(frozenset(self.layers))
         set_registers(machine, wanted)

@@ -35,7 +35,7 @@ from twin.program.elf import Function, demangle, read_elf
 from twin.program.image.compile.image_sizes import read_sizes
 from twin.program.image.compile.store import keep_image
 from twin.program.part import load_part
-from twin.program.patterns import choose_layers, name_kind
+from twin.program.patterns import choose_layers, name_kind, name_layer
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder
 from twin.program.session import run_program
@@ -370,6 +370,18 @@ def test_names_of_cpp_are_read():
         "tflite::ConvEval")
     assert demangle("_ZNK6tflite16MicroInterpreter6InvokeEv") == "tflite::MicroInterpreter::Invoke"
     assert demangle("main") == "main" and demangle("_Z4testi") == "test"
+
+
+def test_layers_of_tflm_are_called_by_their_operator(tmp_path):
+    source = SOURCE.replace("layer_dense", "_ZN6tflite12_GLOBAL__N_14EvalEv").replace(
+        "__attribute__((noinline)) int _ZN", "static __attribute__((noinline)) int _ZN")
+    functions = read_elf(build_program(tmp_path, source=source)).functions
+    assert any(one.name == "tflite::Eval" for one in functions)
+    made = Function(symbol="", name="tflite::Eval", start=0, end=2, file="/lib/conv.cc")
+    assert name_layer(made) == "conv"
+    assert name_layer(replace(made, name="tflite::EvalInt8", file="softmax.cc")) == "softmax Int8"
+    assert name_layer(replace(made, file="")) == "tflite::Eval"
+    assert name_layer(replace(made, name="run_1")) == "run_1"
 
 
 def test_what_sets_a_layer_up_is_none(program):
