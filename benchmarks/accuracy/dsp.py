@@ -21,6 +21,7 @@ import yaml
 import twin
 from benchmarks.accuracy import esp_kernels
 from calibration.datasets import read_table
+from hwmodels.board.file import load_board
 from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
 from hwmodels.core.c6000 import read_listing, schedule_listing
 from hwmodels.core.file import load_core
@@ -171,6 +172,16 @@ def _judge_esp(build: str) -> Judged:
                 esp_kernels.kernel_graphs(), rows, strict=True)))
 
 
+def _judge_nnc() -> Judged:
+    rows = [(row, npu, unit) for row in read_table("ti_nnc").rows
+            for npu in [load_board(str(row["board"])).npu] if npu for unit in npu.units]
+    return Judged(
+        table="TI NNC networks (fitted)", baseline="a MAC a cycle", rows=tuple(
+            (f"{row['network']} {row['board']}", row["cycles"],
+             8 * npu.hand_over.pre_cycles + row["macs"] / unit.peak_macs("8x8"), row["macs"])
+            for row, npu, unit in rows))
+
+
 def loop_of(kernel: Mapping[str, Any]) -> Pipelined:
     """Return a loop of `c6000_loops.yaml`, pipelined."""
     operations = [Operation(units=tuple(f"{unit}{side}" for unit in units for side in "12"))
@@ -216,7 +227,8 @@ def judge() -> Iterator[Judged]:
              math.prod(shape.output) * shape.channels) for row, shape in shapes))
     yield from (*_judge_jobs(), _judge_gap8(), *map(_judge_esp, esp_kernels.BUILDS), _judge_mvp(),
                 *_judge_networks("GreenWaves GAP9", "gap9evk", 162),
-                *_judge_networks("Silicon Labs EFR32xG24", "xg24_dk2601b", 1), _judge_loops())
+                *_judge_networks("Silicon Labs EFR32xG24", "xg24_dk2601b", 1), _judge_nnc(),
+                _judge_loops())
 
 
 def main() -> None:

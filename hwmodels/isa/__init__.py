@@ -20,7 +20,7 @@ Extension = Literal["c", "dsp", "mve", "pie", "xesp"]
 """Code for an operator: plain C, packed 16-bit multiplies, Helium vectors, vectors of the
 ESP32-S3 and of the ESP32-P4."""
 
-MACHINES = ("arm", "riscv", "xtensa", "host")
+MACHINES = ("arm", "riscv", "xtensa", "c2000", "host")
 """Kinds of machine code: by which ELF reader, decoder, emulator and compiler are chosen."""
 
 

@@ -6,7 +6,9 @@ import pytest
 
 import twin
 from calibration.datasets import read_table
+from hwmodels.board.file import load_board
 from twin.network.zoo.builder import Builder
+from twin.runtimes import load_runtime
 
 
 def time_cycles(graph, board="xg24_dk2601b"):
@@ -45,3 +47,17 @@ def test_networks_nothing_was_learnt_from_come_within_three_percent():
         assert prediction.time_us / 1e3 == pytest.approx(row["value"], rel=0.03)
         low, high = prediction.certainty.time_us.low, prediction.certainty.time_us.high
         assert low / 1e3 < row["value"] < high / 1e3
+
+
+@pytest.mark.parametrize(("board", "off"), [
+    ("lp_mspm0g5187", 0.15), ("launchxl_f28379d", 0.2), ("launchxl_f28p55x", 1.1)])
+def test_rooflines_of_whole_networks_hold_their_rows_in_their_intervals(board, off):
+    rows = [row for row in read_table("ti_nnc").rows if row["board"] == board]
+    npu = load_board(board).npu
+    rate = npu.units[0].peak_macs("8x8")
+    spread = load_runtime("ti-nnc").offload.spread
+    wide = math.exp(spread.reach * spread.network)
+    assert len(rows) in (4, 9)
+    for row in rows:
+        ratio = (8 * npu.hand_over.pre_cycles + row["macs"] / rate) / row["cycles"]
+        assert abs(ratio - 1) < off and 1 / wide < ratio < wide

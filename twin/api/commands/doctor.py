@@ -20,6 +20,7 @@ from pathlib import Path
 from calibration.collecting.link import PortInfo, list_ports
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
+from hwmodels.core.file import list_built_cores
 from hwmodels.errors import TwinError
 from hwmodels.kernels.library import open_library
 from twin.api.commands.boards import list_virtual_boards
@@ -159,6 +160,10 @@ def list_steps(board: Board) -> Iterator[tuple[str, str]]:
     try:
         port = _port_of(board)
     except TwinError:
+        if board.core.isa not in list_built_cores().values():
+            yield (f"twin measure kws -b {name} --port /dev/ttyACM0 --probe --runs 20 -o out/own",
+                   "times a program of yours (docs/probe.md): our firmware is not for this core")
+            return
         yield (f"twin firmware export kws -o project --isa {board.core.isa}",
                "two C files for a project of yours: no port of our firmware is for this board")
         yield f"twin measure kws -b {name} --port /dev/ttyACM0", "asks that program"
