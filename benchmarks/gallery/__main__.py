@@ -25,7 +25,9 @@ SHOWN = (
         "shares": "rings of groups, causes, operators", "roofline": "layers and roofs",
         "utilisation": "use of the hardware along an inference",
         "intervals": "how sure the whole and each layer is",
-        "arena": "which buffer lives where and when", "memories": "what fills RAM and flash"}),
+        "arena": "which buffer lives where and when", "memories": "what fills RAM and flash",
+        "layerwise_macs": "multiply-accumulates of each layer",
+        "layerwise_activation_memory": "bytes of each layer's outputs"}),
     (f"predict {NPU} --plot DIR/", {
         "timeline": "units, stream engines, pools and epochs of an accelerator"}),
     (f"cache {IC} --plot DIR/", {

@@ -45,7 +45,7 @@ def run(asked: RunStudy, rows: RowCount = 10, as_json: AsJson = False) -> None:
                               on_progress=rate.tell)
     show_session(done, rows, as_json)
     for path in sorted(done.folder.iterdir()):
-        if path.suffix in (".parquet", ".md", ".png"):
+        if path.suffix in (".parquet", ".md", ".csv", ".png"):
             note_written(path)
     refuse_failed(done.load_results())
 

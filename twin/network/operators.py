@@ -26,7 +26,7 @@ Options
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -179,6 +179,19 @@ def graph_parameters(graph: Graph) -> int:
     """Trained values of the network; a tensor two layers share counts once."""
     shared = {i for layer in graph.layers for i in _parameter_ids(graph, layer)}
     return sum(graph.tensors[i].elements for i in shared)
+
+
+def parameter_bytes(graph: Graph, layers: Iterable[Layer]) -> int:
+    """Return the bytes of the constants layers read, as often as they read them."""
+    return sum(tensor.size_bytes for layer in layers for tensor in graph.layer_inputs(layer)
+               if tensor is not None and tensor.is_constant)
+
+
+def name_precision(graph: Graph) -> str:
+    """Return the type of the weights, as "int8"; "mixed" when they differ, "none" without any."""
+    types = {tensor.dtype for layer in graph.layers for tensor in graph.layer_inputs(layer)[1:2]
+             if tensor is not None and tensor.is_constant and len(tensor.shape) > 1}
+    return types.pop() if len(types) == 1 else "mixed" if types else "none"
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from twin.errors import NotApplicableError
+from twin.errors import ModelError, NotApplicableError
 from twin.network.graph import Graph, Layer, Window, same_padding
 from twin.network.operators import Form, traits
 
@@ -222,3 +222,31 @@ _RULES: dict[Form, Rule] = {
     Form.JOIN: _concatenate, Form.PAD: _pad, Form.PERMUTE: _transpose, Form.REDUCE: _reduce,
     Form.RESIZE: _resize, Form.CUT: _split,
 }
+
+
+def check_batch(graph: Graph) -> Graph:
+    """Return a graph as read, with a note where it takes several inputs at a time.
+
+    Raises
+    ------
+    ModelError
+        Where its layers are not what they are of one input, so many times.
+    """
+    sizes = {graph.tensors[i].shape[0] for i in graph.inputs if graph.tensors[i].shape}
+    batch = max(sizes, default=1)
+    if batch == 1 or not any(layer.window is not None for layer in graph.layers):
+        return graph  # Rows without a window may be a sequence.
+    said = f"{graph.source}: batch {batch} of its input"
+    try:
+        if len(sizes) > 1:
+            raise NotApplicableError("other inputs have another first axis")
+        shapes = {i: graph.tensors[i].shape for i in graph.inputs}
+        one = infer_shapes(graph, {i: (1, *shape[1:]) for i, shape in shapes.items()}, said)
+        again = infer_shapes(one, shapes, said)
+    except NotApplicableError as error:
+        raise ModelError(f"{said}: {error}; export the model with batch 1") from error
+    if any(tensor.shape != other.shape for tensor, other in zip(
+            graph.tensors, again.tensors, strict=True)):
+        raise ModelError(f"{said}: its layers mix the inputs; export the model with batch 1")
+    return replace(graph, notes=(*graph.notes, f"input: a batch of {batch}; figures are of all "
+                                 f"{batch} inputs"))

@@ -14,7 +14,7 @@ from hwmodels.errors import reworded
 from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
 from twin.errors import UsageError
-from twin.network.graph import Graph, Layer
+from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
 from twin.pricing.ledger import (
     bill_energy_uj,
@@ -139,7 +139,7 @@ def layerwise_breakdown(prediction: Prediction) -> list[dict[str, Cell]]:
     return [{
         "layer": layer.name,
         "output_elements": sum(tensor.elements for tensor in graph.layer_outputs(layer)),
-        "parameter_bytes": _constant_bytes(graph, layer),
+        "parameter_bytes": parameter_bytes(graph, [layer]),
         "activation_bytes": sum(tensor.size_bytes for tensor in graph.layer_outputs(layer)),
         "macs": predicted.macs,
     } for layer, predicted in zip(graph.layers, prediction.layers, strict=True)]
@@ -156,13 +156,12 @@ def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
     that of parameters, in MiB as the framework's `model_memory_mb` counts.
     """
     graph = prediction.deployment.graph
-    memory_bytes = sum(_constant_bytes(graph, layer) for layer in graph.layers)
     energy_uj = prediction.energy_uj
     return [{
-        "precision": _precision(graph),
+        "precision": name_precision(graph),
         "accuracy_mean": accuracy,
         "latency_ms_mean": prediction.time_us / 1e3,
-        "memory_mb_mean": memory_bytes / 1024**2,
+        "memory_mb_mean": parameter_bytes(graph, graph.layers) / 1024**2,
         "energy_proxy_j_mean": None if energy_uj is None else energy_uj * 1e-6,
         "accepted_ratio": None if accepted is None else float(accepted),
     }]
@@ -243,18 +242,6 @@ def bill_rows(prediction: Prediction) -> list[dict[str, Cell]]:
             "energy_uj": line_energy_uj(bill, clock, cause),
         } for (clock, cause), cycles in lines.items()]
     return rows
-
-
-def _constant_bytes(graph: Graph, layer: Layer) -> int:
-    return sum(tensor.size_bytes for tensor in graph.layer_inputs(layer)
-               if tensor is not None and tensor.is_constant)
-
-
-def _precision(graph: Graph) -> str:
-    """Return the type of the weights, as "int8"; "mixed" when they differ."""
-    types = {tensor.dtype for layer in graph.layers for tensor in graph.layer_inputs(layer)[1:2]
-             if tensor is not None and tensor.is_constant and len(tensor.shape) > 1}
-    return types.pop() if len(types) == 1 else "mixed" if types else "none"
 
 
 def write_comparison(difference: Difference, path: str | Path) -> Path:

@@ -25,12 +25,14 @@ from twin.studies.sweep import mark_front, network_of, rivals_of
 
 WRITERS: Mapping[str, Callable[[float], str]] = {
     "time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
-    "flash_bytes": format_size, "mean_mw": format_power, "error": "{:.2%}".format}
+    "flash_bytes": format_size, "mean_mw": format_power, "error": "{:.2%}".format,
+    "parameter_bytes": format_size}
 
 FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
            "ram_bytes": ("RAM", "KiB", 1 / 1024), "flash_bytes": ("flash", "KiB", 1 / 1024),
            "price_usd": ("price", "USD", 1.0), "mean_mw": ("mean power", "mW", 1.0),
-           "error": ("error rate", "%", 100.0)}
+           "error": ("error rate", "%", 100.0),
+           "parameter_bytes": ("parameters", "KiB", 1 / 1024)}
 """Name, unit and factor of each quantity of a row."""
 
 BEST = "★"

@@ -57,6 +57,8 @@ class Limits:
         Of the duty; what a least life allows is in it.
     max_error : float, optional
         Share of wrong answers.
+    max_parameter_bytes : float, optional
+        Of the network's constants.
     every_us, min_life_days : float, optional
         The period, which no inference may outlast, and the life that was asked for.
     """
@@ -68,6 +70,7 @@ class Limits:
     max_price_usd: float | None = None
     max_mean_mw: float | None = None
     max_error: float | None = None
+    max_parameter_bytes: float | None = None
     every_us: float | None = None
     min_life_days: float | None = None
 

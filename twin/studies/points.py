@@ -27,7 +27,9 @@ from twin.errors import (
     UsageError,
 )
 from twin.network.graph import Graph
+from twin.network.operators import name_precision, parameter_bytes
 from twin.network.readers import read_model
+from twin.network.rewrites.rewrite import rewrite_network
 from twin.pricing.batch import Batch, read_variation
 from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
@@ -264,6 +266,9 @@ class Deployer:
 
     def _describe(self, point: Point, deployment: Deployment) -> Row:
         row = describe_row(point, deployment, self.describe_prices(deployment))
+        brought = point.get("program")
+        row = weigh(row, self.read_graph(brought.model) if isinstance(brought, Brought)
+                    else deployment.graph)
         price_usd, what = price_of(deployment.board, self.prices)
         if self.judge is not None:
             asked = {**self.defaults, **point}
@@ -271,7 +276,7 @@ class Deployer:
             row = dataclasses.replace(row, accuracy=found.share, accuracy_range=found.interval,
                                       accuracy_by=found.by)
         measured = measure_variables(deployment, cold=self.temperature == "cold")
-        if isinstance(brought := point.get("program"), Brought):
+        if isinstance(brought, Brought):
             row = dataclasses.replace(row, runtime=f"{brought.name} ({brought.file})")
             if brought.prepare is not None:
                 measured[SETUP] = self.predict_one(brought.prepare(deployment.board)).time_us
@@ -282,9 +287,13 @@ class Deployer:
         """Return the row of a point that was refused."""
         asked = {**self.defaults, **point}
         kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
-        return Row(inputs=_inputs(point), model=label(asked["model"]), board=label(asked["board"]),
-                   runtime=str(asked.get("runtime", DEFAULT)), failure=kind,
-                   reason=str(error).removeprefix(f"{kind}: "))
+        row = Row(inputs=_inputs(point), model=label(asked["model"]), board=label(asked["board"]),
+                  runtime=str(asked.get("runtime", DEFAULT)), failure=kind,
+                  reason=str(error).removeprefix(f"{kind}: "))
+        with contextlib.suppress(TwinError):
+            return weigh(row, rewrite_network(self.read_graph(asked["model"]), {
+                path: value for path, value in asked.items() if path.startswith("network.")}))
+        return row
 
 
 def _read_once(kept: dict[str, _Read | TwinError], name: str,
@@ -346,6 +355,12 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
         cell=name_cell(deployment, prices[0]),
         currents=TYPED if board.power.of_networks else "")
+
+
+def weigh(row: Row, graph: Graph) -> Row:
+    """Return a row with the precision and the bytes of the parameters of its network."""
+    return dataclasses.replace(row, precision=name_precision(graph),
+                               parameter_bytes=parameter_bytes(graph, graph.layers))
 
 
 def name_cell(deployment: Deployment, calibration: str) -> str:

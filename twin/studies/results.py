@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
-         "price_usd": "price", "mean_mw": "mean power", "error": "error rate"}
+         "price_usd": "price", "mean_mw": "mean power", "error": "error rate",
+         "parameter_bytes": "parameters"}
 QUANTITIES = tuple(WORDS)
 """What limits and objectives are of."""
 
@@ -44,7 +45,8 @@ CELLS = {"built": "machine code read from a program", "counted": "instructions c
 
 OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", "ram": "ram_bytes",
                 "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd",
-                "power": "mean_mw", "days": "mean_mw", "accuracy": "error", "error": "error"}
+                "power": "mean_mw", "days": "mean_mw", "parameters": "parameter_bytes",
+                "accuracy": "error", "error": "error"}
 """Names of objectives as people give them."""
 
 SUFFIXES = (".parquet", ".csv")
@@ -84,6 +86,10 @@ class Row:
         What ran the network, or why its accuracy is not known.
     cell : str
         Key of `CELLS`; "" where it failed.
+    precision : str
+        Type of the network's weights: "int8", "mixed", "none"; "" where it cannot be read.
+    parameter_bytes : int or None
+        Of its constants, as stored; None where it cannot be read.
     ram_bytes, flash_bytes : int or None
         Needed.
     ram_room_bytes, flash_room_bytes : int or None
@@ -139,6 +145,8 @@ class Row:
     accuracy_range: Interval | None = None
     accuracy_by: str = ""
     cell: str = ""
+    precision: str = ""
+    parameter_bytes: int | None = None
     ram_bytes: int | None = None
     flash_bytes: int | None = None
     ram_room_bytes: int | None = None
@@ -310,13 +318,14 @@ def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
 
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
 _ACCURACY = ("accuracy", "accuracy_low", "accuracy_high")
-_NUMBERS = (*_WHOLE, *_ACCURACY, "clock_hz", "overhead_us", "idle_mw", "price_usd", "kit_usd",
-            "probability", "energy_day_j", "wake_up_us", *(f"{name}_{part}" for name, unit in (
+_NUMBERS = (*_WHOLE, *_ACCURACY, "parameter_bytes", "clock_hz", "overhead_us", "idle_mw",
+            "price_usd", "kit_usd", "probability", "energy_day_j", "wake_up_us",
+            *(f"{name}_{part}" for name, unit in (
                 ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
-                for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
+              for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "currents", "sleep", "price_of", "cell", "accuracy_by")
+_LATER = ("boundary", "currents", "sleep", "price_of", "cell", "accuracy_by", "precision")
 """Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front", *_LATER)
@@ -343,7 +352,7 @@ def list_columns(row: Row) -> dict[str, Any]:
         record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
                    "wake_up_us": row.wake_up_us}
     last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
-            "calibration", "cell", "failure", "reason")
+            "calibration", "cell", "precision", "parameter_bytes", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
         "violations": " ".join(row.violations), "meets": row.verdict,
         "probability": row.probability, "front": row.front} | dict(row.variables)
@@ -363,13 +372,14 @@ def read_row(record: dict[str, Any]) -> Row:
         return Interval(low=low, high=high, level=record[f"{name}_level"])
 
     def whole(name: str) -> int | None:
-        return None if record[name] is None else int(record[name])
+        value = record.get(name) if name == "parameter_bytes" else record[name]
+        return None if value is None else int(value)
 
     if not record["failure"] and not 0 < (record["time_us"] or 0) < math.inf:
         raise ValueError(f"a row that is no failure has a time of {record['time_us']} us")
     words: dict[str, Any] = {name: (record.get(name) if name in _LATER else record[name]) or ""
                              for name in _WORDS}
-    sizes: dict[str, Any] = {name: whole(name) for name in _WHOLE}
+    sizes: dict[str, Any] = {name: whole(name) for name in (*_WHOLE, "parameter_bytes")}
     inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
                    if name.startswith("in.") and value is not None)
     return Row(inputs=inputs, **words, **sizes, clock_hz=record["clock_hz"],

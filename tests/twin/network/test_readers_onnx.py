@@ -185,7 +185,6 @@ REFUSED = {
                 "2 operators are not supported: 0 Shrink, 1 Tan"),
     "variant": ([node("Resize", "x  scales", "y", mode="cubic")], [1, 3, 2, 2], [1, 3, 4, 4],
                 {"scales": np.array([1, 1, 2, 2], np.float32)}, "0 Resize (mode cubic"),
-    "batch": ([node("Relu", "x", "y")], [8, 4], [8, 4], {}, "batch 8; export"),
     "cycle": ([node("Add", "x b", "a"), node("Relu", "a", "b"), node("Relu", "b", "y")], [1, 4],
               [1, 4], {}, "the graph has a cycle: node 0 Add -> 1 Relu -> 0 Add"),
     "nowhere": ([node("Add", "x b", "y")], [1, 4], [1, 4], {}, "reads 'b', which no node, input"),
@@ -253,3 +252,11 @@ def test_a_constant_output_is_said_and_left_out(tmp_path):
     graph = read_model(path)
     assert [graph.tensors[i].name for i in graph.outputs] == ["y"]
     assert any("'anchors' is a constant" in note for note in graph.notes)
+
+
+def test_layers_bear_the_names_of_their_nodes(tmp_path):
+    names = ("conv1", "same", "same", "")
+    nodes = [node("Relu", f"v{place}", f"v{place + 1}", name=name)
+             for place, name in enumerate(names)]
+    graph = read_model(save(tmp_path, nodes, {"v0": [1, 8]}, {"v4": [1, 8]}, {}))
+    assert [layer.name for layer in graph.layers] == ["conv1", "same", "v3", "v4"]

@@ -22,7 +22,9 @@ from twin.network import zoo
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.network.operators import graph_macs, list_states
 from twin.network.readers import read_model
+from twin.network.rewrites.rewrite import rewrite_network
 from twin.network.writers import tflite as writer
+from twin.network.writers import write_model
 from twin.network.writers.tflite import encode_tflite, write_tflite
 from twin.network.writers.tflite_operators import ENCODERS, Encoded
 
@@ -152,11 +154,26 @@ def test_other_dynamic_dimensions_are_refused(signature, tmp_path, monkeypatch):
         read_back(_relu_graph(), tmp_path)
 
 
-def test_batch_is_refused_with_what_to_do(tmp_path):
-    graph = one_layer("max_pool_2d", [tensor((2, 4, 4, 3))], [tensor((2, 4, 4, 3))],
+def test_a_batch_in_a_file_is_one_of_network_batch(tmp_path):
+    for name, suffix in (("kws", "tflite"), ("ic", "tflite"), ("kws", "onnx")):
+        plain = rewrite_network(read_model(name), {"network.precision": "float32"}
+                                if suffix == "onnx" else {})
+        changed = rewrite_network(plain, {"network.batch": "3"})
+        write_model(changed, tmp_path / f"b.{suffix}")
+        read = read_model(tmp_path / f"b.{suffix}")
+        assert [layer.op for layer in read.layers] == [layer.op for layer in changed.layers]
+        assert all(read.layer_outputs(one)[0].shape == changed.layer_outputs(other)[0].shape
+                   for one, other in zip(read.layers, changed.layers, strict=True))
+        assert read.notes[-1] == "input: a batch of 3; figures are of all 3 inputs"
+
+
+def test_rows_that_are_no_batch_are_refused_or_said(tmp_path):
+    mixed = one_layer("max_pool_2d", [tensor((2, 4, 4, 3))], [tensor((2, 4, 4, 3))],
                       window=Window(kernel=(1, 1)))
-    with pytest.raises(ModelError, match="batch 2; export the model with batch 1"):
-        read_back(graph, tmp_path)
+    flat = replace(mixed, tensors=(*mixed.tensors, tensor((1, 96))), layers=(*mixed.layers, Layer(
+        index=1, name="flat", op="reshape", inputs=(1,), outputs=(2,))), outputs=(2,))
+    with pytest.raises(ModelError, match=r"batch 2 of its input: .*export the model with batch 1"):
+        read_back(flat, tmp_path)
     rows = read_back(one_layer("relu", [tensor((2, 4))], [tensor((2, 4))]), tmp_path)
     assert rows.tensors[0].shape == (2, 4)  # Rows of a matrix are no batch of images.
 

@@ -123,7 +123,8 @@ def test_a_folder_gets_every_picture(tmp_path):
     written = write_pictures(make_prediction(2), f"{tmp_path}/")
     assert {path.name for path in written} == {
         f"{name}.png" for name in ("sheet", "layers", "bill", "roofline", "arena", "energy",
-                                   "shares", "utilisation", "memories")}
+                                   "shares", "utilisation", "memories", "layerwise_macs",
+                                   "layerwise_activation_memory")}
 
 
 def test_other_suffixes_are_refused_before_anything_is_drawn(tmp_path):

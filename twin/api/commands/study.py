@@ -15,10 +15,11 @@ from twin.api.requests import studies as requests
 from twin.api.requests import takes
 from twin.api.requests.studies import RunStudy
 from twin.errors import StudyError, UsageError
+from twin.reports.export import to_csv, write_file
 from twin.studies.axes import Brought
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
-from twin.studies.study.findings import RowPair, diff_tables, tell
+from twin.studies.study.findings import RowPair, diff_tables, list_precisions, tell
 from twin.studies.study.tasks import Study
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ def write_reports(done: Session) -> tuple[Path, ...]:
     text = title + "".join(f"- {line}\n" for line in tell(study, table)) + notes
     write_whole(path, text.encode())
     written = [path]
+    if precisions := list_precisions(study, table):
+        written.append(write_file(done.folder / "precision_tradeoffs.csv",
+                                  to_csv(precisions).encode()))
     with contextlib.suppress(TwinError):
         from twin.reports.figures.canvas import save_figure
         from twin.reports.figures.studies import draw_front_figure

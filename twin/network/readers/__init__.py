@@ -72,7 +72,12 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
     if suffix not in CONTAINERS and names_file(text) and os.path.getsize(text):
         suffix = _recognise(text) or suffix
     if suffix in _READERS:
-        return _find_reader(suffix)(text, assume_unsupported=assume_unsupported)
+        graph = _find_reader(suffix)(text, assume_unsupported=assume_unsupported)
+        if all(graph.tensors[i].shape[:1] <= (1,) for i in graph.inputs):
+            return graph
+        from twin.network.shapes import check_batch
+
+        return check_batch(graph)
     return _read_contained(text, assume_unsupported) or _build_zoo(text)
 
 

@@ -84,7 +84,8 @@ def _check_rank(reader: OnnxReader, name: str) -> None:
     shape = reader.shape(name)
     if len(shape) not in (3, 4):
         raise UnsupportedError(f"{len(shape) - 2} spatial dimensions")
-    if shape[0] != 1:
+    batches = {1, *(size for one in reader.model.inputs for size in reader.shape(one)[:1])}
+    if shape[0] not in batches:
         raise UnsupportedError(f"a batch of {shape[0]}; export the model with batch 1")
 
 

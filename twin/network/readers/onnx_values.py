@@ -40,6 +40,7 @@ class OnnxReader:
         self.model = model
         self._tensors: list[Tensor] = []
         self._layers: list[Layer] = []
+        self._called: set[str] = set()
         self._stored: dict[tuple[str, str], int] = {}
         self._consumers = model.consumers()
         self._real = {node.outputs[0]: node for node in model.nodes
@@ -224,7 +225,7 @@ class OnnxReader:
             made.append(self._store(stored, layout, Tensor(
                 name=stored, shape=shape, dtype=dtype, quantization=quantization)))
         self._layer(op, inputs, made, window=window, groups=groups,
-                    activation=group.activation or activation, **options)
+                    activation=group.activation or activation, called=group.node.name, **options)
 
     def add_layer(self, op: str, inputs: Sequence[int], shapes: Sequence[Sequence[int]],
                   **options: Any) -> list[int]:
@@ -305,8 +306,9 @@ class OnnxReader:
         """Call an output of the network what the file calls it, an alias's name or not."""
         place = makers.get(tensor)
         if place is not None:
+            if self._layers[place].name == self._tensors[tensor].name:
+                self._layers[place] = replace(self._layers[place], name=name)
             self._tensors[tensor] = replace(self._tensors[tensor], name=name)
-            self._layers[place] = replace(self._layers[place], name=name)
 
     def _is_stored(self, name: str) -> bool:
         return (name, PLAIN) in self._stored or (name, CHANNELS_LAST) in self._stored
@@ -352,9 +354,12 @@ class OnnxReader:
 
     def _layer(self, op: str, inputs: Sequence[int], outputs: Sequence[int],
                window: Window | None = None, groups: int = 1, activation: str | None = None,
-               **options: Any) -> None:
+               called: str = "", **options: Any) -> None:
+        if not called or called in self._called:  # Names of nodes need be there nor be different.
+            called = self._tensors[outputs[0]].name
+        self._called.add(called)
         self._layers.append(Layer(
-            index=len(self._layers), name=self._tensors[outputs[0]].name, op=op,
+            index=len(self._layers), name=called, op=op,
             inputs=tuple(inputs), outputs=tuple(outputs), window=window, groups=groups,
             activation=activation, options=tuple(sorted(options.items()))))
 

@@ -305,10 +305,7 @@ def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: tuple[i
     windowed = any(layer.window is not None for layer in layers)
     for i in inputs:
         tensor = _tensor(file, i)
-        if len(tensor.shape) > 1 and tensor.shape[0] != 1 and windowed:
-            raise ModelError(f"{file.path}: input {tensor.name!r} has batch {tensor.shape[0]}; "
-                             "export the model with batch 1")
-        if len(tensor.shape) == 2 and tensor.shape[0] > 1:
+        if len(tensor.shape) == 2 and tensor.shape[0] > 1 and not windowed:
             rows, size = tensor.shape
             notes += (f"input: {tensor.name!r} [{rows}, {size}] is read as {rows} rows of {size}, "
                       f"a batch or a sequence: figures are of all {rows}; export [1, {size}] for "

@@ -40,6 +40,35 @@ def draw_energy_figure(prediction: Prediction) -> Figure:
     return figure
 
 
+def draw_macs_figure(prediction: Prediction) -> Figure | None:
+    """Return multiply-accumulates of each layer; None where no layer has any."""
+    return _draw_amounts(prediction, "Multiply-accumulates, layer by layer", "MACs, millions", 1e6,
+                         [layer.macs for layer in prediction.layers])
+
+
+def draw_activations_figure(prediction: Prediction) -> Figure | None:
+    """Return the bytes each layer's outputs take, as stored; None of a program."""
+    graph = prediction.deployment.graph
+    return _draw_amounts(prediction, "Activations, layer by layer", "outputs, KiB", 1024, [
+        0 if prediction.deployment.target.executes else
+        sum(tensor.size_bytes for tensor in graph.layer_outputs(layer)) for layer in graph.layers])
+
+
+def _draw_amounts(prediction: Prediction, title: str, axis: str, scale: float,
+                  amounts: list[int]) -> Figure | None:
+    if not any(amounts):
+        return None
+    shares = percentages(list(map(float, amounts)), 1)
+    chart = BarChart(
+        rows=tuple(layer.tick for layer in prediction.layers), axis=axis, scale=scale,
+        bars=tuple(Bar(row=row, length=amount, look=WHOLE, text=f"{share:.1f} %")
+                   for row, (amount, share) in enumerate(zip(amounts, shares, strict=True))))
+    with new_sheet(9.0, 1.5 + ROW_IN * max(6, len(amounts)), title,
+                   describe_deployment(prediction)) as figure:
+        draw_bars(chart, figure.subplots(), room=1.1, points=7, thick=0.78)
+    return figure
+
+
 def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> None:
     """Draw one horizontal bar per layer, stacked by cause, in milliseconds or microjoules.
 

@@ -24,9 +24,11 @@ from twin.reports.figures.epoch_timeline import draw_timeline_figure
 from twin.reports.figures.intervals import draw_interval_figure
 from twin.reports.figures.layers import (
     ROW_IN,
+    draw_activations_figure,
     draw_energy_figure,
     draw_layer_figure,
     draw_layers,
+    draw_macs_figure,
 )
 from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.figures.roofline import draw_roofline_figure
@@ -129,6 +131,7 @@ PICTURES = {
     "roofline": draw_roofline_figure, "arena": draw_arena_figure, "energy": draw_energy_figure,
     "shares": draw_sunburst_figure, "utilisation": draw_utilisation_figure,
     "memories": draw_memory_figure, "intervals": draw_interval_figure,
+    "layerwise_macs": draw_macs_figure, "layerwise_activation_memory": draw_activations_figure,
 }
 
 EPOCH_PICTURES = {"timeline": draw_timeline_figure}

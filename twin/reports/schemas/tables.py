@@ -20,6 +20,7 @@ class Limits(TypedDict):
     max_price_usd: float | None
     max_mean_mw: NotRequired[float | None]
     max_error: NotRequired[float | None]
+    max_parameter_bytes: NotRequired[float | None]
     every_us: NotRequired[float | None]
     min_life_days: NotRequired[float | None]
 
@@ -65,6 +66,8 @@ class TableRow(TypedDict):
     accuracy_low: NotRequired[float | None]
     accuracy_high: NotRequired[float | None]
     accuracy_by: NotRequired[Annotated[str, Says("what ran the network, or why none did")]]
+    precision: NotRequired[Annotated[str, Says("type of the weights")]]
+    parameter_bytes: NotRequired[Annotated[Count | None, Says("of the network's constants")]]
     cell: NotRequired[Annotated[str, Says("how the code is known: built, counted, lowered, "
                                           "measured or assumed")]]
     overhead_us: NotRequired[float | None]

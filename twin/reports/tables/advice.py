@@ -13,13 +13,14 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
+from twin.pricing.variables import USED
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.studies import describe_limits, say_idle, say_life
 from twin.studies.advice import Advice
 from twin.studies.change import SURE, Change, is_sure
-from twin.studies.results import WORDS
+from twin.studies.results import WORDS, Row
 from twin.studies.selection import describe_miss
 
 SHOWN = 12
@@ -38,10 +39,32 @@ def advice_report(advice: Advice) -> Content:
                  *dict.fromkeys(f"costs: {cost}" for cost in costs),
                  f"the first rests on {shown[0].rests_on}"]
         parts += [Text(""), *(Text(note, style="dim") for note in notes)]
+    parts += [Text(line, style="dim") for line in say_use(advice.before)]
     if advice.refused:
         parts.append(Text(f"{len(advice.refused)} more changes cannot be: --json says why",
                           style="dim"))
     return Group(*parts)
+
+
+IDLE, BUSY = 0.1, 0.8
+"""Shares of a memory's bandwidth, or of its bytes, below and above which it is worth a word."""
+
+
+def say_use(row: Row) -> list[str]:
+    """Say where memories are hardly used or nearly used up: bandwidth, and bytes of RAM."""
+    used = {name.removeprefix(f"{USED}."): share for name, share in row.variables
+            if name.startswith(f"{USED}.")}
+    lines = [f"bandwidth: {name} at {share:.0%} of what it delivers, so the network is bound by "
+             "memory there: narrower types, fewer activations or another place help"
+             for name, share in used.items() if share > BUSY]
+    if used and max(used.values()) < IDLE:
+        lines.append(f"bandwidth: no memory above {max(used.values()):.1%} of what it delivers, so "
+                     "the network is bound by the core or by latencies: a wider memory is no help")
+    need, room = row.ram_bytes or 0, row.ram_room_bytes or 0
+    if BUSY * room < need <= room:
+        lines.append(f"RAM: {need / room:.0%} of {format_size(room)} taken before the program's "
+                     "stack and data; 60 to 80 % leaves them room")
+    return lines
 
 
 def summarise_advice(advice: Advice) -> list[str]:

@@ -249,6 +249,7 @@ def describe_limits(limits: Limits) -> str:
         "price_usd": f"{limits.max_price_usd or 0:g} USD", "mean_mw": "mean power of "
         + format_power(limits.max_mean_mw) + ("" if limits.min_life_days is None else
                                               f" ({limits.min_life_days:g} days)")}
+    told["parameter_bytes"] = f"{format_size(limits.max_parameter_bytes)} of parameters"
     told["error"] = f"accuracy of {1 - (limits.max_error or 0):.4g}"
     if limits.every_us is not None:
         period = format_time(limits.every_us)

@@ -67,7 +67,7 @@ def write_level(figure: str, value: float) -> str:
     kind = figure.partition(".")[0]
     if kind in ("miss_rate", "bandwidth_used", "error"):
         return f"{100 * value:.3g} %"
-    if kind in ("bytes", "ram", "flash", "traffic", "ram_bytes", "flash_bytes"):
+    if kind in ("bytes", "ram", "flash", "parameter_bytes", "traffic", "ram_bytes", "flash_bytes"):
         return format_size(value)
     if kind in (CAUSE, "stalls") or figure.endswith("_us"):
         return format_time(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from functools import reduce
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +15,9 @@ from twin.errors import RuntimeRefusedError, StudyError, UsageError
 from twin.network.readers import SUFFIXES
 from twin.pricing.prediction import TEMPERATURES
 from twin.studies.axes import Value, check_runtimes, make_space, read_sample
-from twin.studies.duty import read_currents, read_duty, read_sleep
+from twin.studies.duty import Duty, read_currents, read_duty, read_sleep
 from twin.studies.files import (
+    AS_LIST,
     CHECKED,
     Text,
     Words,
@@ -24,25 +27,40 @@ from twin.studies.files import (
     read_mapping,
 )
 from twin.studies.judge import make_judge
-from twin.studies.limits import read_limits
+from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import read_objectives
-from twin.studies.study.tasks import CASE, TEMPERATURE, Finding, Search, Study
+from twin.studies.study.tasks import (
+    CASE,
+    MEGABYTE,
+    SOFT,
+    TEMPERATURE,
+    Budget,
+    Finding,
+    Search,
+    Study,
+)
 
 SHIPPED = Path(__file__).parent / "files"
 
 
 class _Limits(BaseModel):
+    """One limit of each quantity, of soft ones several."""
+
     model_config = CHECKED
 
-    max_ms: Text | None = None
-    max_uj: Text | None = None
-    max_ram: Text | None = None
-    max_flash: Text | None = None
-    max_usd: Text | None = None
-    max_mw: Text | None = None
-    min_days: Text | None = None
-    min_accuracy: Text | None = None
+    max_ms: Words = []
+    max_uj: Words = []
+    max_ram: Words = []
+    max_flash: Words = []
+    max_usd: Words = []
+    max_mw: Words = []
+    min_days: Words = []
+    min_accuracy: Words = []
+
+
+_Megabytes = Annotated[float | int, Field(gt=0, le=1e6)]
+"""Of 2**20 bytes, as the bytes of a network's parameters are counted."""
 
 
 class _File(BaseModel):
@@ -62,6 +80,8 @@ class _File(BaseModel):
     search: Search | None = None
     soft: _Limits = _Limits()
     hard: _Limits = _Limits()
+    memory_budgets_mb: Annotated[list[_Megabytes], AS_LIST] = []
+    active_memory_budget_mb: _Megabytes | None = None
     objectives: Annotated[Words, Field(min_length=1)] = ["time", "energy"]
     prices: dict[str, Annotated[float, Field(ge=0, le=1e6)]] = {}
     calibration: str = "auto"
@@ -127,11 +147,20 @@ def _build(path: Path, section: _File) -> Study:
                        sample=None if section.sample is None else read_sample(
                            section.sample, section.seed))
     duty = read_duty(section.every, section.cell)
+    soft, budgets = _read_soft(section, duty)
+    given = section.hard.model_dump()
+    for name, values in given.items():
+        if len(values) > 1:
+            raise StudyError(f"{where}:hard.{name}: {len(values)} values; accepted: one, or a list "
+                             "in soft")
+    hard = replace(read_limits(duty=duty, **{name: values[0] for name, values in given.items()
+                                             if values}),
+                   max_parameter_bytes=None if section.active_memory_budget_mb is None
+                   else section.active_memory_budget_mb * MEGABYTE)
     study = Study(
         name=section.name, question=section.question, space=space, cases=section.cases,
         temperatures=tuple(dict.fromkeys(section.temperatures)),
-        limits=read_limits(duty=duty, **section.soft.model_dump()),
-        hard=read_limits(duty=duty, **section.hard.model_dump()),
+        limits=soft, hard=hard, budgets=budgets,
         objectives=read_objectives(section.objectives), search=section.search,
         deployer=Deployer(
             prices=section.prices, calibration=section.calibration, duty=duty,
@@ -147,6 +176,31 @@ def _build(path: Path, section: _File) -> Study:
     if study.finding is not None:
         _choose(where, "finding.vary", [study.finding.vary], (*study.axes, CASE, TEMPERATURE))
     return study
+
+
+def _read_soft(section: _File, duty: Duty | None) -> tuple[Limits, tuple[Budget, ...]]:
+    """Return the strictest of soft limits, and each of several as a budget with its column."""
+    soft, budgets = Limits(), list[Budget]()
+    for name, values in section.soft.model_dump().items():
+        read = [read_limits(duty=duty, **{name: value}) for value in values]
+        soft = reduce(_tighten, read, soft)
+        if len(values) > 1:
+            for value, one in zip(values, read, strict=True):
+                (quantity, limit), = ((key, limit) for key, limit in one.list_limits()
+                                      if key != "time_us" or name == "max_ms")
+                budgets.append(Budget(f"{SOFT[quantity]}_{value}", quantity, limit))
+    budgets += [Budget(f"violates_{one}mb", "parameter_bytes", one * MEGABYTE)
+                for one in section.memory_budgets_mb]
+    return replace(soft, every_us=None if duty is None else duty.every_us), tuple(budgets)
+
+
+def _tighten(limits: Limits, other: Limits) -> Limits:
+    """Return the stricter of two limits of each quantity; the longer life."""
+    def pick(name: str) -> float | None:
+        known = [value for one in (limits, other) if (value := getattr(one, name)) is not None]
+        return (max if name == "min_life_days" else min)(known, default=None)
+
+    return Limits(**{field.name: pick(field.name) for field in fields(Limits)})
 
 
 def _choose(where: str, key: str, given: list[str], accepted: tuple[str, ...]) -> None:

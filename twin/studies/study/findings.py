@@ -10,12 +10,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
-from typing import NamedTuple
+from statistics import fmean, median
+from typing import Any, NamedTuple
 
 from twin.studies.results import CELLS, UNCERTAIN, Row, Table
 from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
-from twin.studies.study.tasks import Claim, Finding, Study
+from twin.studies.study.tasks import MEGABYTE, Claim, Finding, Study, is_accepted
 
 LITTLE = 0.005
 """A ratio this near 1 is told as no change."""
@@ -118,6 +118,7 @@ def group_rows(rows: Iterable[Row], vary: str) -> list[dict[str, Row]]:
 def tell(study: Study, table: Table) -> tuple[str, ...]:
     """Return the finding of a study, line by line."""
     lines = [f"{len(table.predicted)} of {len(table.rows)} configurations predicted"]
+    lines += _tell_budgets(study, table)
     if study.finding is not None:
         lines += _tell_effects(study.finding, table)
         lines += _tell_cells(study.finding, table) if study.finding.cells else []
@@ -134,6 +135,53 @@ def tell(study: Study, table: Table) -> tuple[str, ...]:
     else:
         lines += _tell_front(table)
     return (*lines, *_tell_failures(table))
+
+
+FEW_ACCEPTED = 0.5
+"""Share of configurations within an active budget below which it leaves little to choose from."""
+
+
+def _tell_budgets(study: Study, table: Table) -> list[str]:
+    """Return how many rows are above each of several soft limits, and within the active budget."""
+    lines = []
+    for budget in study.budgets:
+        known = [value for row in table.rows
+                 if (value := getattr(row, budget.quantity)) is not None]
+        above = sum(value > budget.limit for value in known)
+        lines.append(f"{budget.column}: {above} of {len(known)}, {name_figure(budget.quantity)} "
+                     f"above {write_level(budget.quantity, budget.limit)}")
+    active = study.hard.max_parameter_bytes
+    if active is not None:
+        within = sum(is_accepted(study, row) for row in table.rows)
+        few = within < FEW_ACCEPTED * len(table.rows)
+        lines.append(f"accepted: {within} of {len(table.rows)} within the active budget of "
+                     f"{write_level('parameter_bytes', active)} of parameters"
+                     + "; less than half, so it may be stricter than need be" * few)
+    return lines
+
+
+def list_precisions(study: Study, table: Table) -> list[dict[str, Any]]:
+    """Return a row for each precision of weights: means of its rows, and the share accepted.
+
+    Accepted is what no hard limit rejects, without such what meets the soft ones. Columns are those
+    of the edge-hardware constraint framework; what no row knows is None.
+    """
+    found = []
+    for precision in dict.fromkeys(row.precision for row in table.rows if row.precision):
+        rows = [row for row in table.rows if row.precision == precision]
+
+        def average(name: str, factor: float, rows: list[Row] = rows) -> float | None:
+            known = [value for row in rows if (value := getattr(row, name)) is not None]
+            return fmean(known) * factor if known else None
+
+        found.append({
+            "precision": precision, "accuracy_mean": average("accuracy", 1),
+            "latency_ms_mean": average("time_us", 1e-3),
+            "memory_mb_mean": average("parameter_bytes", 1 / MEGABYTE),
+            "energy_proxy_j_mean": average("energy_uj", 1e-6),
+            "accepted_ratio": fmean(is_accepted(study, row) for row in rows)
+            if study.hard else fmean(row.met for row in rows) if study.limits else None})
+    return found
 
 
 def _tell_effects(finding: Finding, table: Table) -> list[str]:

@@ -35,7 +35,16 @@ from hwmodels.locks import NoLocksError, lock
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Row, Table, read_row, to_arrow
 from twin.studies.study.file import find_study, load_study
-from twin.studies.study.tasks import SOFT, Plan, Study, Task, identify, made_with
+from twin.studies.study.tasks import (
+    MEGABYTE,
+    SOFT,
+    Plan,
+    Study,
+    Task,
+    identify,
+    is_accepted,
+    made_with,
+)
 from twin.studies.table_files import LARGEST_TABLE_BYTES, read_parquet, read_table
 
 RESULTS = "results.parquet"
@@ -90,9 +99,17 @@ class Session:
 
     def save_results(self, table: Table, addresses: Sequence[str]) -> Path:
         """Write the table: a column more for the address and for each soft limit."""
-        soft = {SOFT[name]: [None if row.failure or name in row.unknown
-                             else name in row.violations for row in table.rows]
-                for name, _ in table.limits.list_limits()}
+        soft: dict[str, list[Any]] = {
+            SOFT[name]: [None if (value := getattr(row, name)) is None else value > limit
+                         if row.failure else name in row.violations for row in table.rows]
+            for name, limit in table.limits.list_limits()}
+        for column, quantity, limit in self.study.budgets:
+            soft[column] = [None if (value := getattr(row, quantity)) is None else value > limit
+                            for row in table.rows]
+        active = self.study.hard.max_parameter_bytes
+        if active is not None:
+            soft["accepted"] = [is_accepted(self.study, row) for row in table.rows]
+            soft["active_budget_mb"] = [active / MEGABYTE] * len(table.rows)
         path = self.folder / RESULTS
         _write_parquet(table, path, address=addresses, **soft)
         return path
@@ -241,7 +258,8 @@ def _write_parquet(table: Table, path: Path, **columns: Sequence[object]) -> Non
 
     arrow = to_arrow(table)
     for name, values in columns.items():
-        kind = pyarrow.string() if name == "address" else pyarrow.bool_()
+        kind = {"address": pyarrow.string(), "active_budget_mb": pyarrow.float64()}.get(
+            name, pyarrow.bool_())
         arrow = arrow.append_column(name, pyarrow.array(values, kind))
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(arrow, sink)

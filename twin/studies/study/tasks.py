@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -152,6 +152,14 @@ class Finding:
                      if name not in (*QUANTITIES, *FIGURE_OF.values()) or name in SUMS)
 
 
+class Budget(NamedTuple):
+    """A soft limit of several of one quantity, and the column that says whether it is violated."""
+
+    column: str
+    quantity: str
+    limit: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """A study file, read.
@@ -180,6 +188,8 @@ class Study:
         What a reader should know of it.
     brought : tuple of Brought
         Programs the user brings: a configuration each, beside those of the space.
+    budgets : tuple of Budget
+        Lists of soft limits, and of memory budgets; each is a column of its own.
     """
 
     name: str
@@ -195,6 +205,7 @@ class Study:
     deployer: Deployer = field(default_factory=Deployer)
     notes: tuple[str, ...] = ()
     brought: tuple[Brought, ...] = ()
+    budgets: tuple[Budget, ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -271,6 +282,8 @@ def settle_clock(point: Point) -> Point:
     hertz = own.clock(own.core.clock).frequency_hz * share[0] / 100
     return {**point, "clock": f"{hertz / 1e6:.10g}MHz"}
 
+
+MEGABYTE = 1 << 20
 
 MOST = 128
 """Configurations of a task: what a kill may lose of each worker."""
@@ -458,9 +471,17 @@ def _reject(row: Row, hard: Limits) -> Row:
     return row
 
 
+def is_accepted(study: Study, row: Row) -> bool:
+    """Whether a row is within the active memory budget of a study, and no hard limit rejects it."""
+    active, held = study.hard.max_parameter_bytes, row.parameter_bytes
+    return row.failure != REJECTED and (
+        active is None or (held is not None and held <= active))
+
+
 SOFT = {"time_us": "violates_latency", "energy_uj": "violates_energy", "ram_bytes": "violates_ram",
         "flash_bytes": "violates_flash", "price_usd": "violates_price",
-        "mean_mw": "violates_power", "error": "violates_accuracy"}
+        "mean_mw": "violates_power", "error": "violates_accuracy",
+        "parameter_bytes": "violates_parameters"}
 """Columns of soft limits by quantity."""
 
 assert tuple(SOFT) == QUANTITIES

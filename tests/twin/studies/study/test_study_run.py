@@ -60,7 +60,7 @@ def test_rows_are_predictions_with_soft_and_hard_limits(whole) -> None:
     from pyarrow import parquet
 
     columns = parquet.read_table(whole / "results.parquet")
-    assert columns["violates_latency"].null_count == len(table.failed)
+    assert columns["violates_latency"].null_count == 0  # What is rejected was predicted.
     assert len(set(columns["address"].to_pylist())) == 16
 
 
@@ -312,3 +312,46 @@ def test_a_study_a_program_has_no_place_in_refuses_it(source, image, tmp_path) -
     with pytest.raises(UsageError, match="programs are run on this machine"):
         twin.run_study("a_libraries", tmp_path / "out", elf=[f"m={image}"],
                        cluster="tls://host:1")
+
+
+BUDGETS = """
+schema: 1
+name: budgets
+models: [kws, ad]
+boards: [nucleo_l4r5zi, nucleo_f401re]
+runtimes: tflm-cmsis-nn@2026
+set: {network.precision: [int8, float32]}
+soft: {max_ram: [16KiB, 64KiB], max_ms: 100ms}
+memory_budgets_mb: [0.05, 1.0]
+active_memory_budget_mb: 0.5
+"""
+
+
+def test_several_budgets_are_columns_of_rejected_rows_too(tmp_path) -> None:
+    from pyarrow import parquet
+
+    path = tmp_path / "budgets.yaml"
+    path.write_text(BUDGETS)
+    done = twin.run_study(path, tmp_path / "out")
+    rows = parquet.read_table(done.folder / "results.parquet").to_pylist()
+    for row in rows:
+        held = row["parameter_bytes"] / 2**20
+        assert row["violates_0.05mb"] == (held > 0.05) and row["violates_1.0mb"] == (held > 1)
+        assert row["accepted"] == (held <= 0.5) and row["active_budget_mb"] == 0.5
+        assert row["violates_ram_64KiB"] == (row["ram_bytes"] and row["ram_bytes"] > 65536)
+        assert row["violates_ram"] == row["violates_ram_16KiB"]
+    assert {row["failure"] for row in rows} == {"", REJECTED, "does not fit"}
+    said = (done.folder / "finding.md").read_text()
+    assert "- violates_1.0mb: 2 of 8, parameters above 1 MiB\n" in said
+    assert "- accepted: 6 of 8 within the active budget of 512 KiB of parameters\n" in said
+    head, *lines = (done.folder / "precision_tradeoffs.csv").read_text().splitlines()
+    assert head == ("precision,accuracy_mean,latency_ms_mean,memory_mb_mean,energy_proxy_j_mean,"
+                    "accepted_ratio")
+    assert [line.split(",")[0] for line in lines] == ["int8", "float32"]
+    assert [float(line.split(",")[-1]) for line in lines] == [1.0, 0.5]
+    path.write_text(BUDGETS.replace("soft:", "hard:"))
+    with pytest.raises(StudyError, match=r"hard\.max_ram: 2 values; accepted: one, or a list in"):
+        load_study(path)
+    path.write_text(BUDGETS.replace("[0.05, 1.0]", "[0.05, -1]"))
+    with pytest.raises(StudyError, match=r"memory_budgets_mb\.1"):
+        load_study(path)
