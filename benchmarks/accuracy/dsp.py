@@ -26,6 +26,7 @@ from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
 from hwmodels.core.c6000 import read_listing, schedule_listing
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
+from hwmodels.schedule.cluster import share_work, wait_of_access
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.network.zoo import build
@@ -91,13 +92,18 @@ def _judge_jobs() -> Iterator[Judged]:
                  rows=tuple(accesses))
 
 
-def time_kernel(kernel: Mapping[str, Any]) -> float:
-    """Return the cycles of a kernel of `gap8_kernels.yaml` on one core."""
-    core = load_core("ri5cy")
-    inner, outer = (schedule(kernel[part], core).steady for part in ("inner", "outer"))
-    waits = kernel.get("unaligned", 0) * core.unaligned.load_cycles
-    return kernel["turns"] * (kernel["trips"] * (inner.cycles + waits)
-                              + outer.cycles + outer.refill_cycles)
+def time_kernel(kernel: Mapping[str, Any], cores: int = 1) -> float:
+    """Return the cycles of a kernel of `gap8_kernels.yaml`, its turns dealt to cores of GAP8."""
+    core, npu = load_core("ri5cy"), load_board("gapuino").npu
+    assert npu is not None and npu.scratch is not None, "a cluster"
+    inner, outer = (schedule(kernel[part], core) for part in ("inner", "outer"))
+    own = inner.steady.cycles + kernel.get("unaligned", 0) * core.unaligned.load_cycles
+    turn = kernel["trips"] * own + outer.steady.cycles + outer.steady.refill_cycles
+    often = min(1.0, (kernel["trips"] * (inner.loads + inner.stores)
+                      + outer.loads + outer.stores) / turn)
+    slowed = 1 + often * wait_of_access(cores, npu.scratch.banks, often)
+    barrier = npu.units[0].barrier_cycles if cores > 1 else 0
+    return kernel["turns"] / cores * share_work(kernel["turns"], cores) * turn * slowed + barrier
 
 
 def _judge_gap8() -> Judged:

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
+import benchmarks.accuracy.dsp
 import twin
-from benchmarks.accuracy.dsp import job_of_row
+from benchmarks.accuracy.dsp import job_of_row, time_kernel
 from calibration.datasets import read_table
 from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError
@@ -15,6 +17,7 @@ from twin.runtimes.gap import ne16
 from twin.runtimes.gap.cluster import Part, count_cycles, count_trips
 
 ROWS = read_table("ne16_jobs").rows
+KERNELS = Path(benchmarks.accuracy.dsp.__file__).with_name("gap8_kernels.yaml")
 
 
 def deploy(graph, board="gap9evk", **options):
@@ -109,8 +112,8 @@ def test_what_no_tile_of_fits_stays_on_the_host():
 
 def test_energy_of_the_cluster_goes_with_the_square_of_its_voltage():
     deployment = deploy(conv(channels=64, size=40, inputs=32))
-    fast = deployment.replace({"clocks.cluster.frequency_hz": "370MHz",
-                               "clocks.fc.frequency_hz": "370MHz"})
+    fast = deployment.replace({"clocks.fc.frequency_hz": "370MHz"})
+    assert fast.board.clock("cluster").frequency_hz == 370e6
     assert fast.board.power.voltage_scale == "high"
     energies = [one.target.estimate_energy(one.board, twin.predict(one).bill)[0]
                 for one in (deployment, fast)]
@@ -128,3 +131,20 @@ def test_a_board_without_a_local_memory_is_refused_in_a_line(tmp_path):
     graph = net.finish(net.conv(net.input((1, 8, 8, 4)), 4, 5))
     with pytest.raises(BoardError, match="states no macs_per_cycle of 8x8"):
         twin.predict(deploy(graph, str(tmp_path / "bare.yaml")))
+
+
+def test_cores_of_a_cluster_never_bring_more_than_their_number():
+    kernels = yaml.safe_load(KERNELS.read_text())
+    for name, kernel in kernels.items():
+        one, *more = (time_kernel(kernel, cores) for cores in (1, 2, 4, 8))
+        gains = [one / cycles for cycles in more]
+        assert 1.9 < gains[0] <= 2 and 3.7 < gains[1] <= 4 and 7 < gains[2] <= 8, name
+    times = [twin.predict(twin.deploy("vww", "gapuino").replace(
+        {"npu.units.CLUSTER.count": cores})).time_us for cores in (1, 2, 4, 8)]
+    assert [times[0] / time for time in times[1:]] == pytest.approx([1.96, 3.79, 7.08], rel=0.01)
+
+
+def test_activations_that_do_not_fit_l2_spill_to_ram_outside():
+    deployment = twin.deploy("mobilenet_v1_0.25_224", "gapuino")
+    assert "hyperram" in {deployment.board.npu.pool(name).memory
+                          for name, _ in deployment.plan.pools.used}

@@ -252,8 +252,9 @@ def clock_label(prediction: Prediction, clock: str) -> str:
 
 
 def name_epochs(layer: LayerPrediction) -> str:
-    """Return the numbers of the epochs a layer ran in."""
-    return " ".join(name.partition("_")[2] for name in layer.tasks)
+    """Return the numbers of the epochs a layer ran in; of more than three the first and last."""
+    numbers = [name.partition("_")[2] for name in layer.tasks]
+    return " ".join(numbers) if len(numbers) < 4 else f"{numbers[0]}-{numbers[-1]}"
 
 
 def _ram_parts(prediction: Prediction) -> str:
