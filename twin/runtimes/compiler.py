@@ -72,8 +72,8 @@ class Spread:
         memory outside the chip; of units and widths that were not profiled.
     profiled : tuple of str
         Roles of the units in profiled tasks.
-    boards : tuple of str
-        Where they were profiled; none stated: on all its family's.
+    boards, sizes : tuple of str
+        Where they were profiled, and as which `Npu.config`; none stated: on all its family's.
     """
 
     reach: float = 2.92
@@ -89,6 +89,7 @@ class Spread:
     unseen: float = 0.3
     profiled: tuple[str, ...] = ()
     boards: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
     host_known: tuple[str, ...] = ()
 
     def sd(self, part: str) -> float:

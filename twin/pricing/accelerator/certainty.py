@@ -27,7 +27,7 @@ PARTS = ("hardware", "hand_over", "moved", "host", "strange", "outside", "unseen
 
 _REASONS = {
     "outside": "{:.0%} of the time waits for memory outside the chip",
-    "unseen": "{:.0%} of the time is in units, in widths or on a board no profiled task used",
+    "unseen": "{:.0%} of the time is in units, widths, a size or on a board no profiled task used",
     "strange": "{:.0%} of the time is operators on the host that no row of this compiler has",
     "host": "{:.0%} of the time is operators on the host, whose kernels are another library's",
 }
@@ -186,8 +186,9 @@ def split_time(task: TaskPrediction, board: Board, spread: Spread, known: bool) 
 
 
 def was_profiled(task: Task, npu: Npu, spread: Spread) -> bool:
-    """Whether profiled tasks had the units of a task, at its widths, and ran on this board."""
-    return (not spread.boards or npu.name in spread.boards) and all(
+    """Whether profiled tasks had the units of a task, its widths, this board and this size."""
+    return (not spread.boards or npu.name in spread.boards) and (
+        not spread.sizes or npu.config in spread.sizes) and all(
         set(npu.roles(unit.kind)) <= set(spread.profiled) and unit.mac_bits == (8, 8)
                for unit in task.units)
 

@@ -4,9 +4,10 @@ A copy of the DMA controller runs beside the operation that was started before i
 stream waits for that one first, beside the next; a copy the next operation waits for is a task of
 its own. Commands are read ahead, beside the operation before.
 
-An operation that waits for all of the one before it (`blockdep` 0) and is waited for hands whole
-blocks from unit to unit, so that its first block is not overlapped, nor its last. Any other
-overlaps with its neighbours: its units are taken to hand work on as it comes.
+An operation of the MAC array that waits for all of the one before it (`blockdep` 0) and is waited
+for hands whole blocks from unit to unit, so that its first block is not overlapped, nor its last.
+Any other overlaps with its neighbours, and an element-wise one adds nothing up: their units are
+taken to hand work on as it comes.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def _make_task(slot: Slot, behind: Slot | None, memories: Memories) -> Task:
     if operation is not None:
         cycles = count_cycles(operation, memories.npu)
         start = round(dict(memories.npu.rates)["start"])
-        if operation.blockdep == 0 and _is_waited_for(behind):
+        if operation.blockdep == 0 and cycles.mac and _is_waited_for(behind):
             steps = math.prod(count_blocks(operation))
         units = list(_list_units(operation, cycles))
         for transfer, sink in _list_transfers(operation, memories):
