@@ -25,6 +25,7 @@ from twin.runtimes.cmsis_nn.sequences import CODE, entry
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import draft_kernel, join
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
+from twin.runtimes.reference.reduce import lower_mean_in_order
 
 _CALL_INSTRUCTIONS = 70
 """Prologue, arguments and epilogue of a call, those of CMSIS-NN's element-wise functions."""
@@ -141,6 +142,7 @@ KERNELS: Kernels = {
     "hard_swish": _LOOKUP,
     "logistic": _LOOKUP,
     "maximum": _PAIR,
+    "mean": {"mve": Lowering(lower=lower_mean_in_order)},
     "minimum": _PAIR,
     "mul": _PAIR,
     "quantize": {"mve": Lowering(lower=_lower_quantize)},

@@ -15,7 +15,7 @@ from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
-from twin.runtimes.lowering.nests import by_axis, load, repeat, store, strides
+from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
 from twin.runtimes.reference.sequences import COUNTS, Counts, Machine, Table, choose_machine
 
 _COUNTS = COUNTS["reduce"]
@@ -30,6 +30,24 @@ def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return _reduce("reference_ops::Mean", graph, layer, machine, machine.math("add"),
                    join(machine.math("div"), machine.requantise()),
                    _COUNTS["sum"] if spatial else _COUNTS["element"], not spatial)
+
+
+def lower_mean_in_order(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a mean that reads in the order of the data and keeps a sum of 32 bits a result.
+
+    Time goes with the elements, not with how many lines a walk along one channel loads again.
+    """
+    machine, shape = choose_machine(graph, layer, site), graph.input(layer).shape
+    results, size = graph.output(layer).elements, machine.element_bytes
+    element = join(machine.load(size), machine.load(4), machine.math("add"), machine.store(4),
+                   machine.loop(_COUNTS["ordered"]))
+    finish = join(machine.math("div"), machine.requantise(), machine.store(size),
+                  machine.loop(_COUNTS["result"]))
+    return machine.kernel(
+        "forward_mean", "reduce", _CALL, block("element", element, math.prod(shape), results),
+        block("result", finish, results, 1),
+        *over_axes(shape, load("input", size, 0, **by_axis(strides(shape), size))),
+        repeat("result", results, store("output", size, 0, result=size)), assumed=True)
 
 
 def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
