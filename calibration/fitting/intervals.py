@@ -51,6 +51,11 @@ read or counted, and where they were borrowed or are assumed; both assumed. Fact
 closed library lie 0.3 to 3 from one another in the logarithm.
 """
 
+FLOAT_SD = 0.2
+"""Added where counted kernels compute in float, of which no row of the library is: builds differ in
+how they fuse products and in soft-float routines, by 1.5 and more (docs/accuracy.md); assumed.
+"""
+
 CORE_SD, CORES = 0.11, 4
 """Of the logarithm of a core's own cycles, by its table, where the instructions are known: what
 errors on measured cores left out show (`benchmarks.accuracy.cores_left_out`), and how many there

@@ -22,6 +22,7 @@ import numpy as np
 from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import (
     BORROWED_SD,
+    FLOAT_SD,
     LAYER_SD,
     OPERATOR_SD,
     TYPICAL,
@@ -63,6 +64,7 @@ from twin.pricing.itemised import (
     split_layers,
 )
 from twin.pricing.prediction import Prediction
+from twin.runtimes.choice import float_layers
 
 NOTABLE_SHARE = 0.1
 """A price that could not be told is worth naming from this share of the time on."""
@@ -111,7 +113,7 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
     deployment : Deployment
         At the calibration's prices or any others.
     calibration : Calibration
-        Whose rows tell of operators; an operator whose instructions were counted needs none.
+        Whose rows tell of operators; one whose instructions were counted needs none but in float.
     item : Itemised
         Of the deployment, or of another of its structure.
     """
@@ -122,7 +124,9 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
     if calibration.counted:
         from twin.pricing.calibration import list_counted
 
-        untold[list_counted(deployment, item.assumed)] = 0.0
+        floats = {layer.index for layer in float_layers(deployment.executed)}
+        for place in np.flatnonzero(list_counted(deployment, item.assumed)):
+            untold[place] = FLOAT_SD if place in floats else 0.0
     return Doubt(
         calibration=calibration, untold=untold,
         beyond=left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD),

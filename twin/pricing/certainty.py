@@ -14,7 +14,6 @@ import numpy as np
 from calibration.fitting.intervals import Amounts, Basis, Interval, drift_sd, probability_less
 from calibration.fitting.overlay import Entry, Support
 from twin.deployment.deployment import Deployment
-from twin.runtimes.choice import computes_float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,8 +376,5 @@ def note_missing(deployment: Deployment) -> tuple[str, ...]:
     """
     if deployment.target.offloads:
         return ()
-    if computes_float(deployment.graph):
-        return ("no interval: every measured network computes in integers; float32 kernels are "
-                "priced as stated, and may be off by more than any figure here says",)
     return (f"no interval: nothing was measured of {deployment.runtime.identity}; its prices are "
             "those stated",)

@@ -301,11 +301,6 @@ def float_layers(graph: Graph) -> list[Layer]:
             if graph.tensors[layer.outputs[0]].dtype == "float32"]
 
 
-def computes_float(graph: Graph) -> bool:
-    """Whether at least half of a network's layers compute float values."""
-    return 2 * len(float_layers(graph)) >= len(graph.layers)
-
-
 def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
     """Say which layers of a network of integers compute in float, and what they run on.
 

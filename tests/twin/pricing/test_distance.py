@@ -1,15 +1,15 @@
-"""An interval widens with the distance from what was measured; where there is none, it is said."""
+"""An interval widens with the distance from what was measured; in float kernels, too."""
 
 import math
 
 import pytest
 
-from calibration.fitting.intervals import DRIFT_SD
+from calibration.fitting.intervals import DRIFT_SD, FLOAT_SD
 from twin.deployment.deployment import deploy
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.certainty import far_sd
+from twin.pricing.certainty import Certainty, far_sd
 
 BOARD, RUNTIME = "stm32h747i_disco", "x-cube-ai@10.0.0"
 CLOCKS_MHZ = (400, 100, 25)
@@ -53,17 +53,20 @@ def test_a_network_far_smaller_than_measured_ones_widens() -> None:
     assert width(small.certainty.time_us) > width(large.certainty.time_us)
 
 
-@pytest.mark.parametrize(("calibration", "said"), [("auto", True), ("none", False)])
-def test_float_networks_say_that_no_interval_stands_behind_them(calibration, said) -> None:
-    net = Builder("made", 0)
-    x = net.layer("dequantize", (net.input((1, 8, 8, 4)),), (1, 8, 8, 4), dtype="float32")
-    for _ in range(4):
-        x = net.layer("tanh", (x,), (1, 8, 8, 4), dtype="float32")
-    prediction = predict_calibrated(deploy(net.finish(x), BOARD, runtime="float-reference"),
-                                    calibration=calibration)
-    assert prediction.certainty is None
-    assert any("no interval" in text and "float32" in text
-               for text in prediction.warnings) is said
+def test_counted_kernels_are_less_sure_in_float() -> None:
+    # Builds fuse products, and call other soft-float routines: the same layers in bytes know more.
+    def predict(dtype: str) -> Certainty:
+        net = Builder("made", 0)
+        x = net.input((1, 8, 8, 4), dtype=dtype)
+        for _ in range(4):
+            x = net.layer("tanh", (x,), (1, 8, 8, 4), dtype=dtype)
+        return predict_calibrated(deploy(net.finish(x), "rpi_pico",
+                                         runtime="tflm-reference@2026")).certainty
+
+    floats, bytes_ = predict("float32"), predict("int8")
+    assert bytes_.draw.untold_sd == pytest.approx(0.0, abs=0.05)
+    assert floats.draw.untold_sd == pytest.approx(FLOAT_SD + bytes_.draw.untold_sd, abs=0.05)
+    assert width(floats.time_us) > 1.3 * width(bytes_.time_us)
 
 
 def test_layers_that_were_measured_are_not_called_networks() -> None:
