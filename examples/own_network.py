@@ -15,7 +15,7 @@ PATHS = {"weights in RAM": {"placement.weights": "sram"},
 
 
 def main(model: str, board: str) -> None:
-    """Print the three dearest layers and the effect of three changes."""
+    """Print the three most expensive layers and the effect of three changes."""
     deployment = twin.deploy(model, board)
     before = twin.predict(deployment)
     print(f"{before.time_us / 1e3:.2f} ms on {board} with {deployment.runtime.identity}")

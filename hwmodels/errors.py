@@ -48,7 +48,7 @@ def tell_in_one_line(text: str, longest: int = LONGEST_REFUSAL) -> str:
     Parameters
     ----------
     text : str
-        What is to be told; may quote text from outside.
+        The message; may quote text from outside.
     longest : int
         Characters at most, above 310.
     """

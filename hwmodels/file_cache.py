@@ -115,7 +115,7 @@ def read_yaml_once(path: str | Path) -> Any:
 
 
 def pack(value: Any) -> Any:
-    """Return a noun as JSON can say it; lists, dicts and dataclasses are told from tuples."""
+    """Return a noun as JSON can say it; lists, dicts and dataclasses differ from tuples."""
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value

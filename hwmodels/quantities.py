@@ -168,8 +168,8 @@ def _with_unit(value: float | None, units: tuple[tuple[float, str], ...], gap: s
 
 def list_first(names: Iterable[object], most: int) -> str:
     """List the first names and say how many more there are."""
-    told = [str(name) for name in names]
-    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
+    texts = [str(name) for name in names]
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
 def read_count(text: str, most: int) -> int | None:

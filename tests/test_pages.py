@@ -17,8 +17,8 @@ from twin.cli import app
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"),
                 *(ROOT / "examples").rglob("*.md"), ROOT / "firmware" / "README.md"])
-LINES = [(page, line.strip()) for page in PAGES for line in page.read_text().splitlines()
-         if line.startswith("    twin ")]
+LINES = [(page, line[2:].strip()) for page in (*PAGES, ROOT / "twin" / "cli" / "examples.yaml")
+         for line in page.read_text().splitlines() if line.startswith(("    twin ", "- twin "))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -225,8 +225,8 @@ def fit_power(rows: Sequence[PublishedRow]) -> PowerBaseline:
 
     Notes
     -----
-    Least squares of relative errors, P = sum(t/E) / sum((t/E)^2). Supplies are not told apart: this
-    is a baseline.
+    Least squares of relative errors, P = sum(t/E) / sum((t/E)^2). Supplies are no visible effect:
+    this is a baseline.
     """
     refuse_sealed(rows)
     ratios: dict[str, list[float]] = {}

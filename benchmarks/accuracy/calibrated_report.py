@@ -13,7 +13,7 @@ from benchmarks.accuracy.coverage import coverage_band
 from benchmarks.accuracy.scores import NAMES, duel
 from benchmarks.accuracy.specifications import BOOSTING, FOUR, PER_MAC
 from benchmarks.accuracy.targets import list_targets
-from calibration.fitting.cell import STRANGER
+from calibration.fitting.cell import UNSEEN
 from calibration.fitting.overlay import list_shipped, read_overlay
 from calibration.fitting.validation import effective_count
 from twin.learning.observations import hash_counts, hash_data, with_energy
@@ -74,7 +74,7 @@ def _currency(validation: Validation) -> str:
     stale = []
     for path in list_shipped():
         overlay = read_overlay(path)
-        rows = [o for o in observations if overlay.library in (o.cell.library, STRANGER)]
+        rows = [o for o in observations if overlay.library in (o.cell.library, UNSEEN)]
         if (overlay.made_with["counts_sha256"], overlay.data.sha256) != (
                 hash_counts(rows), hash_data(observations)):
             stale.append(f"{path.parent.name}/{path.stem}")

@@ -40,7 +40,7 @@ ACCELERATOR = "stm32n6570_dk"
 CHANGES = {"cache size": {"caches.l1d.size_bytes": "8KiB"},
            "placement": {"placement.arena": "sram"}}
 LIMITS_S = {"batch": 3.0, "clocks": 30.0, "change": 0.010}
-"""Clocks of their own: on an accelerator, whose epochs run at each, neighbours abreast."""
+"""Clocks of their own: on an accelerator, whose epochs run at each, neighbours as SIMD lanes."""
 
 LIMIT_BYTES = 500e6
 

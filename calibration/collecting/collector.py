@@ -86,7 +86,7 @@ class Campaign:
     clocked : bool
         Whether the core's clock is that of a board; an emulator's own is left out of the header.
     on_progress : callable, optional
-        Told after each block, with everything collected of the temperature.
+        Called after each block, with everything collected of the temperature.
     """
 
     session: Session
@@ -206,7 +206,7 @@ class Campaign:
 
     def power_window(self, runs: int, *, layers: bool = False, repeat_layer: int = wire.NO_LAYER,
                      repeat: int = 1, mask: bool = True) -> tuple[float, float]:
-        """Make runs for a power meter: the line is silent, the mark pin tells when.
+        """Make runs for a power meter: the line is silent, the mark pin says when.
 
         Parameters
         ----------

@@ -27,9 +27,9 @@ def describe_clock(session: Session, identity: wire.Identity,
     if check is not None:
         found["clock_by_host"] = f"{check.ratio:.5f} +- {check.uncertainty:.5f}"
     if identity.has("ENVIRONMENT"):
-        told = session.ask("ENVIRONMENT", wire.Environment)
-        if told.clock_source != wire.UNKNOWN:
-            found["clock_source"] = CLOCK_SOURCES.get(told.clock_source, str(told.clock_source))
+        answer = session.ask("ENVIRONMENT", wire.Environment)
+        if answer.clock_source != wire.UNKNOWN:
+            found["clock_source"] = CLOCK_SOURCES.get(answer.clock_source, str(answer.clock_source))
     return found
 
 
@@ -37,8 +37,8 @@ def sample_environment(session: Session, identity: wire.Identity, run: int) -> l
     """Return temperature and supply as the board reads them now; none where it reads none."""
     if not identity.has("ENVIRONMENT"):
         return []
-    told = session.ask("ENVIRONMENT", wire.Environment)
-    values = (("die_temperature", told.temperature_mc, 1e-3, "degC"),
-              ("supply", told.supply_mv, 1e-3, "V"))
+    answer = session.ask("ENVIRONMENT", wire.Environment)
+    values = (("die_temperature", answer.temperature_mc, 1e-3, "degC"),
+              ("supply", answer.supply_mv, 1e-3, "V"))
     return [Sample(run=run, counter=name, value=value * factor, unit=unit)
             for name, value, factor, unit in values if value != wire.UNKNOWN]

@@ -93,7 +93,7 @@ def make_plans(identity: wire.Identity, counters: Sequence[wire.Counter], *, run
     Parameters
     ----------
     identity, counters
-        As the board tells.
+        As the board states.
     runs, warmup : int
         Asked for.
     events : sequence of str, optional

@@ -66,16 +66,16 @@ def next_run(there: Measurement | None) -> int:
 
 
 def _essence(header: Header) -> dict[str, object]:
-    """Return what must be the same by the name it is told by, most telling first."""
-    told = flatten_header(replace(header, environment=(), source=""))
+    """Return what must be the same by its name, most decisive first."""
+    header_values = flatten_header(replace(header, environment=(), source=""))
     environment = dict(header.environment)
     return {name.replace("_", " "): value for name, value in
-            (*told.items(), *((name, environment.get(name)) for name in SAME))}
+            (*header_values.items(), *((name, environment.get(name)) for name in SAME))}
 
 
 def _say(value: object) -> str:
     """Say a value shortly: of a hash its beginning."""
-    return "not told" if value is None else str(value)[:12 if _is_hash(value) else 60]
+    return "not known" if value is None else str(value)[:12 if _is_hash(value) else 60]
 
 
 def _is_hash(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Which band an interval takes: of what was measured, by past errors; of a stranger, by its kin."""
+"""Which quantiles an interval takes: past errors of a measured board, or those of its family."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from calibration.fitting.validation import (
 ASSUMED_BOARDS = 2
 """Boards the deviations are worth that powers are assumed to have; assumed."""
 
-UNTOLD = (0.0, 0.1)
-"""Deviations of what no row tells of, which both share, between which what is lent reaches."""
+SHARED_SDS = (0.0, 0.1)
+"""Least and largest deviation both share of what no row informs, between which a borrowed interval
+is scaled."""
 
 
 def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
@@ -55,7 +56,7 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     Band
         Of a measured cell: quantiles of errors, as `_measured_band`. Of another: Student t, scaled
         by how wrong boards, cores, libraries or releases left out are beside what was stated,
-        whichever of these the cell is a stranger by.
+        whichever of these is unseen.
 
     Notes
     -----
@@ -65,9 +66,9 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     cells = fit.evidence.cells
     libraries = [other.library for other in cells]
     if cell.library not in libraries:
-        between = _stranger_band(fit, cell, len(set(libraries)))
+        between = _unseen_band(fit, cell, len(set(libraries)))
         return widest(between, *(
-            _lend(fit, lender, between, cell, range(len(cells))) for lender in dict.fromkeys(
+            _borrow(fit, source, between, cell, range(len(cells))) for source in dict.fromkeys(
                 replace(cell, board=other.board, core=other.core) for other in cells
                 if other.core == cell.core and not cell.board)))
     usable = [] if left_out is None else [
@@ -76,12 +77,12 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     measured = dict.fromkeys(cells[row] for row in usable)
     if left_out is not None and cell in measured:
         return _measured_band(left_out, cells, usable, cell) or student_band(boards)
-    between = _stranger_band(fit, cell, boards)
+    between = _unseen_band(fit, cell, boards)
     if left_out is None:
         return between
-    lent = [_lend(fit, lender, choose_band(fit, left_out, lender, boards, without), cell,
-                  [row for row, library in enumerate(libraries) if library == lender.library])
-            for lender in _lenders(cell, measured)]
+    lent = [_borrow(fit, source, choose_band(fit, left_out, source, boards, without), cell,
+                  [row for row, library in enumerate(libraries) if library == source.library])
+            for source in _source_cells(cell, measured)]
     return widest(between, *lent)
 
 
@@ -102,13 +103,13 @@ def choose_power_band(fit: Fit, left_out: HeldOut | None, cell: Cell,
     band = student_band(count + ASSUMED_BOARDS, scale=scale)
     if cell.board in boards:
         return band
-    lenders = dict.fromkeys(replace(other, library="", release=0.0) for other in cells)
+    sources = dict.fromkeys(replace(other, library="", release=0.0) for other in cells)
     rows = range(len(cells))
-    return widest(band, *(_lend(fit, lender, choose_power_band(fit, left_out, lender), cell, rows)
-                          for lender in lenders))
+    return widest(band, *(_borrow(fit, source, choose_power_band(fit, left_out, source), cell, rows)
+                          for source in sources))
 
 
-def _stranger_band(fit: Fit, cell: Cell, boards: int) -> Band:
+def _unseen_band(fit: Fit, cell: Cell, boards: int) -> Band:
     """Student t over what boards, cores, libraries or cells left out show."""
     known = cell.library in {other.library for other in fit.evidence.cells}
     found = []
@@ -118,11 +119,12 @@ def _stranger_band(fit: Fit, cell: Cell, boards: int) -> Band:
     return max(found, key=lambda band: band.up, default=student_band(boards))
 
 
-def _lend(fit: Fit, lender: Cell, band: Band, cell: Cell, rows: Sequence[int]) -> Band:
-    """Return how far a lender's band reaches in deviations of another cell, at any of the rows."""
-    theirs, ours = (_deviations(fit, fit.estimate(one), rows) for one in (lender, cell))
+def _borrow(fit: Fit, source: Cell, band: Band, cell: Cell, rows: Sequence[int]) -> Band:
+    """Return a source cell's quantiles in deviations of another cell, at any of the rows."""
+    theirs, ours = (_deviations(fit, fit.estimate(one), rows) for one in (source, cell))
     return scale_band(band, max(
-        float((np.hypot(theirs, untold) / np.hypot(ours, untold)).max()) for untold in UNTOLD))
+        float((np.hypot(theirs, shared_sd) / np.hypot(ours, shared_sd)).max()) for shared_sd
+        in SHARED_SDS))
 
 
 def _deviations(fit: Fit, estimate: Estimate, rows: Sequence[int]) -> np.ndarray:
@@ -134,27 +136,27 @@ def _deviations(fit: Fit, estimate: Estimate, rows: Sequence[int]) -> np.ndarray
     return deviations
 
 
-def _lenders(cell: Cell, measured: Iterable[Cell]) -> tuple[Cell, ...]:
+def _source_cells(cell: Cell, measured: Iterable[Cell]) -> tuple[Cell, ...]:
     """Cells that one which was not measured takes its prices from.
 
-    Of a board: its releases. Of a stranger: the same release on boards of its core, or else of its
-    library, whether or not it was measured there.
+    Of a board: its releases. Of an unseen one: the same release on boards of its core, or else of
+    its library, whether or not it was measured there.
     """
     measured = tuple(measured)
     library = tuple(other for other in measured if other.library == cell.library)
     board = tuple(other for other in library if other.board == cell.board)
     if board or not library:
         return board or measured
-    kin = tuple(other for other in library if other.core == cell.core) or library
-    return tuple(dict.fromkeys(replace(other, release=cell.release) for other in kin))
+    family = tuple(other for other in library if other.core == cell.core) or library
+    return tuple(dict.fromkeys(replace(other, release=cell.release) for other in family))
 
 
 def _measured_band(left_out: HeldOut, cells: Sequence[Cell], usable: Sequence[int], cell: Cell,
                    ) -> Band | None:
-    """Quantiles of errors of a library on a board, or on ever more of its kin; None: too few."""
-    kin = [row for row in usable if cells[row].library == cell.library]
-    near = [row for row in kin if cells[row].board == cell.board]
-    for rows in (near, kin, usable):
+    """Quantiles of errors of a library on a board, or on ever more of its family; None: too few."""
+    same_library = [row for row in usable if cells[row].library == cell.library]
+    near = [row for row in same_library if cells[row].board == cell.board]
+    for rows in (near, same_library, usable):
         if len(rows) >= CONFORMAL_ROWS:
             band = make_band(left_out.scores[rows],
                              basis="conformal" if rows is near else "borrowed")

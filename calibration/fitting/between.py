@@ -3,7 +3,7 @@
 One's own rows are often of one network. Its layers agree with one another better than another
 network will with them, and a single total leaves no error to look at. So what another network may
 be off by is taken from published rows: each predicted without its network, from others on its
-board, its kin and its library.
+board, its family and its library.
 """
 
 from __future__ import annotations

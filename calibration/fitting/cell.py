@@ -24,10 +24,10 @@ MEASURED_FILE = SHIPPED / "measured.yaml"
 PARTS = {"conv_wide": "conv", "stream": "memory"}
 """Prices that part another by the shape of layers: what is stated of both is one."""
 
-STRANGER = "unknown"
+UNSEEN = "unknown"
 """Folder of overlays for libraries nobody measured: prices from the spread between libraries."""
 
-STRANGER_RUNTIME = "unknown@any"
+UNSEEN_RUNTIME = "unknown@any"
 """Runtime of their entries."""
 
 
@@ -163,8 +163,8 @@ def _positions() -> Mapping[str, tuple[str, float]]:
 
 def list_releases(library: str) -> tuple[tuple[str, float], ...]:
     """Return the runtimes that are releases of a library, with their positions, oldest first."""
-    if library == STRANGER:
-        return ((STRANGER_RUNTIME, 0.0),)
+    if library == UNSEEN:
+        return ((UNSEEN_RUNTIME, 0.0),)
     found = tuple((runtime, position) for runtime, (name, position) in _positions().items()
                   if name == library)
     return found or ((library, 0.0),)

@@ -9,8 +9,8 @@ import numpy as np
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.prices import Fit
 
-TOLD = 0.5
-"""A direction counts as told when data halve its variance."""
+IDENTIFIED = 0.5
+"""A direction counts as identified when data halve its variance."""
 
 CONFUSED = -0.7
 """Correlation below which two prices are traded for one another."""
@@ -27,12 +27,12 @@ class Identification:
     effective_parameters : float
         Sum of the leverages of its rows: how many numbers its own data are spent on.
     rank : int
-        Directions of its prices whose variance the data, its cousins' included, halve.
+        Directions of its prices whose variance the data, its family's included, halve.
     condition : float
         Largest over smallest singular value of its rows' shares, scaled by prior and error; 0
         without rows.
     unidentified : tuple of str
-        Prices that cannot be told from the rest: they keep their prior, moved only by what is
+        Prices that are not identifiable: they keep their prior, moved only by what is
         common to all.
     confused : tuple of (str, str)
         Pairs of which mainly the sum is known.
@@ -70,7 +70,7 @@ def identify(fit: Fit, cell: Cell) -> Identification:
         rows=len(own), effective_parameters=float(fit.leverage[own].sum()),
         rank=_rank(estimate), condition=_condition(fit, estimate, own),
         unidentified=tuple(name for name, share in zip(fit.prior.names, kept, strict=True)
-                           if share > TOLD),
+                           if share > IDENTIFIED),
         confused=_confused(fit.prior.names, after, kept))
 
 
@@ -85,7 +85,7 @@ def _contrasts(estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:
 def _rank(estimate: Estimate) -> int:
     root = np.linalg.inv(np.linalg.cholesky(estimate.prior_covariance))
     left = np.linalg.eigvalsh(root @ estimate.covariance @ root.T)
-    return int((left < TOLD).sum())
+    return int((left < IDENTIFIED).sum())
 
 
 def _condition(fit: Fit, estimate: Estimate, rows: list[int]) -> float:
@@ -102,4 +102,4 @@ def _confused(names: tuple[str, ...], covariance: np.ndarray, kept: np.ndarray,
     sd = np.sqrt(np.diag(covariance))
     correlation = covariance / np.outer(sd, sd)
     return tuple((names[i], names[j]) for i in range(len(names)) for j in range(i)
-                 if correlation[i, j] < CONFUSED and min(kept[i], kept[j]) <= TOLD)
+                 if correlation[i, j] < CONFUSED and min(kept[i], kept[j]) <= IDENTIFIED)

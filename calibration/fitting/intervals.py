@@ -40,10 +40,10 @@ BASES: Mapping[Basis, str] = {
 
 def describe_basis(basis: Basis, errors: int) -> str:
     """Return what an interval rests on, as one reads it."""
-    told = BASES[basis].format(f"{errors:,}")
-    return told.replace(" errors", " error", 1).replace("worth 1 independent error",
+    text = BASES[basis].format(f"{errors:,}")
+    return text.replace(" errors", " error", 1).replace("worth 1 independent error",
                                                         "worth one independent error") \
-        if errors == 1 else told
+        if errors == 1 else text
 
 OPERATOR_SD, BORROWED_SD = 0.4, 0.7
 """Of the logarithm of what an operator costs beside others of its family, where its loops were
@@ -73,7 +73,7 @@ them before any data; assumed.
 """
 
 REST_SD = 0.1
-"""How well the rest of a network is known that tells of one of its operators; assumed."""
+"""How well the rest of a network is known whose row informs one of its operators; assumed."""
 
 LAYER_SD = {"open": 0.15, "read": 0.15, "assumed": 0.3}
 """Of the logarithm of a layer's time beside its operator's, by how well a library's structure is
@@ -157,7 +157,7 @@ def concentrate(layers: np.ndarray) -> float:
     return math.sqrt(float((weights**2).sum()) / TYPICAL)
 
 
-def left_untold(information: float, sd: float) -> float:
+def remaining_sd(information: float, sd: float) -> float:
     """Return how far rows leave an operator's own cost open.
 
     Parameters
@@ -209,8 +209,8 @@ def drift_sd(value: Amounts, measured: Sequence[float]) -> Amounts:
     -----
     `DRIFT_SD` x d, with d = max(0, log(value / largest), log(smallest / value)): the reach of a
     straight line through the rows whose slope is 0, give or take `DRIFT_SD`. Within the measured
-    range nothing is added. Added in proportion, as `left_untold` is: what stands behind an interval
-    was seen nearer by.
+    range nothing is added. Added in proportion, as `remaining_sd` is: what stands behind an
+    interval was seen nearer by.
     """
     if not measured:
         return value * 0.0

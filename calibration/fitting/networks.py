@@ -1,4 +1,4 @@
-"""Which published networks are one, and which are kin: what is left out together."""
+"""Which published networks are the same, and which one family: the groups of cross-validation."""
 
 from __future__ import annotations
 

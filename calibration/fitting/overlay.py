@@ -1,6 +1,6 @@
 """Learnt prices as a file: factors on what datasheets state, never an edit of a fact.
 
-An overlay holds one entry per runtime on a board, or for strangers: a board of a known core, any
+An overlay holds one entry per runtime on a board, or for unseen ones: a board of a known core, any
 board at all. Each has the logarithm of every factor, their covariance, what the
 data could not tell, and how far past predictions were off. The file names the hash of the rows it
 was learnt from and the counts they were priced with, so that a stale one is noticed.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.cell import SHIPPED, STRANGER, Estimate
+from calibration.fitting.cell import SHIPPED, UNSEEN, Estimate
 from calibration.fitting.intervals import Band, Basis
 from hwmodels.errors import reworded
 from hwmodels.file_cache import make_once
@@ -42,7 +42,7 @@ UNMEASURED = "unmeasured"
 
 
 class Within:
-    """Bounds of a field, told to pydantic without importing it: `ge`, `gt`, `lt`, `max_length`."""
+    """Bounds of a field, for pydantic without importing it: `ge`, `gt`, `lt`, `max_length`."""
 
     def __init__(self, **bounds: float) -> None:
         self.bounds = bounds
@@ -214,7 +214,7 @@ class Data:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """A calibration file; `operators` is what its rows tell of each, `intervals.left_untold`.
+    """A calibration file; `operators` is how well its rows know each, `intervals.remaining_sd`.
 
     `powers` are energy prices by board, else by regulator, else "": those of any runtime whose
     firmware was not measured there.
@@ -246,7 +246,7 @@ class Overlay:
 
 
 def find_entry(overlay: Overlay, *, board: str, core: str, runtime: str) -> Entry | None:
-    """Return the closest entry: this board and runtime, then what is shared with cousins.
+    """Return the closest entry: this board and runtime, then what is shared with its family.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def _plain(value: Any) -> Any:
 
 def shipped_path(library: str, board: str | None) -> Path:
     """Return where the overlay of a library on a board is kept; None: boards not measured."""
-    return SHIPPED / (library or STRANGER) / f"{board or UNMEASURED}.yaml"
+    return SHIPPED / (library or UNSEEN) / f"{board or UNMEASURED}.yaml"
 
 
 def list_shipped() -> tuple[Path, ...]:

@@ -8,9 +8,9 @@ in common:
 
 and, of currents, the error of a board's file, as large as the file states.
 
-So what one board teaches informs its cousins, and a stranger keeps the spread of those it is
-unlike. Each deviation has a part common to all prices (a faster compiler moves everything) and a
-part of each price by itself.
+So what one board teaches informs others of its family, and an unseen one keeps the spread of those
+it is unlike. Each deviation has a part common to all prices (a faster compiler moves everything)
+and a part of each price by itself.
 """
 
 from __future__ import annotations

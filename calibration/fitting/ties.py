@@ -26,10 +26,10 @@ from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import Prior, bind
 
 ODDS = 3.0
-"""By how much more probable rows must become for a price to be told from the others; assumed."""
+"""By how much more probable rows must become for a price to count as identified; assumed."""
 
 LEAST_SHARE = 1e-3
-"""Of no row's total a larger share: nothing is told of such a price."""
+"""Of no row's total a larger share: such a price is not identifiable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,7 +68,7 @@ class Tied:
         Tying says how a sum is shared, not what it is: the tied prices are brought to the free
         fit's total of all rows by one factor. With d what tying moved, the covariance is that of
         the free fit + d d': the mean square about the tied prices. As totals agree, d hardly
-        widens those; it widens each price by what nothing told apart.
+        widens those; it widens each price by what nothing identifies.
         """
         free = self.free.estimate(cell)
         log = self.fit.estimate(cell).log + self.level

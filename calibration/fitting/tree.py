@@ -29,7 +29,7 @@ class Tree:
     left_out: np.ndarray | None
 
 
-def grow_tree(asked: np.ndarray, told: np.ndarray, groups: list[str], *, depth: int,
+def grow_tree(asked: np.ndarray, targets: np.ndarray, groups: list[str], *, depth: int,
               least: int) -> Tree:
     """Return the tree of rows.
 
@@ -37,7 +37,7 @@ def grow_tree(asked: np.ndarray, told: np.ndarray, groups: list[str], *, depth: 
     ----------
     asked : ndarray of float, (rows, features)
         What it may ask.
-    told : ndarray of float, (rows,)
+    targets : ndarray of float, (rows,)
         What it predicts.
     groups : list of str
         Left out together.
@@ -53,21 +53,21 @@ def grow_tree(asked: np.ndarray, told: np.ndarray, groups: list[str], *, depth: 
         from sklearn.model_selection import GroupKFold, cross_val_predict
         from sklearn.tree import DecisionTreeRegressor
     tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=least, random_state=0)
-    tree.fit(asked, told)
+    tree.fit(asked, targets)
     parts = len(set(groups))
-    left_out = None if parts < 2 else cross_val_predict(tree, asked, told, groups=groups,
+    left_out = None if parts < 2 else cross_val_predict(tree, asked, targets, groups=groups,
                                                         cv=GroupKFold(parts))
     return Tree(nodes=tree.tree_, places=tree.apply(asked), left_out=left_out)
 
 
-def grow_choices(asked: np.ndarray, told: list[str], *, depth: int, least: int) -> Tree:
+def grow_choices(asked: np.ndarray, targets: list[str], *, depth: int, least: int) -> Tree:
     """Return the tree of rows that have one of a few names in place of a number.
 
     Parameters
     ----------
     asked : ndarray of float, (rows, features)
         What it may ask.
-    told : list of str
+    targets : list of str
         What it predicts.
     depth, least : int
         Levels, and fewest rows of a leaf.
@@ -80,5 +80,5 @@ def grow_choices(asked: np.ndarray, told: list[str], *, depth: int, least: int) 
     with need_extra("guidelines", "scikit-learn", "study"):
         from sklearn.tree import DecisionTreeClassifier
     tree = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=least, random_state=0)
-    tree.fit(asked, told)
+    tree.fit(asked, targets)
     return Tree(nodes=tree.tree_, places=tree.apply(asked), left_out=None)

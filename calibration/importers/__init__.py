@@ -228,9 +228,9 @@ def _remark(header: Header, remarks: list[str]) -> Header:
     """Add remarks to those the environment keeps."""
     if not remarks:
         return header
-    told = dict(header.environment)
-    told["remarks"] = "; ".join([*filter(None, [told.get("remarks")]), *remarks])
-    return replace(header, environment=tuple(told.items()))
+    facts = dict(header.environment)
+    facts["remarks"] = "; ".join([*filter(None, [facts.get("remarks")]), *remarks])
+    return replace(header, environment=tuple(facts.items()))
 
 
 def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: bool) -> None:
@@ -238,11 +238,11 @@ def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: b
     if log.tick_hz is None or "timer_ticks" not in found.counters:
         return
     least, most = log.tick_hz
-    told = f"the log's own milliseconds make its ticks {least / 1e6:.4g} to {most / 1e6:.4g} MHz"
+    text = f"the log's own milliseconds make its ticks {least / 1e6:.4g} to {most / 1e6:.4g} MHz"
     if clock_hz is None:
-        log.remarks.append(f"{told}; ticks become times by --clock")
+        log.remarks.append(f"{text}; ticks become times by --clock")
     elif not least * (1 - _TICK_SLACK) <= clock_hz <= most * (1 + _TICK_SLACK):
-        said = f"{told}, not {clock_hz / 1e6:g} MHz"
+        said = f"{text}, not {clock_hz / 1e6:g} MHz"
         if not anyway:
             raise MeasurementError(f"{log.where}: {said}; accepted: a clock it allows, or --anyway "
                                    "where its firmware was built for another than it ran at")
@@ -359,15 +359,15 @@ def _name_board(board: str) -> str:
 
 def _check_part(header: Header, board: str, anyway: bool) -> list[str]:
     """Hold a board against the part the log names; returns what was taken anyway."""
-    told = " ".join((header.board, *(value for key, value in header.environment
+    words = " ".join((header.board, *(value for key, value in header.environment
                                      if key.startswith("device"))))
     if header.board != UNKNOWN and header.board in list_boards():
-        told += " " + load_board(header.board).soc
+        words += " " + load_board(header.board).soc
     try:
         soc = load_board(board).soc
     except TwinError:
         return []  # one we have no file for: nothing to contradict
-    theirs, ours = _PART.findall(told), _PART.findall(soc)
+    theirs, ours = _PART.findall(words), _PART.findall(soc)
     if not theirs or not ours or {part.upper() for part in theirs} & {
             part.upper() for part in ours}:
         return []

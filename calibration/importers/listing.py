@@ -29,9 +29,9 @@ class Listing:
 
     def accepts(self, place: int, tag: str) -> bool:
         """Whether a tag may be that of the operator at a place; tools cut long ones."""
-        ours, told = plain(self.operators[place]), plain(tag)
-        return ours.startswith(told) or not any(
-            plain(name).startswith(told) for name in self.known)
+        ours, theirs = plain(self.operators[place]), plain(tag)
+        return ours.startswith(theirs) or not any(
+            plain(name).startswith(theirs) for name in self.known)
 
 
 def plain(name: str) -> str:

@@ -81,10 +81,10 @@ def read_log(log: Log) -> Measurement:
 
 def _read_json(log: Log) -> tuple[Cells, Sequence[tuple[int, Cells]]]:
     try:
-        told = parse_json(log.text)
-        summary, layers = ({key: str(value) for key, value in told["summary"].items()},
+        document = parse_json(log.text)
+        summary, layers = ({key: str(value) for key, value in document["summary"].items()},
                            [{key: str(value) for key, value in row.items()}
-                            for row in told["layers"]])
+                            for row in document["layers"]])
     except (DocumentError, KeyError, TypeError, AttributeError) as error:
         raise log.refuse(1, f"no JSON of this report ({error}); expected {EXPECTED}") from error
     for number, _ in log.lines():

@@ -146,7 +146,7 @@ def check_totals(found: Measurement, log: Log) -> None:
 
     Notes
     -----
-    Software epochs print what they access, as the compiler told, and no pools of their own.
+    Software epochs print what they access, as the compiler stated, and no pools of their own.
     NPU core cycles of epochs without NPU counters are not printed, so that total may be larger
     than the sum by no more than the time those epochs took.
     """

@@ -243,10 +243,10 @@ class _Report:
         if key == "duration" and self.epoch is not None:
             self.durations_ms[self.epoch] = (number, read_duration_ms(value))
         kind = self.environment.get(f"epoch {self.epoch}", "").rpartition(" ")[2]
-        told = value.removeprefix("EpochType.").strip()
-        if key == "epoch type" and kind in KINDS and told in KINDS and told != kind:
-            raise self.log.refuse(number, f"'epoch type' is {told}, the epoch's first line says "
-                                          f"c_type={kind}")
+        epoch_type = value.removeprefix("EpochType.").strip()
+        if key == "epoch type" and kind in KINDS and epoch_type in KINDS and epoch_type != kind:
+            raise self.log.refuse(number, f"'epoch type' is {epoch_type}, the epoch's first line "
+                                          f"says c_type={kind}")
         if key not in _SUM_LINES:
             return
         stated = [float(text) for text in read_groups(r"^r=(\d+)\s+w=(\d+)", value)]
@@ -289,18 +289,18 @@ class _Report:
                                    "a board was measured is not known")
         device = facts.get("device.desc", "")
         tools = facts.get("runtime lib", facts.get("tools", ""))
-        told = self.environment | {key: facts[key] for key in (
+        environment = self.environment | {key: facts[key] for key in (
             "tools", "runtime lib", "compile_datetime", "device.desc", "device.attrs")
             if key in facts}
         if self.inputs:
-            told["inputs"] = " ".join(self.inputs.values())
+            environment["inputs"] = " ".join(self.inputs.values())
         if log.remarks:
-            told["remarks"] = "; ".join(log.remarks)
+            environment["remarks"] = "; ".join(log.remarks)
         return Header(kind=self.kind, model=facts.get("model", UNKNOWN),
                       board="stm32n6570_dk" if "STM32N6" in device else device or UNKNOWN,
                       runtime="neural-art" + (f", {tools}" if tools else ""),
                       clocks_hz=tuple(self._find_clocks().items()), temperature="warm",
-                      source=log.where, environment=tuple(told.items()))
+                      source=log.where, environment=tuple(environment.items()))
 
     def _find_clocks(self) -> dict[str, float]:
         clocks: dict[str, float] = {}

@@ -18,7 +18,7 @@ def check_operators(log: Log, tags: Sequence[str], what: str = "it") -> None:
     Parameters
     ----------
     log : Log
-        With `listing` where the network is known; without, it is noted that nothing tells how
+        With `listing` where the network is known; without, it is noted that nothing states how
         many operators there should be.
     tags : sequence of str
         As the log has them, in order.
@@ -77,6 +77,6 @@ def count_inferences(log: Log, tags: Sequence[str], values: Sequence[float]) -> 
                                f"{period}, at the same times: taken as {total // period} runs")
             return total // period
         log.remarks.append(f"a list of {total} operators names {total // period} times the same "
-                           f"{period}: one inference, or {total // period}; --model tells")
+                           f"{period}: one inference, or {total // period}; --model says which")
         return 1
     return 1

@@ -100,11 +100,11 @@ def read_log(log: Log) -> Measurement:
             scaled.append(row.event)
     if _TITLE.search(log.text) and not timed:
         log.lack("the line of seconds elapsed is missing")
-    told = [(name, ",".join(events)) for name, events in (("not_counted", missing),
+    facts = [(name, ",".join(events)) for name, events in (("not_counted", missing),
                                                           ("scaled", scaled),
                                                           ("user_space", user)) if events]
-    log.remarks += [f"{name.replace('_', ' ')}: {events}" for name, events in told]
-    return measurement_of(log, list(samples.values()), environment=told, expected=EXPECTED)
+    log.remarks += [f"{name.replace('_', ' ')}: {events}" for name, events in facts]
+    return measurement_of(log, list(samples.values()), environment=facts, expected=EXPECTED)
 
 
 def _sample(log: Log, number: int, row: _Row) -> Sample:
@@ -144,13 +144,15 @@ def _read_row(log: Log, number: int, line: str) -> _Row | None:
 
 def _read_json(log: Log, number: int, line: str) -> _Row:
     try:
-        told = parse_json(line)
-        if "interval" in told or any(key in told for key in ("core", "die", "socket", "node",
+        document = parse_json(line)
+        if "interval" in document or any(key in document for key
+                                         in ("core", "die", "socket", "node",
                                                              "cpu", "thread")):
             raise log.refuse(number, "counts over intervals or per core are not one run's; run "
                                      "perf stat without -I, -A or --per-...")
-        value, unit, event = str(told["counter-value"]), told.get("unit", ""), told["event"]
-        share = told.get("pcnt-running")
+        value, unit, event = str(document["counter-value"]), document.get("unit",
+                                                                          ""), document["event"]
+        share = document.get("pcnt-running")
         if unit not in _UNITS or not isinstance(event, str) or not event \
                 or not isinstance(share, int | float | None):
             raise ValueError(f"unit {unit!r}")

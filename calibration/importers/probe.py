@@ -1,6 +1,6 @@
 """What `twin_probe.h` sends: layers a user has marked, as lines of text or as frames.
 
-Epochs of an NPU, which `twin_probe_npu.h` tells, become counters in `probe_epochs`.
+Epochs of an NPU, which `twin_probe_npu.h` prints, become counters in `probe_epochs`.
 
 Each inference is a run. Lines may stand behind another program's prefix, and between its own; each
 has a checksum, and so has each frame. An inference that was cut or damaged is left out, and that is
@@ -29,7 +29,7 @@ EXPECTED = 'lines of twin_probe.h, such as "@twin 1 begin run=0 ...", or its fra
 RECORD = 0xA0
 """Type of its frames."""
 
-_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<told>[ -)+-~]{0,900}))"
+_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<fields>[ -)+-~]{0,900}))"
                    r"\*(?P<sum>[0-9A-F]{2})")
 _BEGUN = re.compile(r"@twin 1 ")
 _KINDS = ("begin", "layer", "end")
@@ -78,17 +78,17 @@ class _Run:
     @property
     def lack(self) -> str:
         """What keeps it from being whole; empty when nothing does."""
-        told = self.head.numbers
+        stated = self.head.numbers
         if self.fault:
             return self.fault
-        if not self.ended or self.parts != told["layers"]:
-            return f"has {self.parts} of {told['layers']} layers"
-        if told["lost"]:
-            return f"lost {told['lost']} marks: raise TWIN_PROBE_" + (
+        if not self.ended or self.parts != stated["layers"]:
+            return f"has {self.parts} of {stated['layers']} layers"
+        if stated["lost"]:
+            return f"lost {stated['lost']} marks: raise TWIN_PROBE_" + (
                 "NPU_EPOCHS" if self.epochs else "LAYERS")
         spent = sum(self.spans) + sum(epoch[name] for epoch in self.epochs for name in PHASES)
-        if spent > told["total"]:
-            return f"has layers of {spent:,} in a total of {told['total']:,}"
+        if spent > stated["total"]:
+            return f"has layers of {spent:,} in a total of {stated['total']:,}"
         return ""
 
 
@@ -235,7 +235,7 @@ def _parse(found: re.Match[str]) -> Record | None:
     total = 0
     for byte in found[1].encode("ascii"):
         total ^= byte
-    words = dict(word.partition("=")[::2] for word in found["told"].split(" ") if word)
+    words = dict(word.partition("=")[::2] for word in found["fields"].split(" ") if word)
     kind = found["kind"]
     if total != int(found["sum"], 16) or set(_NEEDED[kind]) - words.keys():
         return None

@@ -1,4 +1,4 @@
-"""Epochs of ST's Neural-ART as `twin_probe_npu.h` tells them, named as the npu_profiler does.
+"""Epochs of ST's Neural-ART as `twin_probe_npu.h` prints them, named as the npu_profiler does.
 
 Phases are in every inference; what the debug unit counts is there in turns: NPU cycles and engines
 in one inference, bursts in the next. Bytes follow from bursts: beats are of eight bytes.
@@ -35,11 +35,11 @@ _SLEPT = 0.8
 Numbers = Mapping[str, int]
 
 
-def name_epoch(told: Numbers) -> str:
-    """Return what tells an epoch from others of its network: number and kind."""
-    number = told.get("num", told["place"] + 1)
-    kind = "SW" if told["flags"] & SOFTWARE else "HYBRID" if told["flags"] & HYBRID else "HW"
-    return f"EpochBlock_{number} {'extra' if told['flags'] & INTERNAL else kind}"
+def name_epoch(numbers: Numbers) -> str:
+    """Return what identifies an epoch of its network: number and kind."""
+    number = numbers.get("num", numbers["place"] + 1)
+    kind = "SW" if numbers["flags"] & SOFTWARE else "HYBRID" if numbers["flags"] & HYBRID else "HW"
+    return f"EpochBlock_{number} {'extra' if numbers['flags'] & INTERNAL else kind}"
 
 
 def read_epochs(log: Log, model: str, head: Numbers, runs: Sequence[Sequence[Numbers]], *,
@@ -71,47 +71,48 @@ def read_epochs(log: Log, model: str, head: Numbers, runs: Sequence[Sequence[Num
     clocks = [(name, float(head[key])) for name, key in (("cpu", "hz"), ("npu", "npu"))
               if head.get(key)]
     owners = _owners(first)
-    told = [("mark_cost", f"{head['mark']} cycles, not in the phases")]
-    told += [(f"epoch {place}", name_epoch(first[place])) for place in dict.fromkeys(owners)]
+    numbers = [("mark_cost", f"{head['mark']} cycles, not in the phases")]
+    numbers += [(f"epoch {place}", name_epoch(first[place])) for place in dict.fromkeys(owners)]
     return measurement_of(log, samples, expected="epochs of twin_probe_npu.h", model=model,
                           runtime="neural-art", temperature="warm", clocks_hz=clocks,
-                          environment=told)
+                          environment=numbers)
 
 
 def _owners(run: Sequence[Numbers]) -> list[int]:
     """Return of each block the epoch it is of: its own, or the one that inserted it."""
     owners: list[int] = []
-    for place, told in enumerate(run):
-        owners.append(owners[-1] if told["flags"] & INTERNAL and owners else place)
+    for place, numbers in enumerate(run):
+        owners.append(owners[-1] if numbers["flags"] & INTERNAL and owners else place)
     return owners
 
 
 def _remark(log: Log, head: Numbers, runs: Sequence[Sequence[Numbers]]) -> None:
     """Say what the figures do not show by themselves."""
-    for told in runs[0]:
-        if told["flags"] & BLOB:
-            log.remarks.append(f"epochs {told.get('num', '?')} to {told.get('last', '?')} ran as "
-                               "one block, by the epoch controller")
-    if all(told["bursts"] for run in runs for told in run):
+    for numbers in runs[0]:
+        if numbers["flags"] & BLOB:
+            log.remarks.append(f"epochs {numbers.get('num', '?')} to {numbers.get('last', '?')} "
+                               "ran as one block, by the epoch controller")
+    if all(numbers["bursts"] for run in runs for numbers in run):
         log.remarks.append("no inference counted NPU cycles: they take turns with bursts; import "
                            "two inferences or more")
     if not (head["hz"] and head.get("npu")):
-        log.remarks.append("clocks are not all told: define TWIN_PROBE_HZ and TWIN_PROBE_NPU_HZ")
+        log.remarks.append("clocks are not all stated: define TWIN_PROBE_HZ and TWIN_PROBE_NPU_HZ")
         return
-    counted = [told for run in runs for told in run if "ca" in told and not told["bursts"]]
-    host_s = math.fsum(told["core"] for told in counted) / head["hz"]
-    npu_s = math.fsum(told["ca"] for told in counted) / head["npu"]
+    counted = [numbers for run in runs for numbers in run if "ca" in numbers and
+               not numbers["bursts"]]
+    host_s = math.fsum(numbers["core"] for numbers in counted) / head["hz"]
+    npu_s = math.fsum(numbers["ca"] for numbers in counted) / head["npu"]
     if host_s < _SLEPT * npu_s:
         log.remarks.append(f"the host counted {host_s * 1e6:,.0f} us while the NPU worked for "
                            f"{npu_s * 1e6:,.0f}: it slept (LL_ATON_OSAL_WFE), or a clock is not "
-                           "what was told; core_cycles are then too few")
+                           "what was printed; core_cycles are then too few")
 
 
 def _samples(number: int, run: Sequence[Numbers], total: int, head: Numbers) -> Iterator[Sample]:
     counters: dict[int | None, dict[str, float]] = {None: {}}
-    for told, owner in zip(run, _owners(run), strict=True):
+    for numbers, owner in zip(run, _owners(run), strict=True):
         values = counters.setdefault(owner, {})
-        for name, value in (*_phases(told), *_counts(told)):
+        for name, value in (*_phases(numbers), *_counts(numbers)):
             values[name] = values.get(name, 0.0) + value
     whole = counters[None]
     whole["inference_cycles"] = float(total)
@@ -133,22 +134,22 @@ def _samples(number: int, run: Sequence[Numbers], total: int, head: Numbers) -> 
             yield Sample(run=number, layer=layer, counter=name, clock=clock, unit=unit, value=value)
 
 
-def _phases(told: Numbers) -> Iterator[tuple[str, float]]:
-    prefix = "extra_" if told["flags"] & INTERNAL else ""
+def _phases(numbers: Numbers) -> Iterator[tuple[str, float]]:
+    prefix = "extra_" if numbers["flags"] & INTERNAL else ""
     for phase in PHASES:
-        yield f"{prefix}{phase}_cycles", float(told[phase])
+        yield f"{prefix}{phase}_cycles", float(numbers[phase])
 
 
-def _counts(told: Numbers) -> Iterator[tuple[str, float]]:
+def _counts(numbers: Numbers) -> Iterator[tuple[str, float]]:
     """Yield what the debug unit and the cache counted, by the profiler's names."""
-    counted = [told[f"c{letter}"] for letter in "abcdefghijklmnop" if f"c{letter}" in told]
-    if counted and told["bursts"]:
+    counted = [numbers[f"c{letter}"] for letter in "abcdefghijklmnop" if f"c{letter}" in numbers]
+    if counted and numbers["bursts"]:
         for (busif, way, beats), value in zip(_BURSTS, counted, strict=False):
             yield f"busif{busif}_{way}_bursts_{beats}", float(value)
             yield f"busif{busif}_{way}_bytes", float(value * beats * BEAT_BYTES)
     elif counted:
         yield "core_npu_cycles", float(counted[0])
-        masks = told.get("in", 0), told.get("out", 0)
+        masks = numbers.get("in", 0), numbers.get("out", 0)
         ways = [(index, "in" if masks[0] >> index & 1 else "out") for index in range(ENGINES)
                 if (masks[0] | masks[1]) >> index & 1]
         if ways:
@@ -156,8 +157,8 @@ def _counts(told: Numbers) -> Iterator[tuple[str, float]]:
         for (index, way), value in zip(ways, counted[1:], strict=False):
             yield f"engine_{index}_{way}_active_cycles", float(value)
     for letter, name in zip("abcdefgh", _CACHE, strict=True):
-        if f"h{letter}" in told:
-            yield f"npu_cache_{name}", float(told[f"h{letter}"])
+        if f"h{letter}" in numbers:
+            yield f"npu_cache_{name}", float(numbers[f"h{letter}"])
 
 
 def _unit(name: str) -> tuple[str, str | None]:

@@ -66,7 +66,7 @@ class _Report:
     between_ms: float = 0.0
     total_ms: float | None = None
     total_cycles: list[float] = field(default_factory=list)
-    told: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 def recognise(text: str) -> bool:
@@ -91,18 +91,18 @@ def read_log(log: Log) -> Measurement:
     samples = [_sample(counter, value, None) for counter, value in report.whole.items()]
     samples += [_sample(counter, value, layer) for layer, node in report.nodes.items()
                 for counter, value in node.items()]
-    told = report.told
-    tool = "st-edge-ai" if "edge" in told.get(
+    settings = report.settings
+    tool = "st-edge-ai" if "edge" in settings.get(
         "tool", "edge" if "ST.AI Profiling" in log.text else "").lower() else "x-cube-ai"
     if any(PHASES[0] in values for values in (report.whole, *report.nodes.values())):
         tool = "neural-art"
-    version = f"@{told['version']}" if "version" in told else ""
-    environment = [("device", told["device"])] if "device" in told else []
+    version = f"@{settings['version']}" if "version" in settings else ""
+    environment = [("device", settings["device"])] if "device" in settings else []
     return measurement_of(
         log, samples if "latency" in report.whole else [], runtime=tool + version,
-        tags=report.tags, model=told.get("network", UNKNOWN), expected=EXPECTED,
-        clocks_hz=[("cpu", float(told["clock"]) * 1e6)] if float(told.get("clock", 0)) else [],
-        environment=environment)
+        tags=report.tags, model=settings.get("network", UNKNOWN), expected=EXPECTED,
+        clocks_hz=[("cpu", float(settings["clock"]) * 1e6)] if float(settings.get("clock", 0))
+        else [], environment=environment)
 
 
 def _sample(counter: str, value: float, layer: int | None) -> Sample:
@@ -114,7 +114,7 @@ def _sample(counter: str, value: float, layer: int | None) -> Sample:
 
 def _read_line(log: Log, report: _Report, number: int, line: str) -> bool:
     """Take in one line; whether it says something this reads."""
-    setting = _read_setting(report.told, line)
+    setting = _read_setting(report.settings, line)
     if node := _OLD.match(line):
         _add_node(log, report, number, node, None)
         return True
@@ -177,18 +177,18 @@ def _read_totals(log: Log, number: int, line: str) -> Iterator[tuple[str, float]
         yield "macs", number_of(macs[1], log, number)
 
 
-def _read_setting(told: dict[str, str], line: str) -> bool:
-    """Note device, clock, network and tool version where a line tells; whether it does."""
-    before = len(told)
+def _read_setting(settings: dict[str, str], line: str) -> bool:
+    """Note device, clock, network and tool version where a line states one; whether it does."""
+    before = len(settings)
     for key, pattern in (("clock", _CLOCK), ("device", _DEVICE), ("network", _NETWORK)):
         match = pattern.search(line)
         if match:
-            told.setdefault(key, next(group for group in match.groups() if group).strip())
+            settings.setdefault(key, next(group for group in match.groups() if group).strip())
     tools = _TOOLS.search(line)
     if tools:
-        told.setdefault("tool", tools["tool"])
-        told.setdefault("version", tools["version"])
-    return len(told) > before
+        settings.setdefault("tool", tools["tool"])
+        settings.setdefault("version", tools["version"])
+    return len(settings) > before
 
 
 def _check(log: Log, report: _Report) -> None:

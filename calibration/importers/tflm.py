@@ -127,7 +127,7 @@ def read_log(log: Log) -> Measurement:
 
 
 def _is_of_benchmark(log: Log, line: str) -> bool:
-    """Whether a line tells of a whole benchmark; that it is left out is remarked."""
+    """Whether a line is of a whole benchmark, which is skipped with a warning."""
     if not _WHOLE.match(line):
         return False
     if _WHOLE_NOTE not in log.remarks:

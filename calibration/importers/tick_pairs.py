@@ -83,9 +83,9 @@ def check_pairs(log: Log, pairs: Sequence[TickPair]) -> None:
         return
     wrong = next(pair for pair in pairs if not pair.least_hz <= agreed <= pair.most_hz)
     least, most = agreed, min(pair.most_hz for pair in kept)
-    told = (f"{least / 1e6:.4g} MHz or more" if math.isinf(most)
+    text = (f"{least / 1e6:.4g} MHz or more" if math.isinf(most)
             else f"{least / 1e6:.4g} to {most / 1e6:.4g} MHz")
     raise log.refuse(wrong.line, (
         f"{wrong.ticks:,} ticks in {wrong.ms:,} ms do not agree with {len(kept)} of "
-        f"{len(pairs)} lines, whose ticks are of {told}; accepted: ticks of one length "
+        f"{len(pairs)} lines, whose ticks are of {text}; accepted: ticks of one length "
         "throughout, milliseconds rounded by 1 either way"))

@@ -89,7 +89,7 @@ class Bottleneck:
     Parameters
     ----------
     kind : str
-        "cache", "bandwidth", "stalled", "compute" or "overhead"; "" when nothing tells.
+        "cache", "bandwidth", "stalled", "compute" or "overhead"; "" when not known.
     severity : float
         Share of the span or of the limit the evidence gives, 0 to 1.
     evidence : str
@@ -218,7 +218,7 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
                           evidence=f"{used.value:.1%} of issue slots used, < {COMPUTE_SHARE:.0%}; "
                                    "no miss or bandwidth explains it")
     macs = metrics.get("mac_utilisation")
-    told = f"{macs.value:.0%} of MAC slots used; " if macs is not None else ""
+    usage = f"{macs.value:.0%} of MAC slots used; " if macs is not None else ""
     missing = [name for name in ("cycles", "instructions") if name not in metrics]
-    return Bottleneck(kind="", severity=0.0, origin="modelled", evidence=told + (
+    return Bottleneck(kind="", severity=0.0, origin="modelled", evidence=usage + (
         f"nothing counts {' or '.join(missing)}" if missing else "the core's limits are not known"))

@@ -41,7 +41,7 @@ def parse_samples(data: bytes, path: Path) -> list[Sample]:
 
 
 def cut_unended(path: Path) -> None:
-    """Cut what stands behind the last run that ended, as its checksum tells: it is made again."""
+    """Cut what stands behind the last run that ended, by its checksum: it is measured again."""
     whole = size = 0
     if not path.exists():
         return

@@ -136,8 +136,8 @@ class Measurement:
 
         Runs of a recording are the meter's: how many were asked of the board says nothing of them.
         """
-        told = dict(self.header.environment)
-        asked = "" if "meter" in told else told.get(RUNS_ASKED, "")
+        facts = dict(self.header.environment)
+        asked = "" if "meter" in facts else facts.get(RUNS_ASKED, "")
         return max((read_count(asked, MOST_RUNS_ASKED) or 0) - self.count("output_checksum"), 0)
 
     def count(self, counter: str, layer: int | None = None) -> int:
@@ -301,7 +301,7 @@ def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
     Notes
     -----
     A last line torn by a crash stays where it is: it is ended, and a line `{"torn_line": N}` after
-    it tells readers that line N is a known fragment.
+    it marks line N as a known fragment for readers.
     """
     folder = Path(folder)
     read_header(folder)
@@ -349,7 +349,7 @@ def read_measurement(folder: str | Path, *, growing: bool = False) -> Measuremen
     folder : path
         As written by `write_measurement`.
     growing : bool
-        Runs are still being added; else an `IncompleteWarning` tells of those that are missing.
+        Runs are still being added; else an `IncompleteWarning` names those that are missing.
 
     Returns
     -------

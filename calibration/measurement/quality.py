@@ -182,14 +182,14 @@ def find_preemption(waited_share: float | None, median: float, parts: float) -> 
         Of the whole inference, and of its layers and what is between them, added up: what hits
         another layer in each run is in the first alone.
     """
-    told = waited_share is not None and waited_share > GOAL_TAIL
-    if not told and not 0 < parts * (1 + GOAL_TAIL) < median:
+    busy = waited_share is not None and waited_share > GOAL_TAIL
+    if not busy and not 0 < parts * (1 + GOAL_TAIL) < median:
         return None
-    evidence = f"other programs had the processor for {waited_share:.0%} of the time" if told else (
+    evidence = f"other programs had the processor for {waited_share:.0%} of the time" if busy else (
         f"the median inference takes {median / parts:.2f} times what the medians of its parts add "
         "up to: something hits other layers in each run")
     return Finding(name="preempted", serious=True, evidence=evidence, remedy=(
-        "End them, and read the least of the runs" if told else
+        "End them, and read the least of the runs" if busy else
         "Mask interrupts (--mask), or end other programs, and read the least of the runs"))
 
 

@@ -1,4 +1,4 @@
-"""What a micro-benchmark tells of prices: a linear-Gaussian row, before it is measured and after.
+"""What a micro-benchmark shows of prices: a linear-Gaussian row, before it is measured and after.
 
 A price of a board under a library is what the hardware does times what the library makes of it.
 A micro-benchmark sees the hardware. With P the prior covariance of log prices, B the part of it

@@ -32,7 +32,7 @@ EDGE_PART, LEAST_SAMPLES = 1 / 20, 3
 IDLE_PERCENTILE, NEAR_IDLE, LEAST_STEP = 10, 0.1, 2.0
 """Assumed of a board that waits: of all samples outside of windows these are it, whatever else it
 did; a piece is idle that is nearer to it than a tenth of the step to the power of work; a smaller
-step than to twice of it tells nothing."""
+step than to twice of it shows nothing."""
 MOST_NAMED = 8
 """Columns a refusal lists."""
 PLAUSIBLE_PJ = (2.0, 50_000.0)
@@ -143,7 +143,7 @@ def judge_windows(trace: PowerTrace, windows: Sequence[tuple[float, float]]) -> 
     """
     time_us, power = np.asarray(trace.time_us), np.asarray(trace.power_mw)
     bounds = np.asarray(windows, dtype=np.float64).reshape(-1, 2)
-    # Windows are in order: how many begun and not ended tells whether a sample is within one.
+    # Windows are in order: how many started and not ended says whether a sample is within one.
     begun = np.searchsorted(bounds[:, 0], time_us, side="left")
     outside = power[begun == np.searchsorted(bounds[:, 1], time_us, side="left")]
     if len(outside) < LEAST_SAMPLES:
@@ -169,7 +169,7 @@ def judge_windows(trace: PowerTrace, windows: Sequence[tuple[float, float]]) -> 
 
 def _describe_marks(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[float],
                     runs: int | None) -> str:
-    """Return why edges of the mark cannot be told apart, and what would be accepted."""
+    """Return why edges of the mark are indistinguishable, and what is accepted."""
     short = [layer for layer, time_us in zip(layers, times_us, strict=True)
              if time_us < trace.period_us]
     lost = "" if runs is not None or not short else (

@@ -74,7 +74,7 @@ class Ina226:
     Notes
     -----
     A new value comes every averages x 2 x conversion time; a faster reader gets the same value
-    again. The conversion-ready flag (cleared by reading it) tells new values from old ones.
+    again. The conversion-ready flag (cleared by reading it) marks new values.
     """
 
     def __init__(self, bus: Any, *, shunt_ohm: float, address: int = 0x40, averages: int = 1,

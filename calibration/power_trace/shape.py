@@ -23,7 +23,7 @@ are taken together until their noise is below a twenty-fifth of that step."""
 MOST_IDLE = 0.1
 """Of an inference may be spent below that, such as in waiting for a memory (assumed)."""
 LEAST_SAMPLES = 3
-"""In a margin, for anything to be told by it."""
+"""In a margin, for it to be used."""
 
 
 def place_by_shape(trace: PowerTrace, length_us: float) -> Alignment:

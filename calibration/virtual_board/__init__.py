@@ -171,9 +171,9 @@ def _await_failure(made: Launched, *, patiently: bool) -> str | None:
 def _start(name: str, image: Path, board: Board | None, stack: contextlib.ExitStack) -> Launched:
     if name == "host":
         host, gauges = stack.enter_context(run_host(image))
-        told = {f"no_{counter}": why for counter, why in gauges.missing.items()}
+        gaps = {f"no_{counter}": why for counter, why in gauges.missing.items()}
         return Launched(port=host.port, gauges=gauges.read, failure=host.failure,
-                        environment={**describe_host(), **told})
+                        environment={**describe_host(), **gaps})
     if name in MACHINES:
         machine = stack.enter_context(run_qemu(name, image))
         return Launched(port=machine.port, failure=machine.failure, clocked=False,

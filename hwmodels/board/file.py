@@ -89,9 +89,9 @@ def hash_board(board: Board) -> str:
     """Return a hash of what a board's file says; without clocks and supply, which a run may set."""
     document = parse_json(board.document)
     assert isinstance(document, dict)
-    told = {name: part for name, part in document.items()
+    facts = {name: part for name, part in document.items()
             if name not in ("sources", "clocks", "supply")}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def change_board(board: Board, overrides: Mapping[str, object], *,
@@ -407,7 +407,7 @@ def _match(text: str, paths: list[Path]) -> Path | None:
         try:
             header = _parse(path, _content(path)).get("board")
         except BoardError:
-            continue  # a broken file has no aliases; whoever names it is told
+            continue  # a broken file has no aliases; whoever names it gets the error
         if isinstance(header, dict) and isinstance(header.get("aliases"), list):
             aliases.update({_fold(str(alias)): path for alias in header["aliases"]})
     return aliases.get(wanted)

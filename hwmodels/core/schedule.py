@@ -129,7 +129,7 @@ def _issue_kind(body: tuple[Instruction, ...], place: int, timing: CoreTiming) -
 def _may_be_datum(body: tuple[Instruction, ...], place: int, factor: str) -> bool:
     """Whether a factor is an 8- or 16-bit value, offset or widened at most, or from elsewhere.
 
-    Where the plain product is the MAC, this tells weights and activations from what the block
+    Where the plain product is the MAC, this separates weights and activations from what the block
     itself computes or loads as words: requantisation multipliers, halves of a long product.
     """
     sought = {factor}

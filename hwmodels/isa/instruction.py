@@ -60,7 +60,7 @@ class Instruction:
     vector : bool
         Whether it works on vector registers.
     narrow : bool
-        Whether it has a 16-bit encoding: told by `.n`, otherwise judged from the operands.
+        Whether it has a 16-bit encoding: stated by `.n`, otherwise judged from the operands.
     sets_flags : bool
         Whether it writes the condition flags.
     flow : str or None

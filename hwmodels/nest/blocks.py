@@ -1,4 +1,4 @@
-"""Blocks: what an iteration of a loop touches, told without running it."""
+"""Blocks: what an iteration of a loop accesses, known without running it."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def expose_once(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
     Parameters
     ----------
     sheet : Sheet
-        Of `hwmodels.paths.sheet.lay_out`; it is told from others by being another object.
+        Of `hwmodels.paths.sheet.lay_out`; identity of the object distinguishes it.
     timing : ndarray of float, (places.width,)
         Of `hwmodels.paths.timing.read_timing`.
 

@@ -81,7 +81,7 @@ _OFFSET = re.compile(r"(?<=[ ,])(-?(?:0x[0-9a-f]+|\d+))$")
 
 
 def find_target(line: str, address: int) -> int | None:
-    """Return where a jump goes, 0 where that is not told; None of what is no jump.
+    """Return where a jump goes, 0 where that is not known; None of what is no jump.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ def find_target(line: str, address: int) -> int | None:
     mnemonic = line.partition(" ")[0]
     if not _JUMPS.match(mnemonic):
         return None
-    told = _OFFSET.search(line)
-    return address + int(told[1], 0) if told else 0
+    offset = _OFFSET.search(line)
+    return address + int(offset[1], 0) if offset else 0
 
 
 def without_target(line: str) -> str:

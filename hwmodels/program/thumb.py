@@ -79,7 +79,7 @@ _TARGET = re.compile(r"(?<=[ ,])#?((?:0x)?[0-9a-f]+)$")
 
 
 def find_target(line: str, address: int) -> int | None:
-    """Return where a jump goes, 0 where that is not told; None of what is no jump.
+    """Return where a jump goes, 0 where that is not known; None of what is no jump.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def find_target(line: str, address: int) -> int | None:
     mnemonic, _, operands = line.partition(" ")
     if not is_jump(mnemonic, operands):
         return None
-    told = _TARGET.search(line)
-    return int(told[1], 16) if told else 0
+    match = _TARGET.search(line)
+    return int(match[1], 16) if match else 0
 
 
 def without_target(line: str) -> str:

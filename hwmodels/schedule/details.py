@@ -103,13 +103,13 @@ class TaskRun:
         """Events of the task, accelerator and host, to be priced by a board."""
         return ColumnCounts(self._table.counts, self._place)
 
-    def _told(self) -> tuple[object, ...]:
+    def _compared(self) -> tuple[object, ...]:
         return (self.task, self.core_npu_cycles, self.compute_cycles, self.pre_cpu_cycles,
                 self.post_cpu_cycles, self.transfers, self.exposed, self.counts)
 
     def __eq__(self, other: object) -> bool:
         """Whether both did the same, wherever that is kept."""
-        return isinstance(other, TaskRun) and self._told() == other._told()
+        return isinstance(other, TaskRun) and self._compared() == other._compared()
 
     def __hash__(self) -> int:
         """Return a hash of what was asked and how long it took."""

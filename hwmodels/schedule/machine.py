@@ -30,7 +30,7 @@ class Machine:
     keys : Keys
         Numbers of its events, the same for all that runs on it.
     kept : dict
-        What ran on it, by all of a task that tells but its name; none yet: [].
+        What ran on it, by all of a task that matters but its name; none yet: [].
     pools, interfaces, units : mapping of str to int
         Numbers of its parts by name; what computes nothing is the last of the units.
     ratio, bytes_per_cycle, read_latency, write_latency : ndarray of float

@@ -198,7 +198,7 @@ def read_links(tasks: Sequence[Task]) -> tuple[Ints, Ints]:
         try:
             own = [(where[link.source], where[link.sink]) for link in list_links(task)]
         except KeyError:
-            raise _name_stranger(task, where) from None
+            raise _name_unknown(task, where) from None
         if not _runs_forward(task, own):
             _refuse_circles(task, own)
         counts.append(len(own))
@@ -206,7 +206,7 @@ def read_links(tasks: Sequence[Task]) -> tuple[Ints, Ints]:
     return count_first(counts)[0], np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _name_stranger(task: Task, where: dict[str, int]) -> KernelError:
+def _name_unknown(task: Task, where: dict[str, int]) -> KernelError:
     bad = next(link for link in list_links(task)
                if link.source not in where or link.sink not in where)
     return KernelError(f"task {task.name}: link {bad.source} to {bad.sink} names a node that is "

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from calibration.fitting.intervals import BORROWED_SD, LAYER_SD, OPERATOR_SD, TYPICAL, left_untold
+from calibration.fitting.intervals import BORROWED_SD, LAYER_SD, OPERATOR_SD, TYPICAL, remaining_sd
 from hwmodels.counts import (
     COPYING,
     EXACT,
@@ -138,12 +138,12 @@ def leave_open(prediction, calibration):
     for layer, name, known in zip(prediction.layers, name_operators(deployment), counted,
                                   strict=True):
         closed = layer.assumed or deployment.runtime.structure == "assumed"
-        own = 0.0 if known else left_untold(told.get(name, 0.0),
+        own = 0.0 if known else remaining_sd(told.get(name, 0.0),
                                             BORROWED_SD if closed else OPERATOR_SD)
         total = sum(line.cycles for line in layer.bill.lines)
         part = sum(line.cycles for line in layer.bill.lines
                    if line.place in outside) / total if total else 0.0
-        found.append((1 - part) * own + part * left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD))
+        found.append((1 - part) * own + part * remaining_sd(told.get(EXTERNAL, 0.0), BORROWED_SD))
     return np.array(found)
 
 

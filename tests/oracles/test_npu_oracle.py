@@ -63,7 +63,7 @@ def plan_machines(seed, machines, spread):
 
 
 def equals_alone(plan):
-    """Whether machines abreast do what each does alone, to the tick."""
+    """Whether machines in SIMD lanes do what each does alone, to the tick."""
     until, blame = npu_lanes.run_machines(plan.spans, plan.nodes, plan.links, plan.ports)
     for place, nodes in enumerate(plan.nodes):
         _, ticks, alone = npu_streams.run_epochs(plan.spans, nodes, plan.links, plan.ports)

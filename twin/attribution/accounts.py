@@ -1,4 +1,4 @@
-"""Accounts of two sides: rows of parts, lines of causes, counters where no bill tells."""
+"""Accounts of two sides: rows of parts, lines of causes, counters where no bill has the figure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class _Table:
 
 def _usable_groups(first: Side, second: Side, pairs: Sequence[Pair]) -> list[_Group]:
     """Return groups counted in every part or in the whole only, none overlapping."""
-    def tells(group: CounterGroup, ours: Part, theirs: Part) -> bool:
+    def covers(group: CounterGroup, ours: Part, theirs: Part) -> bool:
         counted = not first.counted or (not group.events and read_part(group, ours) is not None)
         return counted and read_part(group, theirs) is not None
 
@@ -101,15 +101,15 @@ def _usable_groups(first: Side, second: Side, pairs: Sequence[Pair]) -> list[_Gr
     for group in load_groups():
         if taken & set(group.causes):
             continue
-        in_parts = bool(both) and all(tells(group, ours, theirs) for ours, theirs in both)
-        if in_parts or tells(group, first.whole, second.whole):
+        in_parts = bool(both) and all(covers(group, ours, theirs) for ours, theirs in both)
+        if in_parts or covers(group, first.whole, second.whole):
             chosen.append((group, in_parts))
             taken |= set(group.causes)
     return chosen
 
 
 def list_doubtful(first: Side, second: Side) -> frozenset[str]:
-    """Return causes whose price alone may differ between two predictions, and no row tells it."""
+    """Return causes that differ by a price alone, which no row identifies."""
     if first.calibration == second.calibration:
         return frozenset()
     prices = {*first.doubtful, *second.doubtful}
@@ -123,8 +123,8 @@ def _note_doubtful(first: Side, second: Side) -> tuple[str, ...]:
     prices = dict.fromkeys((*first.doubtful, *second.doubtful))
     if first.calibration == second.calibration or not prices:
         return ()
-    return (f"{', '.join(prices)}: no row tells these prices by themselves; what a calibration "
-            "changes of one of them is no finding, only their sum is",)
+    return (f"{', '.join(prices)}: no row identifies these prices by themselves; what a "
+            "calibration changes of one of them is no finding, only their sum is",)
 
 
 def _note_wrapped(measured: Side, groups: Sequence[_Group]) -> tuple[str, ...]:

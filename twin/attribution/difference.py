@@ -38,7 +38,7 @@ class CounterGroup:
     events : tuple of str
         Empty when the sum is cycles; else what is counted, priced as predicted.
     bits : int
-        Width of the narrowest register; a sum that may have wrapped tells nothing.
+        Width of the narrowest register; a sum that may have wrapped is not used.
     clock : str
         Clock of the cycles; "" is the core's.
     source : str
@@ -116,7 +116,7 @@ def _causes(entry: Mapping[str, Any]) -> tuple[str, ...]:
 MOST_NAMED = 10
 """More causes than this in one group are named by their counter."""
 
-NO_FINDING = "a price no row tells by itself"
+NO_FINDING = "a price no row identifies by itself"
 """What stands beside a cause whose gap is a doubtful price's, not the network's."""
 
 SIZES = {"ram_bytes": "bytes", "flash_bytes": "bytes"}
@@ -124,7 +124,7 @@ SIZES = {"ram_bytes": "bytes", "flash_bytes": "bytes"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A cause on both sides, or causes one counter tells together.
+    """A cause on both sides, or causes one counter covers.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Line:
     first : int
         Sum of them.
     second : int or None
-        As billed or counted; None: nothing tells.
+        As billed or counted; None: not known.
     counter : str
         What counted them, "" for a bill.
     """
@@ -190,7 +190,7 @@ class Row:
 
     @property
     def explained(self) -> int:
-        """Part of the gap the told causes account for."""
+        """Part of the gap the known causes account for."""
         return sum(line.gap for line in self.lines if line.gap is not None)
 
     @property
@@ -335,9 +335,9 @@ class Difference:
 
 
 def _sum_lines(lines: Sequence[Line]) -> Line:
-    told = [line for line in lines if line.second is not None]
+    known = [line for line in lines if line.second is not None]
     first = sum(line.first for line in lines)
-    explained = sum(line.second - line.first for line in told if line.second is not None)
+    explained = sum(line.second - line.first for line in known if line.second is not None)
     return Line(causes=lines[0].causes, first=first,
-                second=first + explained if told else None,
-                counter=next((line.counter for line in told), ""))
+                second=first + explained if known else None,
+                counter=next((line.counter for line in known), ""))

@@ -42,8 +42,8 @@ class Size(TypedDict):
     gap: int
 
 
-class Told(TypedDict):
-    """Causes told together by one counter: "clock" is another frequency, "" what no bill tells."""
+class CauseLine(TypedDict):
+    """Causes one counter covers: "clock" is another frequency, "" what no bill explains."""
 
     causes: Annotated[list[str], MinLen(1)]
     first: int
@@ -63,7 +63,7 @@ class Row(TypedDict):
     gap: int
     explained: int
     unexplained: int
-    causes: Annotated[list[Told], Of("lines")]
+    causes: Annotated[list[CauseLine], Of("lines")]
 
 
 class Quantity(TypedDict):
@@ -183,14 +183,15 @@ class Why(TypedDict):
     two_at_once: Share
     pairs: Annotated[list[dict[str, Any]], Of(lambda why: [
         {"causes": list(causes), "probability": chance} for causes, chance in why.pairs[:10]])]
-    ask: Annotated[str, Of("asked"), Says("the cause whose question tells most; empty for none")]
+    ask: Annotated[str, Of("asked"),
+                   Says("the cause whose question is most informative; empty for none")]
     gain_bits: float
     indistinct: Annotated[list[str], Says("causes that would change less than 10 % here")]
     remarks: list[str]
 
 
 class PossibleCause(TypedDict):
-    """A cause whose price could explain what no counter tells, in the main account's unit."""
+    """A cause whose price could explain what no counter covers, in the main account's unit."""
 
     cause: str
     probability: Annotated[Share, Says("that it is the largest part")]
@@ -204,7 +205,7 @@ class Comparison(TypedDict):
     """Two sides beside each other, in whole units.
 
     Of `twin compare` (comparison), `attribute` (attribution), `diff` (difference) and `whatif`
-    (what-if). Every column of the rows sums to the total's. null means not told, never zero.
+    (what-if). Every column of the rows sums to the total's. null means not known, never zero.
     Schema 1 had other keys for each verb. A reader must accept keys it does not know.
     """
 
@@ -215,7 +216,8 @@ class Comparison(TypedDict):
     findings: Annotated[list[Remark], Says("refusals (compared anyway) first")]
     accounts: Annotated[list[Quantity], MinLen(1)]
     sizes: Annotated[list[Size], Of(lambda one: one.totals[len(one.accounts):])]
-    counters: Annotated[list[Told], Says("events two measurements counted, which nothing prices")]
+    counters: Annotated[list[CauseLine],
+                        Says("events two measurements counted, which nothing prices")]
     notes: Annotated[list[str], Of(lambda one: [
         note for note in (*one.notes, one.pairing.note) if note])]
     limit: NotRequired[Annotated[float | None, Says(
@@ -245,7 +247,7 @@ class PublishedRow(TypedDict):
 
 
 class Published(TypedDict):
-    """Of `twin compare --published`; sealed rows, which only judge, are told together."""
+    """Of `twin compare --published`; sealed rows, which only judge, appear as one median."""
 
     schema: Literal[2]
     kind: Literal["published"]
@@ -264,7 +266,7 @@ class SeveralPublished(TypedDict):
 
 
 PublishedOnes = Published | SeveralPublished
-"""Of one network on one board, or of several; told apart by `kind`."""
+"""Of one network on one board, or of several; `kind` says which."""
 
 _OF_VERBS = ("limit", "exceeding", "remarks", "set", "probability_faster", "before", "after",
              "epochs", "diagnosis", "possible", "idealised")
@@ -360,7 +362,7 @@ def diagnosis_document(diagnosis: Diagnosed) -> dict[str, Any]:
 
 
 def comparison_rows(difference: Difference) -> list[dict[str, Cell]]:
-    """Rows for a CSV: quantity by part, then its causes; what is not told stays empty."""
+    """Rows for a CSV: quantity by part, then its causes; what is not known stays empty."""
     return [line for account in difference.accounts
             for row in (*account.rows, account.total) for line in _part_rows(account, row)]
 

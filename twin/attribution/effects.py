@@ -10,7 +10,7 @@ from twin.pricing.prediction import Prediction
 
 def list_effects(before: Prediction, after: Prediction, changes: Mapping[str, object],
                  predict_with: Callable[[Mapping[str, object]], Prediction]) -> Iterator[str]:
-    """Yield what a reader of a what-if must be told.
+    """Yield the warnings of a what-if.
 
     Parameters
     ----------

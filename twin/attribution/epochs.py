@@ -117,9 +117,9 @@ def find_gaps(measured: Measurement) -> tuple[str, ...]:
     measured : Measurement
         Whose header names every epoch of the log.
     """
-    told = dict(measured.header.environment)
-    found = [text for text in told.get("remarks", "").split("; ") if text.startswith("partial")]
-    named = {int(key.removeprefix("epoch ")) for key in told if key.startswith("epoch ")}
+    facts = dict(measured.header.environment)
+    found = [text for text in facts.get("remarks", "").split("; ") if text.startswith("partial")]
+    named = {int(key.removeprefix("epoch ")) for key in facts if key.startswith("epoch ")}
     lost = sorted(named - set(measured.layers))
     if lost:
         found.append(f"the folder has lost {len(lost)} of {len(named)} epochs its log had")

@@ -44,10 +44,10 @@ def side_of_measurement(measurement: Measurement, source: str = "",
     """
     header = measurement.header
     clocks = dict(header.clocks_hz)
-    told = dict(header.environment)
+    facts = dict(header.environment)
     epochs = bool(measurement.count("core_npu_cycles")) or any(
         measurement.count("pre_cycles", index) for index in measurement.layers) or any(
-        name.startswith("epoch ") for name in told)
+        name.startswith("epoch ") for name in facts)
     parts = tuple(part for part in (_measured_part(measurement, index, clocks, epochs, percent)
                                     for index in measurement.layers) if part.amounts)
     whole = _measured_part(measurement, None, clocks, epochs, percent)
@@ -67,7 +67,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
         architecture_id=header.architecture_id, board=header.board, runtime=header.runtime,
         temperature=header.temperature, clocks_hz=clocks, placement=dict(header.placement),
         part="epoch" if epochs else "layer", parts=parts, whole=whole,
-        environment=told, work=_read_work(measurement),
+        environment=facts, work=_read_work(measurement),
         spread=max(measurement.summarise(main).tail_spread, 0.0) if main else 0.0,
         runs=max(measurement.count(main) if main else len(measurement.runs), 1))
 
@@ -75,18 +75,18 @@ def side_of_measurement(measurement: Measurement, source: str = "",
 def _read_work(measurement: Measurement) -> Work:
     """Return what a log says of the network besides its name."""
     header = measurement.header
-    told = dict(header.environment)
-    named = header.runtime.startswith(LISTED) and told.get("operators")
+    facts = dict(header.environment)
+    named = header.runtime.startswith(LISTED) and facts.get("operators")
     macs = next((total for name in ("macs", "estimated_macs")
                  if (total := _total(measurement, name))), None)
     return Work(
-        operators=tuple(told["operators"].split(",")) if named else (), macs=macs,
+        operators=tuple(facts["operators"].split(",")) if named else (), macs=macs,
         layer_macs={index: float(measurement.values("estimated_macs", index)[0])
                     for index in measurement.layers if measurement.count("estimated_macs", index)},
         operations=_total(measurement, "ops"),
         input_elements=tuple(sorted(
             math.prod(int(extent) for extent in shape.split(",") if extent)
-            for shape in re.findall(r"\[([\d,]+)\]", told["inputs"]))) if told.get("inputs")
+            for shape in re.findall(r"\[([\d,]+)\]", facts["inputs"]))) if facts.get("inputs")
         else None)
 
 
@@ -121,7 +121,7 @@ def _measured_part(measurement: Measurement, index: int | None, clocks: Mapping[
 
 def _time_ns(counts: Mapping[str, float], units: Mapping[str, str], clocks: Mapping[str, float],
              cycles: float | None) -> float | None:
-    """Time of a part: told, by epoch phases, by the timer, or by cycles and their clock."""
+    """Time of a part: stated, by epoch phases, by the timer, or by cycles and their clock."""
     for name in TIMES:
         if name in counts and units[name] in NS:
             return counts[name] * NS[units[name]]

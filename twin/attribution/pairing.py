@@ -135,9 +135,10 @@ def _pair_program(ours: Sequence[Part], second: Side) -> Pairing:
                   if not _may_be(call.op, op)), None)
     if found and other is None:
         return Pairing(pairs=tuple(found), by="index")
-    told = (f"{other[0].name} is {other[0].op}, measured layer {other[1].index} {other[2]}"
+    mismatch = (f"{other[0].name} is {other[0].op}, measured layer {other[1].index} {other[2]}"
             if other else f"{len(calls)} calls of functions, {len(theirs)} measured layers")
-    return Pairing(pairs=(), by="", note=f"layers of the program are not those measured ({told}): "
+    return Pairing(pairs=(), by="",
+                   note=f"layers of the program are not those measured ({mismatch}): "
                    "only the inference is compared; --layers of `predict` chooses the functions")
 
 

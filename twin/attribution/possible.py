@@ -1,4 +1,4 @@
-"""Which causes could explain a gap no counter tells: by probability, from cycles of layers alone.
+"""Which causes could explain a gap no counter covers: by probability, from cycles of layers alone.
 
     log(measured / predicted) of a layer = sum of its shares by cause x errors of their prices
                                            + error of its kernels
@@ -6,7 +6,7 @@
 Prices are off alike in every layer and layers are made of causes in different shares, so a pattern
 of gaps speaks for some causes and against others; how much of it each may take follows from how
 unsure its price was before. Where a calibration, such as one of micro-benchmarks, has settled a
-price, that cause is left little, and the others are told.
+price, that cause explains little, and the others explain the rest.
 
 References
 ----------
@@ -69,7 +69,7 @@ class Possible:
 
 def explain_gap(account: Account, errors: ErrorModel,
                 unsure: Mapping[str, float] = PRICE_SD) -> tuple[Possible, ...]:
-    """Return the causes that could explain what no counter tells, most probable first.
+    """Return the causes that could explain what no counter covers, most probable first.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ def explain_gap(account: Account, errors: ErrorModel,
     if not rows or not gap:
         return ()
     amounts = np.array([_open_amounts(row) for row in rows])
-    told = amounts.sum(axis=0) >= LEAST_SHARE * sum(row.first for row in rows)
-    causes = [cause for cause, kept in zip(CAUSES, told, strict=True) if kept]
+    large = amounts.sum(axis=0) >= LEAST_SHARE * sum(row.first for row in rows)
+    causes = [cause for cause, kept in zip(CAUSES, large, strict=True) if kept]
     sds = np.array([unsure.get(cause, OTHER_PRICE_SD) for cause in causes])
     first = np.array([row.first for row in rows], float)
     logs = np.log1p(np.array([row.unexplained for row in rows]) / first)
-    shares = amounts[:, told] / first[:, None]
+    shares = amounts[:, large] / first[:, None]
     shared = kernel_errors(errors, [row.op for row in rows])
     own = _learn_own((shares * sds**2) @ shares.T + shared, logs, errors.layer**2)
     parts = _draw_parts(shares, sds, logs, first, shared + own * np.eye(len(rows)))

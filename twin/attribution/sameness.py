@@ -1,7 +1,8 @@
 """Whether two sides are of the same thing: network, board, clocks, runtime, temperature, placement.
 
-What both know must agree; what one does not know is said. A network is told by the hash of its
-file, else by its architecture, its operators, its operations, its inputs; a name proves nothing.
+What both know must agree; what one does not know becomes a note. A network is identified by the
+hash of its file, else by its architecture, its operators, its operations, its inputs; a name proves
+nothing.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
     if any(programs) and ids[0] != ids[1]:
         sure = all(programs) or _is_our_image(first, second)
         yield Finding(level=NOTE if sure else WARN, what="network", text=(
-            f"{first.model} -> {second.model}: a program is told by no network; its layers are "
+            f"{first.model} -> {second.model}: a program has no network; its layers are "
             "functions, paired by number or in order"))
     elif None not in ids and ids[0] != ids[1]:
         yield Finding(level=REFUSE, what="network", text=(
@@ -275,23 +276,23 @@ def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
 
 
 def _agree_runtime(first: Side, second: Side) -> Iterator[Finding]:
-    ours, told = first.runtime, second.runtime
-    if told == ours or _is_our_image(first, second):
+    ours, theirs = first.runtime, second.runtime
+    if theirs == ours or _is_our_image(first, second):
         return
     if _alike(first, second):
-        yield Finding(level=NOTE, what="runtime", text=f"{ours} -> {told}")
+        yield Finding(level=NOTE, what="runtime", text=f"{ours} -> {theirs}")
         return
-    if told == UNKNOWN:
+    if theirs == UNKNOWN:
         yield Finding(level=WARN, what="runtime", text=f"{second.label} does not say which; the "
                       f"other side is of {ours}")
     elif first.is_program:
-        yield Finding(level=WARN, what="runtime", text=f"{second.label} is of {told}; a program "
+        yield Finding(level=WARN, what="runtime", text=f"{second.label} is of {theirs}; a program "
                       "has the kernels that are linked into it: is it the one that was measured?")
     elif is_other_library(first, second):
-        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {told}: other kernels, their "
+        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {theirs}: other kernels, their "
                       "difference is part of every gap; --runtime predicts with another")
-    elif "@" in told:
-        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {told}")
+    elif "@" in theirs:
+        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {theirs}")
 
 
 def _agree_setup(first: Side, second: Side) -> Iterator[Finding]:
@@ -305,9 +306,10 @@ def _agree_setup(first: Side, second: Side) -> Iterator[Finding]:
     yield from _differences(NOTE, "", {"calibration": first.calibration or "none",
                                        "kind": first.kind},
                             {"calibration": second.calibration or "none", "kind": second.kind})
-    told = [{name: side.environment[name][:40] for name in ENVIRONMENT if name in side.environment}
+    environments = [{name: side.environment[name][:40] for name in ENVIRONMENT if name
+                     in side.environment}
             for side in (first, second)]
-    yield from _differences(NOTE, "", *told)
+    yield from _differences(NOTE, "", *environments)
 
 
 def _differences(level: str, what: str, first: Mapping[str, str],

@@ -23,7 +23,7 @@ COUNTERS = ("cpu_cycles", "latency")
 FEWEST_RUNS = 6
 """Of each measurement, from which on runs are judged one by one."""
 
-TELLS = 0.02
+NOTABLE_CHANGE = 0.02
 """A larger move of a median must show, or too few runs were taken."""
 
 SAME = ("model", "board", "runtime", "temperature")
@@ -80,8 +80,8 @@ class Series:
 
     @property
     def holds(self) -> bool:
-        """Whether the level is known not to have moved by more than `TELLS`."""
-        return self.change is None and (self.unseen or 0.0) <= TELLS
+        """Whether the level is known not to have moved by more than `NOTABLE_CHANGE`."""
+        return self.change is None and (self.unseen or 0.0) <= NOTABLE_CHANGE
 
     @property
     def sentence(self) -> str:

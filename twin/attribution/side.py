@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What tells a network that has no hash; what is not known is left out.
+    """What identifies a network without a hash; unknown fields are omitted.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Side:
     runs : int
         Of a measurement; 0 for what was computed.
     work : Work
-        What tells the network where no hash does.
+        What identifies the network where no hash does.
     energy_interval_uj : tuple of float or None
         As `interval_us`.
     level : float or None

@@ -71,7 +71,7 @@ class View:
     splits : mapping of str to Split
         The predicted time shared over idealised resources.
     possible : tuple of Possible
-        Causes whose prices could explain what no counter tells, most probable first.
+        Causes whose prices could explain what no counter covers, most probable first.
     remarks : tuple of str
         What to warn of.
     kind : str
@@ -118,15 +118,15 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
             deployment, temperature=theirs.temperature or "warm", calibration=calibration)
         ours, remarks = side_of_prediction(prediction, theirs), prediction.warnings
     difference = compare_sides(ours, theirs, anyway=anyway)
-    told = [f"the measurement: {text}" for text in (theirs.environment.get("remarks"),)
+    texts = [f"the measurement: {text}" for text in (theirs.environment.get("remarks"),)
             if text and ours.part == "layer"]
     report = None
     if ours.part == theirs.part == "epoch":
         gaps = find_gaps(measurement)
         report = report_epochs(ours, theirs, gaps=gaps)
-        told += [f"{where}: {gap}" for gap in gaps]
+        texts += [f"{where}: {gap}" for gap in gaps]
     return View(difference=difference, epochs=report,
-                remarks=(*difference.warnings, *remarks, *told))
+                remarks=(*difference.warnings, *remarks, *texts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class PublishedView:
     board : Board
         As it is; each row is predicted with its own clock and supply.
     comparisons : tuple of Comparison
-        Every row; sealed ones are told together only.
+        Every row; sealed ones appear as one median only.
     differences : mapping of int to Difference
         Of open rows with a prediction, by place.
     """
@@ -223,7 +223,7 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     verdicts, shapley : bool
         Whether to weigh faults; whether to share the time over idealised resources.
     on_progress : callable, optional
-        As `diagnose` tells it.
+        As `diagnose` reports it.
     """
     if isinstance(predicted, str):
         _refuse_swapped(predicted, folder)
@@ -272,7 +272,7 @@ def _refuse_swapped(predicted: str, folder: str) -> None:
 def _predict_beside(predicted: str | Prediction, measurement: Measurement, theirs: Side,
                     options: Mapping[str, Any], calibration: str,
                     ) -> tuple[Side, Deployment | None, list[str]]:
-    """Return the prediction as a side, what it is of where that can be told, and remarks."""
+    """Return the prediction as a side, what it is of where that is known, and warnings."""
     given = [name.removesuffix("_hz") for name, value in options.items() if value is not None]
     if isinstance(predicted, Prediction):
         if given:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from twin.cli.ending import Once, Verbs
+from twin.cli.summaries import shorten, show_examples, summarise
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Predict": {"predict": "predict:predict", "whatif": "whatif:whatif",
@@ -63,24 +64,21 @@ class LateVerbs(Verbs):
         if isinstance(verb, typer.Typer):
             group = typer.main.get_group(verb)
             group.name = cmd_name
-            return group
+            for name, command in group.commands.items():
+                show_examples(command, f"twin {cmd_name} {name}")
+            return show_examples(group, f"twin {cmd_name}")
         alone = typer.Typer(add_completion=False, rich_markup_mode=None,
                             pretty_exceptions_enable=False)
         alone.command(cmd_name, cls=Once)(verb)
-        return typer.main.get_command(alone)
+        return show_examples(typer.main.get_command(alone), f"twin {cmd_name}")
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the verbs in their groups."""
-        from twin.cli.summaries import summarise
-
         for group, verbs in GROUPS.items():
-            told = {name: summarise(place) for name, place in verbs.items()}
-            found = {name: self.get_command(ctx, name) if text is None
-                     else typer.core.TyperCommand(name, help=text) for name, text in told.items()}
-            room = formatter.width - 6 - max(map(len, VERBS))
+            texts = {name: summarise(place) or self.get_command(ctx, name).help
+                     for name, place in verbs.items()}
             with formatter.section(group):
-                formatter.write_dl([(name, command.get_short_help_str(room))
-                                    for name, command in found.items()],
+                formatter.write_dl([(name, shorten(text)) for name, text in texts.items()],
                                    col_spacing=2 + max(map(len, VERBS)) - max(map(len, verbs)))
 
 

@@ -117,5 +117,5 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
 
 @command(view="doctor:doctor_report", ends=lambda found: not found.is_ready)
 def doctor(asked: Doctor, json: Json) -> object:
-    """Look for compilers, flash tools, ports and permissions; say what to type for a board."""
+    """Check compilers, flash tools, ports and permissions; say what to type for a board."""
     return twin.doctor(**asked.arguments)

@@ -163,7 +163,7 @@ def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json
 @command
 def guidelines(folders: Folders, output: GuideFile = "guide.md",
                as_json: AsJson = False) -> None:
-    """Learn a decision tree, classes of hardware and a checklist from finished studies."""
+    """Learn a decision tree and a checklist from finished studies."""
     from twin.api.commands.guidelines import write_guidelines
 
     note_files([write_guidelines(folders, output)], as_json)

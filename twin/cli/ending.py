@@ -138,7 +138,7 @@ class Verbs(Plain, TyperGroup):
             complain("error: standard output is closed: there is nowhere to write results; "
                      "accepted: a terminal, a file, a pipe, or /dev/null")
             sys.exit(UsageError.exit_code)
-        with _ended_as_interrupted(), _progress_told():
+        with _ended_as_interrupted(), _show_progress():
             return super().main(*args, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -210,15 +210,15 @@ class _Remarks(logging.Handler):
         complain(record.getMessage())
 
 
-TOLD = ("hwmodels.kernels", "twin.program")
-"""Logs whose remarks are told: kernels that are compiled, programs that are emulated."""
+SHOWN_LOGS = ("hwmodels.kernels", "twin.program")
+"""Logs whose messages are shown: kernels that are compiled, programs that are emulated."""
 
 
 @contextlib.contextmanager
-def _progress_told() -> Iterator[None]:
+def _show_progress() -> Iterator[None]:
     """Tell on stderr what takes seconds, and is mostly done the first time only."""
     remarks = _Remarks()
-    logs = [logging.getLogger(name) for name in TOLD]
+    logs = [logging.getLogger(name) for name in SHOWN_LOGS]
     levels = [log.level for log in logs]
     for log in logs:
         log.addHandler(remarks)

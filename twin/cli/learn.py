@@ -166,14 +166,14 @@ def attribute(asked: Attribute, json: Json, csv_file: Tabulated, plot: Attribute
 
 @command(view="diagnosis:diagnosis_report")
 def diagnose(asked: Diagnose, page: Paged, json: Json, keep: Kept) -> object:
-    """Rank misconfigurations by how well they explain the whole pattern over layers."""
+    """Rank faults of a set-up by how well they explain all layers."""
     with Steps("faults predicted") as steps:
         return keep.run("diagnose", asked, on_progress=steps.tell)
 
 
 @command(view="why:why_report")
 def why(asked: Why, json: Json, keep: Kept) -> object:
-    """Say why one measured time is longer than expected: causes, their cost, what to change."""
+    """Say why one measured time is longer than expected; causes, their cost, what to change."""
     with Steps("predicted") as steps:
         steps.tell(0, 1, f"what each cause would do to {asked.model} on {asked.board}")
         return keep.run("why", asked)
@@ -321,7 +321,7 @@ def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
     """Say which prices are no findings, and why."""
     tied = [name for name in time.tied if name not in time.unidentified]
     for found, why in (
-            (time.unidentified, "not told from the rest: each keeps its prior"),
+            (time.unidentified, "not identifiable from these rows: each keeps its prior"),
             (tied, "no row asks for prices of their own: fitted as one, and none is a finding by "
                    "itself; micro-benchmarks tell (twin plan)"),
             (time.strained(names), "further from what is stated than it is unsure: it stands for "

@@ -40,7 +40,7 @@ def measure(board: BoardName, model: OptionalModel = None, *, asked: requests.Ru
             power_repeat: PowerRepeat = False, ina226: MonitorBus = None, shunt: Shunt = None,
             plan: PlanText = None, source: requests.Source, advice: Suggest = None,
             as_json: AsJson = False) -> None:
-    """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
+    """Measure a network on a board or on this machine (-b host); raw samples and what they show."""
     note_ignored_interrupt()
     if source.probe and plan is not None:
         raise UsageError("--probe and --plan exclude each other")

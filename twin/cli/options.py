@@ -28,9 +28,9 @@ PlotFile = Annotated[str | None, Option("--plot", "FILE", "Write a picture: .png
 def place(model: str, board: str, asked: Placed,
           calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says; its changes are not made yet."""
-    from twin.api.commands.predict import deploy_as_told
+    from twin.api.commands.predict import deploy_as_stated
 
-    return deploy_as_told(model, board, calibration=fspath(calibration), **asked.arguments)
+    return deploy_as_stated(model, board, calibration=fspath(calibration), **asked.arguments)
 
 
 def deploy(model: str, board: str, asked: Placed,

@@ -65,7 +65,7 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
            settled: Settled, settings: Changes = None, stage: Stage = None, stages: Stages = None,
            assume_unsupported: AssumeUnsupported = None, anyway: Anyway = False,
            length: Length = "full", as_json: AsJson = False) -> None:
-    """Write all that is known of a deployment on one page that opens offline.
+    """Write all results of a deployment on one offline page.
 
     Several boards or libraries, or stages of optimisation, stand beside each other.
     """
@@ -125,7 +125,7 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
 
 def name_several(boards: list[str],
                  runtimes: list[str] | None) -> dict[str, tuple[str, str | None]]:
-    """Return each board with each library, by what tells it from the others."""
+    """Return each board with each library, by what distinguishes it from the others."""
     found: dict[str, tuple[str, str | None]] = {}
     for board in dict.fromkeys(boards):
         for runtime in dict.fromkeys(runtimes or [""]):
@@ -145,7 +145,7 @@ def try_deploying(put: Callable[[str, str | None], Deployment], board: str,
 
 
 def list_stages(deployment: Deployment, texts: list[str], most: int | None, priced: Priced,
-                told: Callable[[int, int, int], None]) -> dict[str, Any]:
+                progress: Callable[[int, int, int], None]) -> dict[str, Any]:
     """Return the stages that were given, then as many as are to be found after them."""
     from twin.api.commands.variants import chain_stages, find_stages, make_deployer
 
@@ -155,7 +155,7 @@ def list_stages(deployment: Deployment, texts: list[str], most: int | None, pric
         for settings in given:
             last = last.replace(settings)
         deployer = make_deployer(priced.temperature, fspath(priced.calibration))
-        given += find_stages(last, most, deployer, told)
+        given += find_stages(last, most, deployer, progress)
     return chain_stages(deployment, given)
 
 

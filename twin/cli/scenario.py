@@ -13,7 +13,7 @@ from twin.cli.options import AsJson, Json, Pictured, command
 from twin.cli.output import show_view
 from twin.cli.progress import Steps
 
-app = typer.Typer(help="Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
+app = typer.Typer(help="Simulate a device over time: duty cycle, heat, battery.",
                   rich_markup_mode=None, no_args_is_help=True)
 
 ScenarioFile = Annotated[str, RunScenario.option("scenario")]

@@ -60,7 +60,7 @@ def clean(asked: CleanSessions, as_json: AsJson = False) -> None:
 
 @command
 def bundle(asked: Bundle, as_json: AsJson = False) -> None:
-    """Pack kept runs and studies with all they rest on into one file that travels."""
+    """Pack kept runs and studies, with their inputs, into one file."""
     if not str(asked.path).lower().endswith(".zip"):
         raise UsageError(f"-o {asked.path}: accepted: a name ending in .zip")
     check_outputs(asked.path)
@@ -70,5 +70,5 @@ def bundle(asked: Bundle, as_json: AsJson = False) -> None:
 @command(view=f"{TABLES}:agreement_report",
          ends=lambda found: not all(one.is_same for one in found))
 def reproduce(asked: Reproduce, json: Json) -> object:
-    """Ask everything in a bundle again; exit 1 where a report is not the same to nine digits."""
+    """Run everything in a bundle again; exit 1 where a report differs in nine digits."""
     return twin.reproduce(**asked.arguments)

@@ -58,7 +58,7 @@ def explain(words: Words = None, as_json: AsJson = False) -> None:
 
 @command
 def serve(asked: Serve, as_json: AsJson = False) -> None:
-    """Open the live what-if: turn clock, caches, places, library, and see the bill at once."""
+    """Open the live what-if page: change settings, see the bill."""
     from twin.api.live.serve import is_loopback
 
     def tell(address: str) -> None:

@@ -23,7 +23,7 @@ from twin.cli.output import note_files, note_written, show_view, warn
 from twin.cli.progress import Rate
 from twin.cli.studying import Pareto, RowCount, Rows, refuse_failed
 
-app = typer.Typer(help="Run a file of many configurations in a folder: grids, samples, searches.",
+app = typer.Typer(help="Run a file of many configurations: grids, samples, searches.",
                   rich_markup_mode=None, no_args_is_help=True)
 
 Folder = Annotated[str, Front.option("folder")]
@@ -90,7 +90,7 @@ def pareto(asked: Front, rows: Rows, plot: FrontPicture, json: Json) -> object:
 @app.command("report")
 @command
 def report(asked: ReportStudy, as_json: AsJson = False) -> None:
-    """Write a finished study as a report: methods, boards, findings, limits, rows, checklist."""
+    """Write a finished study as a report; methods, findings, limits, rows, checklist."""
     note_files([twin.report_study(**asked.arguments)], as_json)
 
 
@@ -110,6 +110,6 @@ class Tornado(Pictured):
 @app.command("sensitivity")
 @command(view="study:sensitivity_report")
 def sensitivity(asked: Sensitivity, plot: Tornado, json: Json) -> object:
-    """Tell which axes of a study a figure depends on; --plot draws the tornado."""
+    """Say which axes of a study a figure depends on; --plot draws the tornado."""
     with Rate() as rate:
         return twin.study_sensitivity(**asked.arguments, on_progress=rate.tell)

@@ -76,7 +76,7 @@ class Planned(Output):
 
         ranking = getattr(found, "ranking", found)
         if ranking is None:
-            raise UsageError("--output: no micro-benchmark tells of a price this network has")
+            raise UsageError("--output: no micro-benchmark identifies a price this network has")
         return [write_best(ranking, self.output)]
 
 
@@ -122,7 +122,7 @@ def draw_changes(changed: Any, deployment: Deployment, priced: Priced, plot: str
 def transform(model: Model, board: OptionalBoard = None, runtime: Runtime = None,
               settings: Changes = None, output: NetworkFile = None, as_json: AsJson = False,
               assume_unsupported: AssumeUnsupported = None) -> None:
-    """Change a network and write it, or list what could be changed of it on a board."""
+    """Change a network and write it; without changes, list those a board allows."""
     if settings and output and board is None:
         graph = twin.transform(
             twin.read_model(model, assume_unsupported=assume_unsupported), settings)
@@ -147,7 +147,7 @@ def transform(model: Model, board: OptionalBoard = None, runtime: Runtime = None
 @command
 def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Cache,
           json: Json, plot: PlotFolder = None, layer: Layer = None) -> None:
-    """Show what a network's accesses meet in the data caches, layer by layer."""
+    """Show hits and misses of a network in the data caches, by layer."""
     check_outputs(folder=plot)
     if plot is not None and Path(plot).suffix == ".png":
         raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
@@ -177,7 +177,7 @@ def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Ca
     f"extrapolating: {reason}" for reason in ranking.certainty.extrapolating))
 def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calibration = AUTO,
          output: Planned, json: Json) -> object:
-    """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
+    """Rank micro-benchmarks by how much they narrow a prediction."""
     from twin.api.commands.port import host_library
 
     deployment = deploy(model, board, placed, calibration)
@@ -196,7 +196,7 @@ def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calib
          remarks=lambda ported: ported.prediction.warnings)
 def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: Planned,
          page: Paged, json: Json) -> object:
-    """Predict for a board nobody measured: physics first, what other boards taught second."""
+    """Predict for a board nobody measured; physics first, prices of other boards second."""
     deployment = deploy(model, to, placed)
     with Steps("learnt from") as steps:
         steps.tell(0, 1, ", ".join(map(str, asked.sources)))

@@ -60,15 +60,15 @@ class Arena:
     def description(self) -> str:
         """The size a program states for it, and what is in it."""
         kept = ", ".join(f"{kind} {size:,}" for kind, size in self.persistent.items())
-        told = [f"{self.planned_bytes:,} non-persistent + {self.persistent_bytes:,} persistent "
+        parts = [f"{self.planned_bytes:,} non-persistent + {self.persistent_bytes:,} persistent "
                 f"({kept})" if kept else
                 f"with {self.input_bytes:,} of input, {self.output_bytes:,} of output"]
         if (spare := self.needed_bytes - self.total_bytes) > 15:
-            told[0] += f" + {spare:,} while it is planned"
+            parts[0] += f" + {spare:,} while it is planned"
         if self.recorded_bytes is not None:
-            told.append(f"{self.recorded_bytes:,} in TFLM's benchmark tool")
-        told += [f"more for {what}, of unknown size" for what in self.unknown]
-        return f"{self.name} >= {self.needed_bytes:,} bytes: " + "; ".join(told)
+            parts.append(f"{self.recorded_bytes:,} in TFLM's benchmark tool")
+        parts += [f"more for {what}, of unknown size" for what in self.unknown]
+        return f"{self.name} >= {self.needed_bytes:,} bytes: " + "; ".join(parts)
 
 
 def plan_arena(graph: Graph, rule: ArenaRule, isa: str, planned: int, kept: int) -> Arena:

@@ -241,12 +241,12 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
     try:
         return deploy(model, board, **chosen)
     except DoesNotFitError:
-        told = choose_room(changes)
-        if not told:
+        room = choose_room(changes)
+        if not room:
             raise
-    network, sizes = ({path: told.pop(path) for path in [*told] if path.startswith(stem)}
+    network, sizes = ({path: room.pop(path) for path in [*room] if path.startswith(stem)}
                       for stem in ("network.", "memories."))
-    places = {path.removeprefix("placement."): str(value) for path, value in told.items()}
+    places = {path.removeprefix("placement."): str(value) for path, value in room.items()}
     machine = board if isinstance(board, Board) else load_board(board)
     return deploy(model, change_board(machine, sizes), **{"network": network, **chosen, **places})
 
@@ -405,7 +405,7 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
                                 tile_rows=after.tile_rows, tile_buffers=after.tile_buffers,
                                 chosen=after.chosen, own_scale=after.own_scale,
-                                scale_told=after.scale_told, original=after.original,
+                                scale_stated=after.scale_stated, original=after.original,
                                 rewritten=after.rewritten,
                                 loads=merge_loads(placed.board, after.loads, loads))
     check_draft(moved)
@@ -413,10 +413,10 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
 
 
 def _change_board(before: Deployment, settings: Mapping[str, object]) -> Deployment:
-    """Change facts of the board; a changed clock takes the lowest scale unless told another."""
-    told = before.scale_told or "supply.voltage_scale" in settings
+    """Change facts of the board; a changed clock takes the lowest scale if none is stated."""
+    scale_stated = before.scale_stated or "supply.voltage_scale" in settings
     try:
-        board = change_board(before.board, settings, follow_clock=not told)
+        board = change_board(before.board, settings, follow_clock=not scale_stated)
     except UnknownPathError as error:
         from twin.deployment.changes import name_near_paths
 
@@ -425,8 +425,8 @@ def _change_board(before: Deployment, settings: Mapping[str, object]) -> Deploym
             f"{name_near_paths(error.path, before.board)}", error.path) from None
     own = before.own_scale or _other_scale(before.board, board)
     return dataclasses.replace(
-        before, board=board, scale_told=told,
-        own_scale=None if told or own == board.power.voltage_scale else own)
+        before, board=board, scale_stated=scale_stated,
+        own_scale=None if scale_stated or own == board.power.voltage_scale else own)
 
 
 def boards_of(before: Deployment, settings: Mapping[str, object],

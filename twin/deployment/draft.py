@@ -69,7 +69,7 @@ class Draft:
         Of "weights" and "arena" those somebody named the memory of: a change leaves them there.
     own_scale : str or None
         Voltage scale of the board, where a changed clock took another; None: it is in force.
-    scale_told : bool
+    scale_stated : bool
         Whether somebody named the scale: clocks changed later keep it.
     original : Graph or None
         The network before it was changed by `network.` paths; None: it was not.
@@ -99,7 +99,7 @@ class Draft:
     arena_spill: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     own_scale: str | None = None
-    scale_told: bool = False
+    scale_stated: bool = False
     chosen: tuple[str, ...] = ()
     original: Graph | None = None
     rewritten: tuple[tuple[str, str], ...] = ()

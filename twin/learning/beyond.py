@@ -16,7 +16,7 @@ from twin.learning.observations import Observation
 from twin.pricing.calibration import TIME_PRICES
 from twin.pricing.certainty import far_sd
 
-LEAST_TOLD = 1e-6
+LEAST_SHARE = 1e-6
 """Below, an operator was hardly there."""
 
 
@@ -31,12 +31,12 @@ def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell],
     log_of : callable
         Log prices of a cell, which shares are at.
     before : mapping of str to float, optional
-        What was told before.
+        Evidence of earlier rows.
 
     Returns
     -------
     dict of str to float
-        As `calibration.fitting.intervals.left_untold` takes it.
+        As `calibration.fitting.intervals.remaining_sd` takes it.
     """
     most: dict[str, dict[str, float]] = {}
     logs: dict[Cell, np.ndarray] = {}
@@ -46,10 +46,11 @@ def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell],
         for name, share in one.tally.share_work(logs[one.cell]).items():
             seen = most.setdefault(name, {})
             seen[one.network] = max(share, seen.get(one.network, 0.0))
-    told = dict(before or {})
+    shares = dict(before or {})
     for name, seen in most.items():
-        told[name] = told.get(name, 0.0) + sum(share**2 for share in seen.values())
-    return {name: float(f"{told[name]:.3g}") for name in sorted(told) if told[name] >= LEAST_TOLD}
+        shares[name] = shares.get(name, 0.0) + sum(share**2 for share in seen.values())
+    return {name: float(f"{shares[name]:.3g}") for name in sorted(shares)
+            if shares[name] >= LEAST_SHARE}
 
 
 def network_cycles(rows: Sequence[Observation]) -> list[float]:
@@ -75,15 +76,15 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
     library = [o for o in observations if cell.library in (o.cell.library, "")]
     board = [o for o in library if o.cell.board == cell.board]
     own = [o for o in board if o.cell == cell]
-    kin = (board or [o for o in library if o.cell.core == cell.core] or library
+    nearest = (board or [o for o in library if o.cell.core == cell.core] or library
            or list(observations))
-    totals = network_cycles(kin)
+    totals = network_cycles(nearest)
     return Support(
-        networks=tuple(sorted({o.network for o in own or kin if o.whole})),
-        clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
-        supplies_v=tuple(sorted({round(o.supply_v, 3) for o in kin if o.supply_v is not None})),
+        networks=tuple(sorted({o.network for o in own or nearest if o.whole})),
+        clocks_hz=tuple(sorted({o.clock_hz for o in nearest})),
+        supplies_v=tuple(sorted({round(o.supply_v, 3) for o in nearest if o.supply_v is not None})),
         arenas=tuple(sorted({o.arena for o in board})),
-        cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin})))
+        cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in nearest})))
 
 
 class Beyond:
@@ -132,8 +133,8 @@ def measure_beyond(known: Sequence[Observation], seen: Observation,
         Log prices of a cell.
     """
     support = find_support(known, seen.cell)
-    kin = [one for one in known if one.cell.library == seen.cell.library]
+    same_library = [one for one in known if one.cell.library == seen.cell.library]
     log = log_of(seen.cell)
     cycles = float((seen.tally.cycles @ np.exp(log)).sum())
-    return (seen.tally.untold_sd(log, tell_operators(kin or known, log_of))
+    return (seen.tally.unlearned_sd(log, tell_operators(same_library or known, log_of))
             + far_sd(cycles, seen.clock_hz, support, measured=seen.cell.board in support.boards))

@@ -129,7 +129,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
     if (not best or runtime.identity in here or runtime.is_compiled
             or deployment.target.offloads or prediction.certainty is None):
         return ()
-    told = f"{best[0]} was, and would narrow the interval"
+    hint = f"{best[0]} was, and would narrow the interval"
     if graph_macs(deployment.graph) <= MOST_MACS:
         try:
             sure = predict_calibrated(deployment.replace({"runtime": best[0]}),
@@ -137,23 +137,23 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
         except TwinError:  # It does not fit, or lacks a type: it narrows nothing.
             return ()
         if sure is not None:
-            told = (f"{best[0]} was, and is predicted to take "
+            hint = (f"{best[0]} was, and is predicted to take "
                     f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}")
-    return (f"runtime: {runtime.identity} was not measured on {board.name}; {told}",)
+    return (f"runtime: {runtime.identity} was not measured on {board.name}; {hint}",)
 
 
 NEAR = 2.0
-"""A library explains a time this close, as a ratio either way (assumed); one that tells libraries
-apart is off by as much again with all others."""
+"""A library explains a time this close, as a ratio either way (assumed); one that distinguishes
+libraries apart is off by as much again with all others."""
 
 APART = 1.1
-"""Releases of one library are told apart where the others are twice as far off, as logarithms, and
-at least this ratio farther (assumed)."""
+"""Releases of one library are distinguished where the others are twice as far off, as logarithms,
+and at least this ratio farther (assumed)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryTold:
-    """What a measured time tells of its library.
+class LibraryFit:
+    """The libraries that explain a measured time.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class LibraryTold:
 
 
 def tell_library(measurement: Measurement, graph: Graph, board: str,
-                 candidates: Sequence[str]) -> LibraryTold | None:
+                 candidates: Sequence[str]) -> LibraryFit | None:
     """Compare a measured inference with what libraries would take.
 
     Parameters
@@ -188,7 +188,7 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
 
     Returns
     -------
-    LibraryTold or None
+    LibraryFit or None
         None where it has no times, or no candidate runs there.
     """
     measured_us = total_us(measurement)
@@ -211,7 +211,7 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     clear = away[0] <= math.log(NEAR) and all(
         _is_clear(away[0], one, name.partition("@")[0] == ranked[0].partition("@")[0])
         for name, one in zip(ranked[1:], away[1:], strict=True))
-    return LibraryTold(runtime=ranked[0] if clear else None, ratios=tuple(
+    return LibraryFit(runtime=ranked[0] if clear else None, ratios=tuple(
         (name, ratios[name]) for name in ranked))
 
 

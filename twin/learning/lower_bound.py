@@ -110,7 +110,8 @@ def find_unreachable(graph: Graph, board: Board, cycles: Mapping[int | None, flo
     board : Board
         What it ran on.
     cycles : mapping of int or None to float
-        Of the core's clock, by layer in the model file; None is the whole network, told first.
+        Of the core's clock, by layer in the model file; None is the whole network, which comes
+        first.
     hertz : float
         Its frequency.
 

@@ -225,8 +225,8 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
     if dict(header.environment).get("use") == "test":
         raise MeasurementError(f"{where}: a row of use 'test' is sealed")
     clocks, placement = dict(header.clocks_hz), dict(header.placement)
-    told = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
-    runtime = without_tools(settle_runtime(told, runtime, where))
+    measured = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+    runtime = without_tools(settle_runtime(measured, runtime, where))
     if hint := describe_open(runtime, load_board(board)):
         raise MeasurementError(f"{where}: its runtime {runtime!r} is none of ours; say which by "
                                f"{hint}")

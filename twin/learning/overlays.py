@@ -13,7 +13,7 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.fitting.bands import choose_band, choose_power_band
 from calibration.fitting.between import Between, learn_between
-from calibration.fitting.cell import STRANGER, Cell, known_power, list_releases, locate_power
+from calibration.fitting.cell import UNSEEN, Cell, known_power, list_releases, locate_power
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
 from calibration.fitting.overlay import (
@@ -121,7 +121,7 @@ def learn(observations: Sequence[Observation], *, judged: bool = True,
     judged : bool
         Whether to predict every row without its network, for intervals of measured boards.
     spreads : tuple of Spread, optional
-        How far apart prices of time and of energy lie, where more rows told than these.
+        How far apart prices of time and of energy lie, where more rows were used than these.
 
     Returns
     -------
@@ -187,17 +187,17 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
     overlays: dict[tuple[str, str | None], Overlay] = {}
     for library in (*dict.fromkeys(o.cell.library for o in learning.observations), ""):
         measured = [o for o in learning.observations if library in (o.cell.library, "")]
-        releases = list_releases(library or STRANGER)
+        releases = list_releases(library or UNSEEN)
         places = dict.fromkeys((o.cell.board, o.cell.core) for o in measured)
         for board, core in places:
             overlays[library, board] = _overlay(learning, library, [
                 make_entry(learning, Cell(board=board, core=core, library=library,
                                           release=position), runtime)
                 for runtime, position in releases])
-        strangers = [*dict.fromkeys(o.cell.core for o in learning.observations), ""]
+        unseen_cores = [*dict.fromkeys(o.cell.core for o in learning.observations), ""]
         overlays[library, None] = _overlay(learning, library, [
             make_entry(learning, Cell(board="", core=core, library=library, release=position),
-                       runtime) for core in strangers for runtime, position in releases])
+                       runtime) for core in unseen_cores for runtime, position in releases])
     overlays["", None] = replace(overlays["", None], powers=learn_powers(learning))
     return overlays
 
@@ -219,7 +219,7 @@ def _learn_power(learning: Learning, fit: Fit, cell: Cell) -> Learnt:
 
 def _overlay(learning: Learning, library: str, entries: Sequence[Entry]) -> Overlay:
     rows = [o for o in learning.observations if library in (o.cell.library, "")]
-    return bundle(library or STRANGER, entries, learning.observations, rows, use="fit",
+    return bundle(library or UNSEEN, entries, learning.observations, rows, use="fit",
                   operators=tell_operators(rows, lambda cell: learning.time.estimate(cell).log),
                   spread=_rounded(learning.spread), energy_spread=_rounded(learning.energy_spread))
 
@@ -298,7 +298,7 @@ def learn_between_networks(learning: Learning) -> dict[str, Between]:
 def make_learnt(fit: Fit, band: Band, cell: Cell, tied: Tied | None = None,
                 between_sd: float = 0.0) -> Learnt:
     """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals."""
-    estimate, told = (tied or fit).estimate(cell), identify(fit, cell)
+    estimate, proven = (tied or fit).estimate(cell), identify(fit, cell)
     residuals = (tied or fit).residuals
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
     return Learnt(
@@ -309,9 +309,9 @@ def make_learnt(fit: Fit, band: Band, cell: Cell, tied: Tied | None = None,
                        for value in np.diag(estimate.prior_covariance)),
         network_sd=_six(fit.noise.network_sd), row_sd=_six(fit.noise.row_sd),
         band=_to_model(band), between_sd=_six(between_sd),
-        rows=told.rows, effective_parameters=round(told.effective_parameters, 3), rank=told.rank,
-        condition=round(told.condition, 1), unidentified=told.unidentified,
-        confused=told.confused, tied=() if tied is None else tied.names,
+        rows=proven.rows, effective_parameters=round(proven.effective_parameters, 3),
+        rank=proven.rank, condition=round(proven.condition, 1), unidentified=proven.unidentified,
+        confused=proven.confused, tied=() if tied is None else tied.names,
         residuals={fit.evidence.labels[row]: round(float(residuals[row]), 4) for row in own})
 
 

@@ -50,7 +50,7 @@ from twin.pricing.calibration import (
     TIME_PRICES,
     Calibration,
     shipped_calibration,
-    stranger_prices,
+    unseen_prices,
 )
 
 OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
@@ -67,7 +67,7 @@ loops are known, counts tell of shapes: there parted prices start as one."""
 
 def learn_own(observations: Sequence[Observation], board: Board,
               start: Calibration | None = None) -> Overlay:
-    """Learn prices of one's own board, starting from what is shipped for it or its cousins.
+    """Learn prices of one's own board, starting from what is shipped for it or its family.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     time_sd, energy_sd = stated_sds()
     evidence = time_evidence(rows)
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
-             _cousin_prior(shipped.time, time_sd, shipped.spread))
+             _family_prior(shipped.time, time_sd, shipped.spread))
     if not any(row.tally.borrowed.any() for row in rows):
         prior = join_parts(prior)
     prior = bind(prior, ALIKE, ALIKE_SD)
@@ -153,10 +153,10 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         joules = energy_evidence(powered, time.fit)
         before = (_pool_powers(energy_sd, joules.cells[0])
                   if shipped is None or shipped.energy is None else
-                  _cousin_prior(shipped.energy, energy_sd, shipped.energy_spread))
+                  _family_prior(shipped.energy, energy_sd, shipped.energy_spread))
         fit = tie_prices(joules, before, learn_noise(joules, before))
         energy = _make_own(fit, powered, "energy")
-    powers = None if powered else shipped or stranger_prices(board)
+    powers = None if powered else shipped or unseen_prices(board)
     if powers is not None:
         energy = powers.entry.energy
     totals = network_cycles(rows)
@@ -197,7 +197,7 @@ def _pool_powers(stated_sd: np.ndarray, cell: Cell) -> Prior:
     return known_prior(pooled.names, pooled.mean, pooled.of(cell.stated_sd))
 
 
-def _cousin_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],
+def _family_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],
                   ) -> Prior:
     """Return the prior of another build on a board whose prices are estimated."""
     count = len(estimate.names)

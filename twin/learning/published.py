@@ -177,7 +177,7 @@ def deploy_row(row: PublishedRow, graph: Graph) -> Deployment:
     -----
     An arena the source places in a memory that cannot hold it (a project file kept from another
     network) goes where the board's default would put it. On an accelerator the epoch controller is
-    on, as its vendor's tools have it unless told otherwise.
+    on, as its vendor's tools have it unless stated otherwise.
     """
     refusal = find_refusal(row)
     if refusal:

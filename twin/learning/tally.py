@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import hwmodels
-from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, left_untold
+from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, remaining_sd
 from hwmodels.files import read_regular, write_whole
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
@@ -79,19 +79,19 @@ class Tally:
             found[operator] = found.get(operator, 0.0) + float(cycles)
         return {name: cycles / total for name, cycles in found.items() if cycles > 0}
 
-    def untold_sd(self, log: np.ndarray, told: Mapping[str, float]) -> float:
-        """Return what to add to the deviation of log time for operators rows leave untold.
+    def unlearned_sd(self, log: np.ndarray, identified: Mapping[str, float]) -> float:
+        """Return what to add to the deviation of log time for operators that no row informs.
 
         Parameters
         ----------
         log : numpy.ndarray
             Shape (time prices,): log factors work is done with.
-        told : mapping of str to float
-            What rows tell of each operator: `calibration.fitting.intervals.left_untold`.
+        identified : mapping of str to float
+            How well rows know each operator: `calibration.fitting.intervals.remaining_sd`.
         """
         closed = {name for name, borrowed in zip(self.operators, self.borrowed, strict=True)
                   if borrowed} | {EXTERNAL}
-        return sum(share * left_untold(told.get(name, 0.0),
+        return sum(share * remaining_sd(identified.get(name, 0.0),
                                        BORROWED_SD if name in closed else OPERATOR_SD)
                    for name, share in self.share_work(log).items())
 

@@ -1,7 +1,7 @@
 """How sure predictions at learnt prices are: covariance of prices through shares of bills.
 
 With s_k the share of price k in a total, C their covariance, w the shares of its layers and
-u = `left_untold` of their operators, the standard deviation of the logarithm is
+u = `remaining_sd` of their operators, the standard deviation of the logarithm is
 
     sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
 
@@ -31,7 +31,7 @@ from calibration.fitting.intervals import (
     bound,
     concentrate,
     find_ends,
-    left_untold,
+    remaining_sd,
 )
 from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
@@ -67,16 +67,16 @@ from twin.pricing.prediction import Prediction
 from twin.runtimes.choice import float_layers
 
 NOTABLE_SHARE = 0.1
-"""A price that could not be told is worth naming from this share of the time on."""
+"""A price that is not identifiable is worth naming from this share of the time on."""
 
-NOTABLE_UNTOLD = 0.05
+NOTABLE_UNLEARNED = 0.05
 """Standard deviation of log time from which operators without rows are worth naming."""
 
 ALONE = concentrate(np.ones(1))
 """How concentrated the time of a single layer is."""
 
 LARGE_SHARE = 0.25
-"""From this share on, a price that could not be told makes the prediction an extrapolation."""
+"""From this share on, a price that is not identifiable makes the prediction an extrapolation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +87,7 @@ class Doubt:
     ----------
     calibration : Calibration
         Learnt prices.
-    untold : ndarray of float, (layers,)
+    unlearned : ndarray of float, (layers,)
         How far each layer's operator is left open by rows.
     beyond : float
         How far waiting outside the chip is.
@@ -98,7 +98,7 @@ class Doubt:
     """
 
     calibration: Calibration
-    untold: Floats
+    unlearned: Floats
     beyond: float
     layer_sd: float
     least_time: float
@@ -117,19 +117,19 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
     item : Itemised
         Of the deployment, or of another of its structure.
     """
-    told, closed = calibration.operators, deployment.runtime.structure == "assumed"
-    untold = np.array([
-        left_untold(told.get(name, 0.0), BORROWED_SD if closed or unknown else OPERATOR_SD)
+    evidence, closed = calibration.operators, deployment.runtime.structure == "assumed"
+    unlearned = np.array([
+        remaining_sd(evidence.get(name, 0.0), BORROWED_SD if closed or unknown else OPERATOR_SD)
         for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
     if calibration.counted:
         from twin.pricing.calibration import list_counted
 
         floats = {layer.index for layer in float_layers(deployment.executed)}
         for place in np.flatnonzero(list_counted(deployment, item.assumed)):
-            untold[place] = FLOAT_SD if place in floats else 0.0
+            unlearned[place] = FLOAT_SD if place in floats else 0.0
     return Doubt(
-        calibration=calibration, untold=untold,
-        beyond=left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD),
+        calibration=calibration, unlearned=unlearned,
+        beyond=remaining_sd(evidence.get(EXTERNAL, 0.0), BORROWED_SD),
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
         least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False))
@@ -141,20 +141,20 @@ class Deviations:
 
     Parameters
     ----------
-    weights, untold : ndarray of float, (rows, layers)
+    weights, unlearned : ndarray of float, (rows, layers)
         Shares of the time, and what rows leave open of each layer.
     away : ndarray of float, (rows,)
         For how far a network or a clock lies beyond those measured.
     spread : ndarray of float, (rows,)
         How concentrated in few layers the time is: `concentrate`.
     priced, missing : ndarray of float, (rows,)
-        Of the total: by prices, network and row; by what no row tells of.
+        Of the total: by prices, network and row; by what no row informs.
     total : ndarray of float, (rows,)
         Of the total.
     """
 
     weights: Floats
-    untold: Floats
+    unlearned: Floats
     away: Floats
     spread: Floats
     priced: Floats
@@ -180,13 +180,13 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
         outside = work.waits if item.brought is not None and item.brought.outside else 0.0
         waiting = np.where(
             totals != 0, (work.time @ item.external.T + outside) / totals, 0.0)
-    untold = (1 - waiting) * doubted.untold + waiting * doubted.beyond
+    unlearned = (1 - waiting) * doubted.unlearned + waiting * doubted.beyond
     away = far_sd(totals.sum(axis=1), work.hertz, calibration.entry.support,
                   measured=calibration.entry.board is not None)
     spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
     priced = deviation(calibration.time, calibration.entry.time, work.shares, spread)
-    missing = (weights * untold).sum(axis=1) + away
-    return Deviations(weights=weights, untold=untold, away=away, spread=spread, priced=priced,
+    missing = (weights * unlearned).sum(axis=1) + away
+    return Deviations(weights=weights, unlearned=unlearned, away=away, spread=spread, priced=priced,
                       missing=missing, total=np.maximum(priced + missing, doubted.least_time))
 
 
@@ -196,7 +196,7 @@ def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = split_layers(item, work) / totals[:, :, None]
         priced = deviation(calibration.time, calibration.entry.time, shares, ALONE)
-    return np.where(totals != 0, np.hypot(priced, doubted.layer_sd) + found.untold
+    return np.where(totals != 0, np.hypot(priced, doubted.layer_sd) + found.unlearned
                     + found.away[:, None], 0.0)
 
 
@@ -308,10 +308,10 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         extrapolating=(*find_extrapolation(deployed, prediction.cycles, entry, temperature),
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
                          for name, share in unclear.items() if share >= LARGE_SHARE),
-                       *_name_untold(prediction, found.weights[0] * found.untold[0])),
+                       *_name_unlearned(prediction, found.weights[0] * found.unlearned[0])),
         unidentified=tuple(unclear), doubtful=_name_doubtful(entry.time),
         draw=Draw(source=_name_source(calibration), covariance=calibration.time.covariance,
-                  time=work.shares[0], row_sd=entry.time.row_sd, untold_sd=sd - priced,
+                  time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=sd - priced,
                   network=deployed.graph.architecture_id,
                   network_sd=entry.time.network_sd * float(found.spread[0])))
 
@@ -373,14 +373,14 @@ def _name_doubtful(time: Learnt) -> tuple[str, ...]:
     return tuple(name for name in TIME_PRICES if name in found)
 
 
-def _name_untold(prediction: Prediction, untold: Floats) -> list[str]:
+def _name_unlearned(prediction: Prediction, unlearned: Floats) -> list[str]:
     """Say which operators widen an interval, if they do so much."""
     added: dict[str, float] = {}
-    for layer, more in zip(prediction.layers, untold.tolist(), strict=True):
+    for layer, more in zip(prediction.layers, unlearned.tolist(), strict=True):
         added[layer.op] = added.get(layer.op, 0.0) + more
     total = sum(added.values())
     names = [name for name, more in sorted(added.items(), key=lambda item: -item[1])
              if more >= total / 10]
-    return [] if total < NOTABLE_UNTOLD else [
+    return [] if total < NOTABLE_UNLEARNED else [
         f"the interval is wider by {math.expm1(total):.0%} each way for what no row of this "
         f"library tells of: {', '.join(names)}"]

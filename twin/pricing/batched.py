@@ -338,7 +338,7 @@ class _Maker:
 
 
 def _runs_by_time(deployment: Deployment) -> bool:
-    """Whether what caches and buses meet follows clocks, so that no row tells of another."""
+    """Whether what caches and buses meet follows clocks, so that no row gives another."""
     return bool(deployment.loads or deployment.transfers or any(
         cache.streaming_lines and cache.enabled for cache in deployment.board.caches))
 

@@ -242,7 +242,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
         extrapolating=(), unidentified=(),
         draw=Draw(source=("program", prediction.deployment.board.name),
                   covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
-                  untold_sd=missing,
+                  unlearned_sd=missing,
                   network=prediction.deployment.graph.architecture_id))
 
 

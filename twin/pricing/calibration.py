@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from calibration.fitting.cell import PARTS, STRANGER_RUNTIME, Estimate, locate
+from calibration.fitting.cell import PARTS, UNSEEN_RUNTIME, Estimate, locate
 from calibration.fitting.intervals import (
     CALLING_SD,
     CARRIED_SD,
@@ -75,7 +75,7 @@ ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
 """Prices of energy, each a factor on what the datasheet's currents say."""
 
 EXTERNAL = "memory outside the chip"
-"""Waiting for it is told of like an operator: a row with much of one tells of the next."""
+"""Waiting for it is treated as an operator: a row with much of one informs the next."""
 
 STALL_EVENTS = ("pipeline_stall", "branch_refill")
 """Core events in which nothing issues."""
@@ -284,7 +284,7 @@ class Calibration:
     spread, energy_spread : mapping of str to float
         How far apart prices lie by level, where it was learnt: `calibration.fitting.prior.Spread`.
     operators : mapping of str to float
-        What rows of the library tell of each operator: `intervals.left_untold`.
+        How well rows of the library know each operator: `intervals.remaining_sd`.
     kinds : tuple of str
         Of the measurements it was learnt from.
     counted : str
@@ -304,7 +304,7 @@ class Calibration:
 
     @property
     def version(self) -> str:
-        """What tells these prices from any others: of their content."""
+        """What identifies these prices: a hash of their content."""
         return hashlib.sha256(repr(self.entry).encode()).hexdigest()[:12]
 
     def share_by_shape(self, shares: np.ndarray) -> float:
@@ -329,8 +329,8 @@ class Calibration:
     @property
     def powers_of(self) -> str:
         """Whose the energy prices are."""
-        kin = f"boards with {self.entry.core}" if self.entry.core else "other boards"
-        return self.entry.powers_of or self.entry.board or kin
+        boards = f"boards with {self.entry.core}" if self.entry.core else "other boards"
+        return self.entry.powers_of or self.entry.board or boards
 
     @property
     def power_basis(self) -> str:
@@ -355,7 +355,7 @@ class Calibration:
             whose = f" as libraries measured on {entry.board}" if entry.board else ""
             return (f"instructions of the library's code, counted {self.counted}; {self.origin} "
                     f"prices{whose}, spread of cores left out")
-        if entry.runtime == STRANGER_RUNTIME:
+        if entry.runtime == UNSEEN_RUNTIME:
             return (f"{self.origin} overlay of the spread between libraries, for one nobody "
                     f"measured, on {entry.board or 'a board nobody measured'}")
         if entry.board is not None and rows:
@@ -405,7 +405,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:
         found = (shipped_calibration(deployment.board, runtime)
-                 or _stranger_calibration(deployment))
+                 or _unseen_calibration(deployment))
         return None if found is None else _know_instructions(found, deployment)
     overlay, board = read_overlay(Path(wanted)), deployment.board
     entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
@@ -430,7 +430,7 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
         overlay, entry, "shipped", board)
 
 
-def _stranger_calibration(deployment: Deployment) -> Calibration | None:
+def _unseen_calibration(deployment: Deployment) -> Calibration | None:
     """Return prices drawn from the spread between libraries, for one nobody measured.
 
     None for our own firmware and for programs, whose machine code is read. Floats take factors of
@@ -440,7 +440,7 @@ def _stranger_calibration(deployment: Deployment) -> Calibration | None:
     read = deployment.runtime.is_compiled or deployment.runtime.library == "program"
     if read:
         return None
-    return stranger_prices(board)
+    return unseen_prices(board)
 
 
 def _know_instructions(found: Calibration, deployment: Deployment) -> Calibration:
@@ -478,7 +478,7 @@ def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> C
     """
     if wanted in (None, NONE) or deployment.target.offloads or not is_read(deployment):
         return None
-    found = stranger_prices(deployment.board)
+    found = unseen_prices(deployment.board)
     return None if found is None or found.energy is None else found
 
 
@@ -511,11 +511,11 @@ def is_read(deployment: Deployment) -> bool:
     return deployment.target.executes or runtime.is_compiled or runtime.learnt is not None
 
 
-def stranger_prices(board: Board) -> Calibration | None:
+def unseen_prices(board: Board) -> Calibration | None:
     """Return what is shipped for a board under a library nobody measured."""
     overlay = read_shipped("", board.name)
     entry = None if overlay is None else find_entry(
-        overlay, board=board.name, core=board.core.model, runtime=STRANGER_RUNTIME)
+        overlay, board=board.name, core=board.core.model, runtime=UNSEEN_RUNTIME)
     return None if overlay is None or entry is None else _take(
         overlay, entry, "shipped", board)
 

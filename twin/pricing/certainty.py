@@ -40,7 +40,7 @@ class Draw:
         Error of a single row: not shared.
     network_sd : float
         Error of a network's structure: shared by the same network.
-    untold_sd : float
+    unlearned_sd : float
         Added for operators nobody measured: shared by the same network.
     network : str
         Architecture id of the network.
@@ -52,7 +52,7 @@ class Draw:
     row_sd: float
     network_sd: float
     network: str
-    untold_sd: float = 0.0
+    unlearned_sd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,8 @@ def probability_faster(before_us: float, after_us: float, before: Draw, after: D
     structure error of the same network. The error of a row cancels for the same network on the
     same prices as far as its time by price stays the same: sd x moved time / longer time, moved
     time the sum of |after - before| over prices and what has none. It does not cancel otherwise.
-    Prices of different sources are taken as independent, which is the cautious side for cousins.
+    Prices of different sources are taken as independent, which is the cautious side within a
+    family.
     """
     variance = _variance(before_us, after_us, before, after)
     if not variance:
@@ -170,7 +171,7 @@ def _variance(before_us: float, after_us: float, before: Draw, after: Draw) -> f
         variance = float(before.time @ before.covariance @ before.time
                          + after.time @ after.covariance @ after.time)
     if not alike:
-        variance += sum((one.network_sd + one.untold_sd)**2 for one in (before, after))
+        variance += sum((one.network_sd + one.unlearned_sd)**2 for one in (before, after))
     moved_share = _moved_share(before_us, after_us, before, after) if alike else 1.0
     return variance + moved_share**2 * (before.row_sd**2 + after.row_sd**2)
 
@@ -228,7 +229,7 @@ class Requirement:
 
     @property
     def verdict(self) -> str:
-        """What a reader is told: by the point, and where the limit lies inside the interval."""
+        """The sentence shown: by the point, and where the limit lies inside the interval."""
         if self.predicted is None:
             return "may: not known"
         inside = self.interval is not None and self.interval.holds(self.limit)

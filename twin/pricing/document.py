@@ -270,7 +270,7 @@ class Calibration(TypedDict):
     extrapolating: Annotated[list[str], Says("why the data do not support the prediction")]
     unidentified: Annotated[list[str], Says("prices the data could not tell that matter here")]
     doubtful: NotRequired[Annotated[list[str], Says(
-        "prices no row tells by themselves: what they differ by is no finding")]]
+        "prices no row identifies by themselves: what they differ by is no finding")]]
     powers: NotRequired[Annotated[str, Says(
         "what energy rests on where no measured energy stands behind it")]]
     version: NotRequired[Annotated[str, Says("of the learnt prices: of others it is another")]]

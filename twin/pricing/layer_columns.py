@@ -52,7 +52,7 @@ class LayerColumn:
         Whether it is aligned to the right.
     text : callable
         The value as shown.
-    short, told : callable, optional
+    short, full : callable, optional
         The same where there is little room, and on the page, where it differs.
     term, means : str
         Entry of the glossary that explains it, or its own explanation.
@@ -68,7 +68,7 @@ class LayerColumn:
     number: bool = False
     text: Text = lambda row: ""
     short: Text | None = None
-    told: Text | None = None
+    full: Text | None = None
     kind: str = ""
     tone: str = ""
     term: str = ""
@@ -181,7 +181,7 @@ LAYER_COLUMNS = (
         name="op", take=_of("op"), header="op", narrow="op", page="operator",
         text=lambda row: row.layer.label + _marks(row.layer),
         short=lambda row: _shorten(row.layer) + _marks(row.layer),
-        told=lambda row: row.layer.op + _turns(row.layer) + (
+        full=lambda row: row.layer.op + _turns(row.layer) + (
             " (assumed)" if row.layer.assumed else ""),
         means="Operator of a layer, by its name here whatever the file calls it."),
     LayerColumn(
@@ -206,19 +206,19 @@ LAYER_COLUMNS = (
         name="time_us", take=_of("time_us"), header="ms", narrow="ms", page="ms", number=True,
         text=lambda row: f"{row.time_ms:,.3f}", kind="predicted", term="latency"),
     LayerColumn(header="%", narrow="%", page="share", number=True, take=lambda row: row.share,
-                text=lambda row: f"{row.percent:.1f}", told=lambda row: f"{row.share:.1f} %"),
+                text=lambda row: f"{row.percent:.1f}", full=lambda row: f"{row.share:.1f} %"),
     LayerColumn(header="cum %", narrow="cum %", number=True,
                 text=lambda row: f"{row.cumulative:.1f}"),
     LayerColumn(
         name="energy_uj", take=_of("energy_uj"), header="uJ", narrow="uJ", page="uJ", number=True,
-        text=lambda row: row.energy, kind="predicted", term="energy", told=lambda row:
+        text=lambda row: row.energy, kind="predicted", term="energy", full=lambda row:
         "" if row.layer.energy_uj is None else f"{row.layer.energy_uj:,.1f}"),
     *_ends("time", "us"), *_ends("energy", "uj"),
     LayerColumn(
         name="macs_per_byte", take=_of("arithmetic_intensity"), header="MAC/B", narrow="MAC/B",
         page="MAC/byte", number=True, text=lambda row: significant(row.layer.arithmetic_intensity),
         short=lambda row: significant(row.layer.arithmetic_intensity, 2),
-        told=lambda row: significant(row.layer.arithmetic_intensity),
+        full=lambda row: significant(row.layer.arithmetic_intensity),
         term="arithmetic intensity"),
     LayerColumn(
         page="misses", number=True, take=_of("miss_rate"), text=lambda row:

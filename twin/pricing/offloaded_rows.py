@@ -74,7 +74,7 @@ def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool)
     deployment = item.deployment
     batch.ram_bytes[asked.rows] = deployment.ram_bytes
     batch.flash_bytes[asked.rows] = deployment.flash_bytes
-    names = sorted(asked.hertz, key=lambda name: name != item.clock)  # neighbours run abreast
+    names = sorted(asked.hertz, key=lambda name: name != item.clock)  # neighbours run as SIMD lanes
     columns = [asked.hertz[name] for name in names]
     columns += [] if asked.volts is None else [asked.volts]
     if columns:
@@ -117,7 +117,7 @@ class _Sums:
         self.host = lines.clocks.index(item.deployment.board.core.clock)
         clocks = len(lines.clocks)
         self.clocks = clocks
-        own = layers | (traits.part == _HARDWARE)  # only what is bounded by epoch is told apart
+        own = layers | (traits.part == _HARDWARE)  # only what is bounded by epoch is separate
         pairs, pair = np.unique(np.where(own, traits.epoch, 0) * len(PARTS) + traits.part,
                                 return_inverse=True)
         self.epoch, self.part = np.divmod(pairs, len(PARTS))

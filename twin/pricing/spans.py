@@ -159,11 +159,11 @@ class Spans:
     def _say(self, boxes: _Boxes, inside: Ints, error: TwinError, place: int) -> TwinError:
         """Return what forbids a row: what forbids the corner of its box, of its own clock."""
         corner, own = boxes.values[inside].min(axis=0), boxes.values[place]
-        told = [number for number in range(len(self.clocks))
+        numbers = [number for number in range(len(self.clocks))
                 if name_frequency(corner[number]) in str(error)]
-        if len(told) == 1:
+        if len(numbers) == 1:
             return type(error)(str(error).replace(
-                name_frequency(corner[told[0]]), name_frequency(own[told[0]]), 1))
+                name_frequency(corner[numbers[0]]), name_frequency(own[numbers[0]]), 1))
         alone = boxes.make(tuple(own.tolist()))
         return alone if isinstance(alone, TwinError) else error
 

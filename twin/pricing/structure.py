@@ -229,7 +229,7 @@ def _plan_facts(board: Board) -> Npu | None:
 
 
 _DEPLOYMENT_FIELDS = tuple(one.name for one in dataclasses.fields(Deployment) if one.name not in (
-    "graph", "board", "runtime", "notes", "chosen", "own_scale", "scale_told", "original",
+    "graph", "board", "runtime", "notes", "chosen", "own_scale", "scale_stated", "original",
     "rewritten"))
 """All that decides what is counted."""
 

@@ -76,7 +76,7 @@ class Newer:
         return following
 
     def _pick(self, name: str, words: list[str]) -> int:
-        """Return what a conditional selection gives (DDI 0553, C2.4: CSEL and its kin)."""
+        """Return what a conditional selection gives (DDI 0553, C2.4: CSEL and similar)."""
         held = self._holds(words[-1])
         if name in ("cset", "csetm"):
             return (1 if name == "cset" else _MASK) * held

@@ -17,7 +17,7 @@ from hwmodels.errors import TwinError, tell_in_one_line
 MEMORY_BYTES = 8 << 30
 """Of addresses: the emulator reserves much that it never touches."""
 
-TOLD_EACH_S = 0.5
+POLL_S = 0.5
 """Between two lines that say how far it is, in seconds."""
 
 
@@ -25,7 +25,7 @@ def _say_how_far(ended: threading.Event) -> None:
     """Write down what it is at, again and again."""
     from twin.program.events import SO_FAR, listener
 
-    while not ended.wait(TOLD_EACH_S):
+    while not ended.wait(POLL_S):
         machine = getattr(listener(), "__self__", None)
         text = "loading the emulator" if machine is None else tell_progress(machine)
         print(f"{SO_FAR}{text}", file=sys.stderr, flush=True)

@@ -242,7 +242,7 @@ class ProgramTarget(Core):
         assert isinstance(deployment, Program)
         found = deployment.found
         yield from found.doubts
-        if found.untold and not found.doubts:
+        if found.unconfirmed and not found.doubts:
             yield (f"not checked whether it is of another board: up to the end of the billed part "
                    f"no use of a peripheral was seen to hold against an {deployment.board.soc}, "
                    "and all of it lies in the board's memories")

@@ -43,7 +43,7 @@ def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> I
             outside[:MOST_NAMED]) + f", where {board.name} has no memory")
 
 
-def is_untold(board: Board, touched: Sequence[tuple[int, str]]) -> bool:
+def is_unconfirmed(board: Board, touched: Sequence[tuple[int, str]]) -> bool:
     """Whether a part's list is there, and the program used no register to hold against it."""
     return bool(load_part(board.soc).blocks) and all(one[0] >= CORE_REGISTERS for one in touched)
 

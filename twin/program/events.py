@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 
 Answer = Callable[[int, int, int], int]
-"""Takes what is told (a number of `twin.program.kernels.hooks`), an address and a size."""
+"""Takes the kind of event (a number of `twin.program.kernels.hooks`), an address and a size."""
 
 SO_FAR = "so far: "
 """What a line of the emulating process begins with that says how far it is."""
@@ -19,10 +19,10 @@ def _tell(kind: int, address: int, size: int) -> int:
     return _LISTENING[0](kind, address, size)
 
 
-_told = _EVENT(_tell)
+_on_event = _EVENT(_tell)
 
 
-EVENT_ADDRESS = ctypes.cast(_told, ctypes.c_void_p).value or 0
+EVENT_ADDRESS = ctypes.cast(_on_event, ctypes.c_void_p).value or 0
 """What native callbacks call."""
 
 

@@ -62,8 +62,8 @@ class Found:
         Whether QEMU ran the billed part.
     doubts : tuple of str
         What speaks against its being linked for the board.
-    untold : bool
-        Whether it used none of the registers that would tell the board's part from others.
+    unconfirmed : bool
+        Whether it used none of the registers by which the board's part differs from others.
     untimed : tuple of str
         What of peripherals the billed part used that takes time on the chip and none here.
     """
@@ -79,7 +79,7 @@ class Found:
     exceptions: Mapping[str, int]
     handed_over: bool
     doubts: tuple[str, ...]
-    untold: bool
+    unconfirmed: bool
     untimed: tuple[str, ...]
 
 
@@ -156,7 +156,7 @@ def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.write(pickle.dumps((str(elf.path), board, wanted)))
                 process.stdin.close()
-            told = process.stdout.read()
+            output = process.stdout.read()
         except BaseException:
             process.kill()
             raise
@@ -166,7 +166,7 @@ def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         why = (signal.Signals(-process.returncode).name if process.returncode < 0
                else said[-1] if said else "")
         raise ProgramError(f"{elf.path}: the emulator ended ({why})")
-    answer = json.loads(told)
+    answer = json.loads(output)
     if "refused" in answer:
         from hwmodels.errors import ToolMissingError
 

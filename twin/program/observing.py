@@ -325,7 +325,7 @@ def join_runs(machine: Machine, runs: Sequence[BlockRun]) -> list[BlockRun]:
 
 
 def _closes(machine: Machine, run: BlockRun) -> int | None:
-    """Return where a block's closing branch goes, 0 where that is not told; None without one."""
+    """Return where a block's closing branch goes, 0 where that is not known; None without one."""
     content = machine.read(run.address, run.size_bytes)
     *_, size = machine.code.measure_instructions(content)
     *_, line = machine.listing.text(run.address, content).splitlines()

@@ -130,8 +130,8 @@ class Part:
 def load_part(soc: str) -> Part:
     """Return the facts of a part by its name in board files; of one nobody listed none."""
     path = Path(__file__).with_name("parts") / f"{soc}.yaml"
-    told: dict[str, Any] = read_yaml(path) if path.is_file() else {}
-    words = {key: str(value).split() for key, value in told.items() if key != "devices"}
+    document: dict[str, Any] = read_yaml(path) if path.is_file() else {}
+    words = {key: str(value).split() for key, value in document.items() if key != "devices"}
     blocks = _spans(words.get("blocks_kib", ()))
     return Part(
         blocks=tuple((low * _KIB, high * _KIB) for low, high in blocks),
@@ -147,12 +147,12 @@ def load_part(soc: str) -> Part:
                   for task, events in _pairs(words.get("triggers", ()))},
         factory=tuple(_spans(words.get("factory", ()))),
         factory_words=_numbers(words.get("factory_words", ())),
-        image_header=bytes.fromhex(told.get("image_header", "")),
+        image_header=bytes.fromhex(document.get("image_header", "")),
         memory=tuple(_spans(words.get("memory", ()))),
         windows=_numbers(words.get("windows", ())), rom=tuple(_spans(words.get("rom", ()))),
-        aliases=told.get("aliases", ""), bit_band=told.get("bit_band", False),
+        aliases=document.get("aliases", ""), bit_band=document.get("bit_band", False),
         devices={kind: tuple(str(value).split())
-                 for kind, value in told.get("devices", {}).items()})
+                 for kind, value in document.get("devices", {}).items()})
 
 
 def _pairs(words: Iterable[str]) -> Iterable[tuple[str, str]]:

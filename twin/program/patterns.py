@@ -102,7 +102,7 @@ def is_copy(function: Function) -> bool:
 
 
 def family_of(function: Function) -> str:
-    """Return the operator family a function's name tells."""
+    """Return the operator family in a function's name."""
     for family, patterns in _shipped()["families"].items():
         if _matches(function, patterns):
             return str(family)

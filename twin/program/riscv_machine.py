@@ -166,7 +166,7 @@ class RiscvMachine(Machine):
     # ---- where the emulator stops ----
 
     def _go_on(self, place: int) -> None:
-        """Serve what stopped the core: traps step past their instruction before they are told."""
+        """Serve what stopped the core: traps step past their instruction first."""
         self._spend(place)
         if self._stopped is None:
             if self.exceptions.next() is None and self.read(

@@ -13,7 +13,7 @@ from twin.errors import ProgramError
 from twin.program.asking import Wanted
 from twin.program.cores import open_machine
 from twin.program.counting import FunctionRun, collect
-from twin.program.doubts import doubt_board, is_untold, list_touched
+from twin.program.doubts import doubt_board, is_unconfirmed, list_touched
 from twin.program.elf import Elf
 from twin.program.machine import Machine
 from twin.program.patterns import choose_layers, name_layer
@@ -200,7 +200,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "untimed": [*sorted(set(map(peripherals.name_untimed, peripherals.untimed))), *(
             f"{name} of the boot ROM ({count:,} calls)" for name, count in
             sorted(machine.rom.called.items()))],
-        "handed_over": machine.traced, "untold": is_untold(board, touched),
+        "handed_over": machine.traced, "unconfirmed": is_unconfirmed(board, touched),
         "doubts": list(doubt_board(machine.elf, board, touched))}
 
 

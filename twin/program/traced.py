@@ -147,15 +147,15 @@ def _compile() -> bytes:
 
 
 def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:
-    """Write memories down as they are; return what the plugin is told, and where to begin."""
+    """Write memories down as they are; return the plugin's arguments, and where to begin."""
     stub = next(page for page in range(0x9FFFF000, 0x60000000, -_PAGE)
                 if not any(low < page + _PAGE and page < high for low, high in machine.spans))
     base, size = DEVICES[0]
-    told = []
+    lines = []
     for low, content in (*machine.contents(), (stub, make_stub(machine, stub))):
         path = folder / f"{low:08x}"
         write_whole(path, content)
-        told.append(f"memory={low:x}:{len(content):x}:{path}")
+        lines.append(f"memory={low:x}:{len(content):x}:{path}")
     path = folder / "devices"
     held = {word - base: value for word, value in machine.peripherals.registers.items()
             if base <= word < base + size}
@@ -163,8 +163,8 @@ def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:
     for word, value in held.items():
         registers[word:word + 4] = struct.pack("<I", value)
     write_whole(path, bytes(registers))
-    told.append(f"memory={base:x}:{size:x}:{path}")
-    return told, stub
+    lines.append(f"memory={base:x}:{size:x}:{path}")
+    return lines, stub
 
 
 def make_stub(machine: Machine, place: int) -> bytes:

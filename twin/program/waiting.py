@@ -169,8 +169,8 @@ class Waiting:
         called = caller is not None and here is not None and caller is not here
         came = link if called and here.start <= last < here.end else last
         read = machine.peripherals.last_read
-        told = "" if read is None else (
+        text = "" if read is None else (
             f"; the register read last is {machine.peripherals.part.name(read[0])}, which answered "
             f"0x{read[1]:x} in {elf.name_place(read[2])}")
         machine.fail(f"stays in {elf.name_place(address)} for ever, come from "
-                     f"{elf.name_place(came)}{told}{machine.sought and '; '}{machine.sought}")
+                     f"{elf.name_place(came)}{text}{machine.sought and '; '}{machine.sought}")

@@ -94,7 +94,7 @@ class BarChart:
         Bars of a row that lie beside each other.
     limit : float or None
         Where a dashed line is drawn.
-    name, title, told : str
+    name, title, caption : str
         Of the page: its own name, what it shows, the same in a sentence.
     """
 
@@ -109,7 +109,7 @@ class BarChart:
     limit: float | None = None
     name: str = ""
     title: str = ""
-    told: str = ""
+    caption: str = ""
 
     @property
     def longest(self) -> float:
@@ -176,8 +176,8 @@ def chart_bill(what: str, amounts: Mapping[str, float], write: Callable[[float],
     return BarChart(
         rows=(*causes, "total"), bars=tuple(bars), axis=f"{what}, {unit}", scale=scale,
         name=f"waterfall-{what}", title=f"Bill for {what}, cause by cause",
-        told=f"{write(whole)} in {len(causes)} causes; {largest}. Each bar begins where the last "
-             "one ended.")
+        caption=f"{write(whole)} in {len(causes)} causes; {largest}. Each bar begins where the "
+             "last one ended.")
 
 
 def stack_causes(amounts: Sequence[Mapping[str, float]], causes: Iterable[str],
@@ -191,7 +191,7 @@ def stack_causes(amounts: Sequence[Mapping[str, float]], causes: Iterable[str],
     causes : iterable of str
         In the order they are stacked.
     hover : callable
-        Tells of a row's cause its amount.
+        Returns the amount of a row's cause.
     """
     tops = [0.0] * len(amounts)
     bars = []
@@ -216,7 +216,7 @@ def chart_epochs(prediction: Prediction) -> BarChart:
         across=prediction.compiler.task_name,
         axis="time, ms", scale=1e3, stacked=True, name="epoch-bills",
         title=f"Bill of each {prediction.compiler.task_name}",
-        told=f"{longest.name} is the longest: {format_time(longest.time_us)}.",
+        caption=f"{longest.name} is the longest: {format_time(longest.time_us)}.",
         bars=stack_causes(amounts, prediction.bill.causes(), lambda row, cause, amount: (
             f"{epochs[row].name}<br>{cause} {format_time(amount)}")))
 
@@ -240,12 +240,12 @@ def chart_spans(prediction: Prediction, spans: Sequence[Span],
 
     return BarChart(
         rows=tuple(rows), axis="time, ms", scale=1e3, name="timeline", title="Who is busy when",
-        told=f"{len(prediction.tasks)} {prediction.compiler.task_name}s in "
+        caption=f"{len(prediction.tasks)} {prediction.compiler.task_name}s in "
              f"{format_time(prediction.time_us)}; {prediction.compiler.channel_name}s by the pool "
              "they are bound to. Drag to look closer, double click to go back.",
         bars=tuple(sorted((Bar(
             row=rows.index(span.row), start=span.start_us, length=span.end_us - span.start_us,
-            series=(told := describe(span))[0], look=told[1],
+            series=(description := describe(span))[0], look=description[1],
             hover=f"{span.label}<br>{format_time(span.start_us)} to {format_time(span.end_us)}")
             for span in spans), key=lambda bar: bar.series)))
 
@@ -263,7 +263,7 @@ def chart_working_sets(locality: Locality) -> BarChart:
             f"{format_size(layer.working_set_bytes)} touched"),
         axis="lines touched, KiB", scale=1024, name="working-set",
         title="Working set of each layer against the cache",
-        told=f"{sum(size > capacity for size in touched)} of {sum(map(bool, touched))} layers "
+        caption=f"{sum(size > capacity for size in touched)} of {sum(map(bool, touched))} layers "
              f"touch more than the {format_size(capacity)} cached ({caches}); those are hatched.")
 
 
@@ -279,9 +279,9 @@ def chart_miss_rates(locality: Locality) -> BarChart:
             f"{layer.misses:,} of {layer.accesses:,}: "
             f"{format_share(layer.misses, layer.accesses)}"),
         axis="misses per line looked up, %", name="miss-rates", title="Miss rate of each layer",
-        told=f"{format_share(locality.misses, locality.accesses)} of lines looked up are missed; "
-             f"{sum(rate > WORRYING for rate in known)} of {len(known)} layers miss more than 10 % "
-             "and are hatched.")
+        caption=f"{format_share(locality.misses, locality.accesses)} of lines looked up are "
+             f"missed; {sum(rate > WORRYING for rate in known)} of {len(known)} layers miss more "
+             "than 10 % and are hatched.")
 
 
 def _chart_layers(locality: Locality, values: Sequence[float | None], within: Look, limit: float, *,

@@ -98,7 +98,7 @@ class Chart:
         Small texts, each right of its place.
     polar : bool
         Whether the first axis goes around.
-    name, title, told : str
+    name, title, caption : str
         Of the page: its own name, what it shows, the same in a sentence.
     """
 
@@ -110,7 +110,7 @@ class Chart:
     polar: bool = False
     name: str = ""
     title: str = ""
-    told: str = ""
+    caption: str = ""
 
 
     def values(self, axis: str) -> list[float]:
@@ -140,7 +140,7 @@ class Grid:
         By row, in `unit`.
     missed : tuple of tuple of bool
         Cells whose every point misses a limit.
-    unit, name, title, told : str
+    unit, name, title, caption : str
         Of the values; of the page, as of a `Chart`.
     """
 
@@ -153,7 +153,7 @@ class Grid:
     unit: str
     name: str = ""
     title: str = ""
-    told: str = ""
+    caption: str = ""
 
 
 def look_of(number: int) -> dict[str, Any]:

@@ -38,8 +38,8 @@ def write_format(prediction: Prediction, path: str | Path) -> Path:
 
 def read_clock() -> datetime:
     """Return when a file is made: SOURCE_DATE_EPOCH where it is set, for the same bytes again."""
-    told = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(told), UTC) if told.isdigit() and len(told) < 12 \
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() and len(epoch) < 12 \
         else datetime.now(UTC).replace(microsecond=0)
 
 

@@ -59,7 +59,7 @@ def load_glossary() -> Mapping[str, Entry]:
     Returns
     -------
     mapping of str to Entry
-        In the order of the file; an event that shares its name with a cause is told there.
+        In the order of the file; an event that shares its name with a cause stands there.
     """
     written = read_yaml_once(Path(__file__).with_name("glossary.yaml"))
     entries = {term: _make_entry(term, body) for term, body in written.items()}

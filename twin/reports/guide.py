@@ -18,7 +18,7 @@ LITTLE, COSTLY, MOST = 0.02, 1.5, 12
 """An effect this near 1 in the median is no remedy; one above is a pitfall; lines of a list."""
 
 Causes = Mapping[str, Sequence[tuple[str, float, str]]]
-Told = Mapping[str, Sequence[str]]
+Wording = Mapping[str, Sequence[str]]
 """What studies found, by the section it belongs to."""
 
 SECTIONS = {"libraries": "Libraries", "placement": "Placement and caches", "clocks": "Clocks",
@@ -26,7 +26,7 @@ SECTIONS = {"libraries": "Libraries", "placement": "Placement and caches", "cloc
             "width": "Smaller networks"}
 
 
-def describe_guide(guide: Guidelines, causes: Causes, told: Told) -> Page:
+def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
     """Return the page.
 
     Parameters
@@ -35,7 +35,7 @@ def describe_guide(guide: Guidelines, causes: Causes, told: Told) -> Page:
         Learnt.
     causes : mapping of str to sequence
         Largest shares of time by class of hardware: (cause, share, what it was predicted of).
-    told : mapping of str to sequence of str
+    wording : mapping of str to sequence of str
         Findings of studies by key of `SECTIONS`.
     """
     sections = [
@@ -51,8 +51,8 @@ def describe_guide(guide: Guidelines, causes: Causes, told: Told) -> Page:
             lead="Best for: networks no other class runs in less time or with less energy. Avoid "
                  "when: what its boards cannot do, or how far behind they are. Use case: how often "
                  "its fastest row runs a network, and with which energy."),
-        *(Section(name=name, title=title, items=(Notes(notes=tuple(told[name])),))
-          for name, title in SECTIONS.items() if told.get(name)),
+        *(Section(name=name, title=title, items=(Notes(notes=tuple(wording[name])),))
+          for name, title in SECTIONS.items() if wording.get(name)),
         Section(name="pitfalls", title="Pitfalls", items=(
             Notes(notes=tuple(_list_pitfalls(guide.effects))),),
             lead=f"Changes that cost more than x{COSTLY} in the median over all pairs of runs that "
@@ -95,7 +95,7 @@ def _cite(place: int, row: Row) -> str:
 def _list_uses(classes: Sequence[HardwareClass]) -> Table:
     def best(one: HardwareClass) -> str:
         said = [f"{what}: {', '.join(map(name_model, names))}" for what, names in (
-            ("time", one.fastest), ("energy", one.thriftiest)) if names]
+            ("time", one.fastest), ("energy", one.lowest_energy)) if names]
         return "; ".join(said) or "nothing here"
 
     def avoid(one: HardwareClass) -> str:

@@ -55,8 +55,8 @@ def chart_intervals(prediction: Prediction, quantity: str = "time",
 
     return Chart(
         name="intervals", title="Intervals of the whole and of the layers that take most",
-        told=f"Points are predictions, lines {100 * sure.time_us.level:.0f} % intervals; those of "
-             "single layers are wider than that of their sum.",
+        caption=f"Points are predictions, lines {100 * sure.time_us.level:.0f} % intervals; those "
+             "of single layers are wider than that of their sum.",
         x=Axis(label=f"{quantity}, {unit}", log=True), y=label_rows([label for label, *_ in rows]),
         curves=(curve([0], drawn, name="the whole", colour=VERMILION, mark="D"),
                 curve(range(1, len(rows)), drawn, name="a layer", colour=BLUE, mark="o")))

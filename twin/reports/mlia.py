@@ -21,7 +21,7 @@ SCHEMA = "1.2.0"
 PRODUCER, LAYER = "twin", "twin_layer"
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""Its time where none is told: the same prediction then gives the same bytes."""
+"""Its time where none is stated: the same prediction then gives the same bytes."""
 
 
 def to_mlia(prediction: Prediction, made_at: datetime = EPOCH) -> dict[str, Any]:

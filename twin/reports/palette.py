@@ -1,7 +1,7 @@
 """One colour and hatch per cause, the same in every picture; and looks of series.
 
-Hues are those of Okabe and Ito, told apart with any common colour blindness. Two causes with one
-hatch differ in lightness, so that all twenty are told apart in grey, too.
+Hues are those of Okabe and Ito, distinguishable with any common colour blindness. Two causes with
+one hatch differ in lightness, so that all twenty differ in grey, too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SERIES = (
     (DARK_GREY, "*", (0, (3, 1, 1, 1, 1, 1)), "----"),
 )
 """Colour, mark, dashes and hatch of what is drawn first, second ...; from the start after the last:
-each is told from the others by mark, dashes or hatch alone."""
+each differs from the others by mark, dashes or hatch alone."""
 
 
 def bar_style(cause: str) -> dict[str, Any]:

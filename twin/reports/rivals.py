@@ -65,20 +65,20 @@ def label_figure(quantity: str) -> str:
 
 def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     """Name rows by what they differ in: board, library, clock, then each axis with its name."""
-    told: list[tuple[str, list[str]]] = [
+    groups: list[tuple[str, list[str]]] = [
         ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
         ("model", [name_model(row.model) for row in rows])]
     names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
     clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
     if "clock" in names or any(name.startswith("clocks.") for name in names):
-        told.append(("clock", clocks))
+        groups.append(("clock", clocks))
     for name in names:
         if name not in ("board", "runtime", "model", "clock") and not name.endswith(
                 ".frequency_hz"):
             values = [dict(row.inputs).get(name) for row in rows]
-            told.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
+            groups.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
                                 for value in values]))
-    differing = [texts for _, texts in told if len(set(texts)) > 1] or [told[0][1]]
+    differing = [texts for _, texts in groups if len(set(texts)) > 1] or [groups[0][1]]
     labels = [" · ".join(filter(None, parts)) for parts in zip(*differing, strict=True)]
     return tuple(Rival(label=label, row=row) for label, row in zip(labels, rows, strict=True))
 
@@ -102,7 +102,7 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
         rows=tuple(one.label for one in rivals), axis=label_figure(quantity), scale=1 / factor,
         limit=limit, bars=tuple(sorted(bars, key=lambda bar: bar.series != "least")),
         name=f"bars-{quantity.split('_')[0]}", title=f"{name[0].upper()}{name[1:]}, {unit}",
-        told=_tell_lowest(known, quantity, lowest))
+        caption=_tell_lowest(known, quantity, lowest))
 
 
 def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
@@ -131,11 +131,11 @@ def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, flo
     if not any(one.row.met for one in known):
         return f"None meets the limits; the least is {least}, the most is {most}."
     many = len({one.row.compared_as(quantity) for one in known}) > 1
-    told = "; ".join(f"{label}, {write_figure(quantity, value)}"
+    caption = "; ".join(f"{label}, {write_figure(quantity, value)}"
                      + (" " + kind.removeprefix(f"{quantity} ")) * many
                      for kind, label, value in winners)
     among = "" if all(one.row.met for one in known) else ", least of those that meet the limits"
-    return (f"{BEST} hatched: {told}{among}; the most is {most}." if told else
+    return (f"{BEST} hatched: {caption}{among}; the most is {most}." if caption else
             f"Chips at their rail and boards at their input do not compare; the most is {most}.")
 
 
@@ -162,7 +162,7 @@ def chart_radar(shown: Sequence[Rival]) -> Chart | None:
              and (ratio in (1, 2, 10, 100) or worst < 100)]
     return Chart(
         name="radar", title="Strengths and weaknesses", polar=True,
-        told="The rim is the best of these, rings further in take so many times as much of it; "
+        caption="The rim is the best of these, rings further in take so many times as much of it; "
              "certainty is how narrow the interval of the time is.",
         x=Axis(ticks=tuple(enumerate(names))),
         y=Axis(ends=(0.0, 1.05), ticks=tuple(
@@ -217,16 +217,16 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
                             across, up)
               for kind in dict.fromkeys(rivals_of(one.row, objectives) for one in known)]
     networks = {network_of(one.row) for one in known}
-    told = (f"{sum(map(len, fronts))} of {len(known)} are on the front"
+    caption = (f"{sum(map(len, fronts))} of {len(known)} are on the front"
             + (" of their network" if len(networks) > 1 else "")
             + (", of chips or of boards" if len(fronts) > len(networks) else "")
             + ": nothing is better in both. Bars are 90 % intervals; filled marks may be best, "
             "hollow ones are beaten.")
-    told += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
+    caption += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
         known) > len(shown) else ""
     asked = dict((limits or Limits()).list_limits())
     return Chart(
-        name=f"front-{across.split('_')[0]}-{up.split('_')[0]}", told=told,
+        name=f"front-{across.split('_')[0]}-{up.split('_')[0]}", caption=caption,
         title=f"{FIGURES[across][0].capitalize()} against {FIGURES[up][0]}, with intervals",
         x=Axis(label=label_figure(across), log=True), y=Axis(label=label_figure(up), log=True),
         rules=tuple((axis, asked[name] * FIGURES[name][2])
@@ -268,7 +268,7 @@ def _list_corners(rows: Sequence[Row], across: str, up: str) -> list[tuple[float
 
 
 def chart_stages(labels: Sequence[str], shares: Mapping[str, Sequence[tuple[float, float, float]]],
-                 texts: Callable[[str, int], str], told: str = "") -> Chart:
+                 texts: Callable[[str, int], str], caption: str = "") -> Chart:
     """Describe what each stage leaves of each figure.
 
     Parameters
@@ -279,12 +279,12 @@ def chart_stages(labels: Sequence[str], shares: Mapping[str, Sequence[tuple[floa
         By figure, per cent of the first stage's; without an interval all are one.
     texts : callable
         Writes a figure of a stage, by its place.
-    told : str
+    caption : str
         The same in a sentence.
     """
     places = list(range(len(labels)))
     return Chart(
-        name="timeline", title="What each stage leaves", told=told,
+        name="timeline", title="What each stage leaves", caption=caption,
         x=Axis(ends=(-0.3, len(labels) - 0.7), ticks=tuple(enumerate(labels))),
         y=Axis(label="per cent of the first"), curves=tuple(Curve(
             x=places, y=[share for _, share, _ in bounds], name=name, width=2, **look_of(number),

@@ -133,7 +133,7 @@ def chart_roofline(prediction: Prediction, side: Side, number: int = 0) -> Chart
         y=Axis(label=f"attained, {per_cycle}", log=True,
                ends=(0.4 * min(attained), 2.2 * max(*attained, peak))),
         name=f"roofline-{number}", title=f"Roofline of the {side.machine}",
-        told=f"{len(side.points)} layers with MACs, at most {significant(max(attained))} of "
+        caption=f"{len(side.points)} layers with MACs, at most {significant(max(attained))} of "
              f"{significant(peak)} {per_cycle}: {describe_side(side)}.")
 
 

@@ -46,9 +46,9 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
     baseline = find_baseline(table, finding)
     return Chart(
         name="effects", title=f"Beside {baseline}, all else equal", curves=tuple(curves),
-        told="A mark is a pair of configurations that differ in nothing else, an upright line the "
-             "median of its kind; left of 1 is less.", rules=(("x", 1.0),), y=label_rows(values),
-        x=Axis(label=f"times {baseline}", log=True))
+        caption="A mark is a pair of configurations that differ in nothing else, an upright line "
+             "the median of its kind; left of 1 is less.", rules=(("x", 1.0),),
+        y=label_rows(values), x=Axis(label=f"times {baseline}", log=True))
 
 
 def chart_levels(finding: Finding, table: Table) -> Chart | None:
@@ -74,7 +74,7 @@ def chart_levels(finding: Finding, table: Table) -> Chart | None:
             y_ends=[(percent * level[0], percent * level[-1]) for _, level in known]))
     return Chart(
         name="levels", title=f"{name_figure(figure).capitalize()} by {finding.vary}",
-        told="Marks are medians over networks and boards, uprights their least and most.",
+        caption="Marks are medians over networks and boards, uprights their least and most.",
         curves=tuple(curves), y=Axis(label=name_figure(figure) + ", %" * (percent > 1)),
         x=Axis(ticks=tuple(enumerate(values)), ends=(-0.5, len(values) - 0.5)))
 
@@ -106,11 +106,12 @@ def chart_parallel(table: Table) -> Chart:
         if places:
             curves.append(Curve(x=[*range(len(uprights)), None] * len(places), y=heights, name=name,
                                 colour=colour, width=width, dashes=dashes))
-    told = "A line is a configuration; it crosses each upright at its value."
+    caption = "A line is a configuration; it crosses each upright at its value."
     if len(table.predicted) > len(ranked):
-        told += f" The best {len(ranked)} of {len(table.predicted)} are drawn."
+        caption += f" The best {len(ranked)} of {len(table.predicted)} are drawn."
     return Chart(
-        name="parallel", title="What goes with what", told=told, curves=tuple(reversed(curves)),
+        name="parallel", title="What goes with what", caption=caption,
+        curves=tuple(reversed(curves)),
         x=Axis(ends=(-0.2, len(uprights) - 0.4), ticks=tuple(enumerate(
             label_figure(name) if name in FIGURES else name.split(".")[-1] for name in uprights))),
         y=Axis(ends=(-0.06, 1.06)), notes=tuple(
@@ -158,7 +159,7 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
     network = f", of {of_network}" if of_network else ""
     return Grid(
         name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",
-        told=f"In {unit}, the least of what else varies{network}. An empty cell cannot be."
+        caption=f"In {unit}, the least of what else varies{network}. An empty cell cannot be."
              + (" A cross: everything there misses a limit." if table.limits else ""),
         columns=tuple(columns), rows=tuple(lines), across=across, up=up, unit=f"{name}, {unit}",
         values=tuple(tuple(min((
@@ -203,5 +204,6 @@ def sort_values(values: Iterable[str]) -> list[str]:
     found = list(dict.fromkeys(values))
     numbers = [re.match(r"([\d.]+)([A-Za-z]*)$", value) for value in found]
     if all(numbers) and len({match[2] for match in numbers if match}) == 1:
-        return sorted(found, key=lambda value: float(re.match(r"[\d.]+", value)[0]))  # type: ignore[index]
+        return sorted(found,
+                      key=lambda value: float(re.match(r"[\d.]+", value)[0]))  # type: ignore[index]
     return found

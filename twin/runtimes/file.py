@@ -222,41 +222,41 @@ def forget_runtimes() -> None:
     _load.cache_clear()
 
 
-def read_learnt(path: Path, told: Any) -> Learnt | None:
+def read_learnt(path: Path, document: Any) -> Learnt | None:
     """Return what a file says was read in programs; None where it says nothing."""
-    if told is None:
+    if document is None:
         return None
     from twin.runtimes.counted.learnt import from_plain
 
     try:
-        return from_plain(told, str(told["sha256"]))
+        return from_plain(document, str(document["sha256"]))
     except MISSHAPEN as error:
         raise RuntimeRefusedError(f"{path}:learnt: {type(error).__name__} {error}; accepted: as "
                                   "`twin runtimes learn` wrote it") from error
 
 
-def read_mapping(path: Path, key: str, told: Any) -> dict[str, Any]:
+def read_mapping(path: Path, key: str, document: Any) -> dict[str, Any]:
     """Return a copy of a mapping of the file, empty where it says nothing."""
-    if not isinstance(told, dict | None):
+    if not isinstance(document, dict | None):
         raise RuntimeRefusedError(f"{path}:{key}: a mapping is expected")
-    return dict(told or {})
+    return dict(document or {})
 
 
-def read_counted(path: Path, told: Any) -> tuple[str, str] | None:
+def read_counted(path: Path, document: Any) -> tuple[str, str] | None:
     """Return kernels and compiler level that were counted; None where none were."""
-    if told is None:
+    if document is None:
         return None
-    if not (isinstance(told, dict) and set(told) == {"kernels", "level"}):
+    if not (isinstance(document, dict) and set(document) == {"kernels", "level"}):
         raise RuntimeRefusedError(f"{path}:counted: kernels and level are expected")
-    return str(told["kernels"]), str(told["level"])
+    return str(document["kernels"]), str(document["level"])
 
 
-def read_arena(path: Path, told: Any) -> ArenaRule | None:
+def read_arena(path: Path, document: Any) -> ArenaRule | None:
     """Return how a program's buffer for the runtime is called and filled; None without one."""
-    if told is None:
+    if document is None:
         return None
     try:
-        rule = ArenaRule(**{**told, "unknown": tuple(told.get("unknown", ()))})
+        rule = ArenaRule(**{**document, "unknown": tuple(document.get("unknown", ()))})
     except (AttributeError, TypeError) as error:
         raise RuntimeRefusedError(f"{path}:arena: name, release, kernels and unknown are "
                                   "expected") from error
@@ -270,10 +270,10 @@ def read_arena(path: Path, told: Any) -> ArenaRule | None:
 
 def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
     """Return a list of names, empty where a file has none."""
-    told = merged.get(key, [])
-    if not (isinstance(told, list) and all(isinstance(one, str) for one in told)):
-        raise RuntimeRefusedError(f"{path}:{key}: a list of names is expected, not {told!r}")
-    return tuple(told)
+    values = merged.get(key, [])
+    if not (isinstance(values, list) and all(isinstance(one, str) for one in values)):
+        raise RuntimeRefusedError(f"{path}:{key}: a list of names is expected, not {values!r}")
+    return tuple(values)
 
 
 def read_isas(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
@@ -311,9 +311,9 @@ def check_choices(path: Path, merged: dict[str, Any]) -> None:
             raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
                                       + ", ".join(accepted))
     for key in ("dtypes", "in_place"):
-        told = merged[key]
-        if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
-            raise RuntimeRefusedError(f"{path}:{key}: {str(told)[:60]}; accepted: a list of names")
+        entry = merged[key]
+        if not isinstance(entry, list) or not all(isinstance(one, str) for one in entry):
+            raise RuntimeRefusedError(f"{path}:{key}: {str(entry)[:60]}; accepted: a list of names")
     check_target(f"{path}:target", str(merged.get("target", CORE)))
     library = str(merged["library"])
     if len(library) > _LONGEST or not library.isidentifier() or not (_FOLDER / library).is_dir():
@@ -331,9 +331,10 @@ def read_number(path: Path, document: dict[str, Any], key: str, leaf: Any,
         raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
     if source not in sources:
         raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
-    for told, what in ((value, "a number"), *((one, "a relative deviation") for one in leaf[3:])):
-        if not isinstance(told, int | float) or isinstance(told, bool) or not 0 <= told < math.inf:
-            raise RuntimeRefusedError(f"{path}:{key}: {what} >= 0 is expected, not {told!r}")
+    for number, what in ((value, "a number"), *((one, "a relative deviation") for one in leaf[3:])):
+        if not isinstance(number, int | float) or isinstance(number,
+                                                             bool) or not 0 <= number < math.inf:
+            raise RuntimeRefusedError(f"{path}:{key}: {what} >= 0 is expected, not {number!r}")
     facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
                       rel_sd=leaf[3] if len(leaf) == 4 else None))
     return float(value)
@@ -343,7 +344,7 @@ def read_passes(path: Path, document: dict[str, Any], leaf: Any, facts: list[Fac
     """Return how often weights are read; None where the file does not say."""
     if leaf is None:
         return None
-    told = read_number(path, document, "weight_passes", leaf, facts)
-    if told < 1 or told != int(told):
-        raise RuntimeRefusedError(f"{path}:weight_passes: {told:g}; accepted: from 1 on, whole")
-    return int(told)
+    passes = read_number(path, document, "weight_passes", leaf, facts)
+    if passes < 1 or passes != int(passes):
+        raise RuntimeRefusedError(f"{path}:weight_passes: {passes:g}; accepted: from 1 on, whole")
+    return int(passes)

@@ -39,7 +39,8 @@ def list_candidates(stated: str, isa: str | None = None,
     isa : str, optional
         Of the board's core: families that do not run on it are left out.
     board : Board, optional
-        Adds what was measured on it, else on its core; tells the core, and its maker's kernels.
+        Adds what was measured on it, else on its core; identifies the core, and its maker's
+        kernels.
     """
     stem = stated.partition("@")[0]
     families = sorted({identity.partition("@")[0] for identity in list_runtimes()})
@@ -129,8 +130,8 @@ def find_release(stated: str) -> str | None:
             known.append((numbers, identity))
         elif stem == "st-edge-ai" and name == "x-cube-ai" and numbers[0] > CORE_IN_CUBE:
             known.append(((numbers[0] - CORE_IN_CUBE, *numbers[1:]), identity))
-    told = order_release(f"{stem}@{version}")[1]
-    return max((one for one in known if one[0] <= told), default=(None, None))[1]
+    asked = order_release(f"{stem}@{version}")[1]
+    return max((one for one in known if one[0] <= asked), default=(None, None))[1]
 
 
 def describe_open(stated: str, board: Board | None = None) -> str:

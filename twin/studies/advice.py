@@ -58,7 +58,7 @@ REMEDIES = {
 MOST_VALUES, NOTABLE = 4, 0.98
 """Values of one path a suggestion tries; after over before from which it is worth saying."""
 
-Told = Callable[[int, int, int], None]
+Progress = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Advice:
 
 def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | None = None, *,
                 efforts: Sequence[str] = EFFORTS, pairs: bool = True, thorough: bool = False,
-                on_progress: Told | None = None) -> Advice:
+                on_progress: Progress | None = None) -> Advice:
     """Return what would make a deployment meet limits.
 
     Parameters
@@ -142,7 +142,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     thorough : bool
         Whether dearer classes are tried where a cheaper one has a sure change.
     on_progress : callable, optional
-        Told (changes done, changes, failures).
+        Called with (changes done, changes, failures).
 
     Raises
     ------
@@ -225,7 +225,7 @@ def suggest_change(deployment: Deployment, bottleneck: str, deployer: Deployer |
 
 
 def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = "",
-                efforts: Sequence[str] = EFFORTS[:2], on_progress: Told | None = None,
+                efforts: Sequence[str] = EFFORTS[:2], on_progress: Progress | None = None,
                 ) -> list[Change]:
     """Return changes of a bottleneck's remedies, each predicted, those that cannot be too.
 
@@ -240,7 +240,7 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
     efforts : sequence of str
         Classes of effort.
     on_progress : callable, optional
-        Told (changes tried, changes, refusals).
+        Called with (changes tried, changes, refusals).
     """
     paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
                                             for path in paths}))

@@ -32,7 +32,7 @@ class Change:
     settings : tuple of (str, str)
         What-if paths and values, as `--set` takes them.
     effort : str
-        Of `EFFORTS`: of the dearest part.
+        Of `EFFORTS`: of the most expensive part.
     costs : str
         What it costs besides; "" where nothing.
     row : Row

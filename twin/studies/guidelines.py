@@ -94,7 +94,7 @@ def _characterise(graph: Graph) -> Character:
 
 
 PER = ("MAC", "layer")
-"""What a figure may be told for."""
+"""What a figure may be stated for."""
 
 DEPTHS, LEAST = (2, 3, 4, 5), 4
 """Of the tree: levels, of which those with least error on networks left out are taken, and the
@@ -143,7 +143,7 @@ class HardwareClass:
         Family of its core.
     boards : tuple of str
         Of the rows.
-    fastest, thriftiest : tuple of str
+    fastest, lowest_energy : tuple of str
         Networks no other class runs in less time, or with less energy.
     behind : float or None
         Median of its best time over the best of all, by network.
@@ -158,7 +158,7 @@ class HardwareClass:
     core: str
     boards: tuple[str, ...]
     fastest: tuple[str, ...]
-    thriftiest: tuple[str, ...]
+    lowest_energy: tuple[str, ...]
     behind: float | None
     effects: tuple[tuple[str, Effect], ...]
     refusals: tuple[tuple[str, int], ...]
@@ -167,7 +167,7 @@ class HardwareClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guidelines:
-    """All that is told.
+    """The whole guide.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
     Notes
     -----
     The error of a leaf is that of its runs predicted by trees grown without their network, of
-    every width and resolution. Of the depths tried, and of the two that a figure may be told for,
+    every width and resolution. Of the depths tried, and of the two that a figure may be stated for,
     those of least median error are taken, so it is a little better than on a network nobody
     looked at.
     """
@@ -318,12 +318,12 @@ def _grow(known: Sequence[Run], figure: str, per: str,
     cores = sorted({core_class(run.row.board) for run in known})
     libraries = sorted({run.row.runtime.partition("@")[0] for run in known})
     asked = np.array([list_features(run, cores, libraries) for run in known])
-    told = np.log([relate(run, figure, per) or 1.0 for run in known])
-    tree = grow_tree(asked, told, [run.row.model for run in known], depth=depth, least=LEAST)
-    off = None if tree.left_out is None else np.exp(np.abs(tree.left_out - told))
+    targets = np.log([relate(run, figure, per) or 1.0 for run in known])
+    tree = grow_tree(asked, targets, [run.row.model for run in known], depth=depth, least=LEAST)
+    off = None if tree.left_out is None else np.exp(np.abs(tree.left_out - targets))
     names, places = [*FEATURES, *cores, *libraries], tree.places
     return 0.0 if off is None else float(np.median(off)), tuple(
-        Leaf(rules=rules, typical=float(np.exp(told[places == leaf].mean())), per=per,
+        Leaf(rules=rules, typical=float(np.exp(targets[places == leaf].mean())), per=per,
              runs=int((places == leaf).sum()),
              error=None if off is None else float(np.median(off[places == leaf])))
         for leaf, rules in _walk(tree.nodes, names))
@@ -361,7 +361,7 @@ def _describe(core: str, rows: Sequence[Row], sources: Sequence[tuple[Study, Tab
                       if core_class(row.board) == core)
     return HardwareClass(
         core=core, boards=tuple(sorted({row.board for row in own})),
-        fastest=_winners(own, rows, "time_us"), thriftiest=_winners(own, rows, "energy_uj"),
+        fastest=_winners(own, rows, "time_us"), lowest_energy=_winners(own, rows, "energy_uj"),
         behind=median(behind) if behind else None, refusals=tuple(refused.most_common()),
         effects=_rank(_effects(sources, core)), uses=tuple(_list_uses(own)))
 

@@ -30,7 +30,7 @@ from twin.studies.change import excess, is_sure
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import VERDICTS, WORDS, Row, Table, judge
-from twin.studies.sweep import Told, make_table, map_boards, predict_chunks
+from twin.studies.sweep import Progress, make_table, map_boards, predict_chunks
 
 LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
 """Most points each penalty takes; of memories, each of RAM and flash."""
@@ -213,7 +213,7 @@ def list_metrics(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
 def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = None, *,
                     objectives: Sequence[str] = ("time_us", "energy_uj", "price_usd"),
                     by: Sequence[str] = (), advise: bool = True,
-                    on_progress: Told | None = None) -> Selection:
+                    on_progress: Progress | None = None) -> Selection:
     """Rank boards and libraries for networks.
 
     Parameters
@@ -231,7 +231,7 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     advise : bool
         Whether settings and rebuilds are tried on boards that do not meet the limits.
     on_progress : callable, optional
-        Told how far it is.
+        Called with the progress.
 
     Notes
     -----

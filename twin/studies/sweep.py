@@ -130,7 +130,7 @@ def _is_beaten(values: np.ndarray, others: np.ndarray) -> bool:
 CHUNK = 32
 """Most points predicted in one call; a chunk has one model on one board under one runtime."""
 
-Told = Callable[[int, int, int], None]
+Progress = Callable[[int, int, int], None]
 """(points done, points, failures so far) after every chunk."""
 
 Made = TypeVar("Made")
@@ -138,7 +138,7 @@ Made = TypeVar("Made")
 
 def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limits | None = None,
                 objectives: Sequence[str] = ("time_us", "energy_uj"),
-                on_progress: Told | None = None) -> Table:
+                on_progress: Progress | None = None) -> Table:
     """Predict every point of a space.
 
     Parameters
@@ -152,7 +152,7 @@ def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limit
     objectives : sequence of str
         Quantities the front is over.
     on_progress : callable, optional
-        Told how far it is.
+        Called with the progress.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limit
 
 
 def predict_points(points: Sequence[Point], deployer: Deployer,
-                   on_progress: Told | None = None) -> Iterator[tuple[Row, ...]]:
+                   on_progress: Progress | None = None) -> Iterator[tuple[Row, ...]]:
     """Yield the rows of points, chunk by chunk in their order.
 
     Parameters
@@ -176,7 +176,7 @@ def predict_points(points: Sequence[Point], deployer: Deployer,
     deployer : Deployer
         Prices, temperature, defaults.
     on_progress : callable, optional
-        Told how far it is, after every chunk.
+        Called with the progress, after every chunk.
     """
     done = failed = 0
     deployer.rate_all(points)

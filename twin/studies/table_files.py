@@ -77,18 +77,18 @@ def _make_table(records: Iterable[dict[str, Any]], head: Mapping[str, Any]) -> T
                  axes=_read_axes(head.get("axes", ())))
 
 
-def _read_limits(told: dict[str, Any]) -> Limits:
-    for name, limit in told.items():
+def _read_limits(document: dict[str, Any]) -> Limits:
+    for name, limit in document.items():
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)
                                   or not 0 < limit < LARGEST):
             raise ValueError(f"limits: {name} of {limit!r}")
-    return Limits(**told)
+    return Limits(**document)
 
 
-def _read_axes(told: Sequence[Any]) -> tuple[str, ...]:
-    if isinstance(told, str) or not all(isinstance(axis, str) for axis in told):
-        raise ValueError(f"axes: {told!r} are no names")
-    return tuple(told)
+def _read_axes(names: Sequence[Any]) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(axis, str) for axis in names):
+        raise ValueError(f"axes: {names!r} are no names")
+    return tuple(names)
 
 
 def _read_csv(stream: BinaryIO) -> pyarrow.Table:

@@ -54,7 +54,7 @@ class Conversation:
     number : int, optional
         Session number; chosen at random by default.
     on_event : callable, optional
-        Told, in a sentence, of retries, lost links and log lines of the board.
+        Called with a sentence on retries, lost links and log lines of the board.
     return_s : float
         How long a lost line is waited for; 0 is never. An emulator's line does not come back, and
         its name may soon be another's.

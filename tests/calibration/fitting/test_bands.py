@@ -19,7 +19,8 @@ from twin.pricing.calibrated import predict_calibrated
 
 BOARDS, NETWORKS = 6, 12
 WIDE = Spread(board=0.5, own_board=1.0, core=0.5)
-"""Boards are stated to lie much further apart than they do: a stranger's scale would be small."""
+"""Boards are stated to lie much further apart than they do: the scale of an unseen one would be
+small."""
 
 
 @pytest.fixture(scope="module", params=[3, 4])
@@ -63,9 +64,9 @@ def deviations(fit, cell: Cell) -> np.ndarray:
 def test_a_stranger_reaches_as_far_as_an_unmeasured_release_of_a_known_board(fit) -> None:
     left_out = leave_out_closely(fit, fit.evidence.networks)
     known = replace(fit.evidence.cells[0], release=5.0)
-    stranger = Cell(board="", core="core0", library="lib", release=5.0)
-    theirs, ours = (choose_band(fit, left_out, cell, BOARDS) for cell in (known, stranger))
-    wide, near = deviations(fit, stranger), deviations(fit, known)
+    unseen_entry = Cell(board="", core="core0", library="lib", release=5.0)
+    theirs, ours = (choose_band(fit, left_out, cell, BOARDS) for cell in (known, unseen_entry))
+    wide, near = deviations(fit, unseen_entry), deviations(fit, known)
     assert (ours.down * wide >= theirs.down * near - 1e-12).all()
     assert (ours.up * wide >= theirs.up * near - 1e-12).all()
 
@@ -92,10 +93,10 @@ def test_the_twin_of_a_shipped_board_is_no_surer(path) -> None:
 def test_prices_are_borrowed_from_releases_of_the_board_or_boards_of_the_core(fit) -> None:
     cells = tuple(dict.fromkeys(fit.evidence.cells))
     again = replace(cells[0], release=5.0)
-    assert bands._lenders(again, cells) == (cells[0],)
-    assert bands._lenders(replace(again, board="new"), cells) == tuple(
+    assert bands._source_cells(again, cells) == (cells[0],)
+    assert bands._source_cells(replace(again, board="new"), cells) == tuple(
         replace(one, release=5.0) for one in cells if one.core == cells[0].core)
-    assert bands._lenders(replace(again, library="other"), cells) == cells
+    assert bands._source_cells(replace(again, library="other"), cells) == cells
 
 
 def test_powers_of_a_known_board_are_held_to_firmwares_and_of_a_stranger_to_boards(

@@ -105,9 +105,9 @@ def test_cousins_learn_from_each_other_and_strangers_keep_their_spread() -> None
     sds = [math.sqrt(fit.estimate(cell).covariance[0, 0]) for cell in places.values()]
     assert sds == sorted(sds)
     assert fit.estimate(places["same core"]).factors == pytest.approx(0.5, rel=0.1)
-    stranger = fit.estimate(places["other library"])
-    assert stranger.log == pytest.approx(np.zeros(3))
-    assert stranger.covariance == pytest.approx(prior.covariance)
+    unseen_entry = fit.estimate(places["other library"])
+    assert unseen_entry.log == pytest.approx(np.zeros(3))
+    assert unseen_entry.covariance == pytest.approx(prior.covariance)
 
 
 def test_a_release_between_two_measured_ones_is_interpolated() -> None:

@@ -121,7 +121,8 @@ def test_shipped_overlays_can_be_read_and_say_what_they_rest_on(path: Path) -> N
 
 
 def test_a_board_without_an_overlay_gets_the_one_for_strangers() -> None:
-    own, stranger = (read_shipped("x-cube-ai", board) for board in ("nucleo_l4r5zi", "unheard_of"))
+    own, unseen_entry = (read_shipped("x-cube-ai", board) for board
+                         in ("nucleo_l4r5zi", "unheard_of"))
     assert own is not None and own.entries[0].board == "nucleo_l4r5zi"
-    assert stranger is not None and all(entry.board is None for entry in stranger.entries)
+    assert unseen_entry is not None and all(entry.board is None for entry in unseen_entry.entries)
     assert read_shipped("no such library", "nucleo_l4r5zi") is None

@@ -1,4 +1,4 @@
-"""Prices no row tells by themselves are marked in a comparison, and named as no reason."""
+"""Prices no row identifies by themselves are marked in a comparison, and named as no reason."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def test_a_doubtful_price_is_no_reason() -> None:
     marked = {line.causes: line.counter for line in difference.main.total.lines}
     assert marked["kernel_call",] == NO_FINDING and marked["mac",] == ""
     assert not any("kernel_call" in row.reason for row in difference.main.rows)
-    assert "call, pointwise: no row tells" in " ".join(difference.warnings)
+    assert "call, pointwise: no row identifies" in " ".join(difference.warnings)
     total = difference.main.total
     assert total.gap == total.explained + total.unexplained
 

@@ -145,7 +145,8 @@ def test_placement_is_that_of_the_image(tmp_path, monkeypatch):
     assert "--image FILE names one built elsewhere" in told.pop()
     named = replace(one, options=MeasureOptions(image="elsewhere.elf"))
     assert dict(named.place(made.digest, None))["weights"] == "sram" and told.pop()
-    with pytest.raises(UsageError, match="is not what runs on the board, whose image tells 6f7468"):
+    with pytest.raises(UsageError,
+                       match="is not what runs on the board, whose image states 6f7468"):
         named.place(b"other" * 6, None)
     fixed = replace(one, board=load_board("stm32n6570_dk"))  # its port brings a map
     assert dict(fixed.place(bytes(32), None))["weights"] == "sram" and not told

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from hwmodels.board.file import load_board
-from twin.api.commands.predict import deploy_as_told
+from twin.api.commands.predict import deploy_as_stated
 from twin.attribution.views import what_if
 from twin.deployment.deployment import deploy
 from twin.deployment.split import list_moves
@@ -145,10 +145,10 @@ def test_a_command_takes_the_setting_a_refusal_names() -> None:
     options = {"runtime": "tflm-cmsis-nn", "clock_hz": None, "weights": None, "arena": None,
                "assume_unsupported": None}
     with pytest.raises(DoesNotFitError, match=r"with --set placement\.arena=sram it fits"):
-        deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"})
-    placed = deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"},
+        deploy_as_stated("vww", BOARD, **{**options, "arena": "itcm"})
+    placed = deploy_as_stated("vww", BOARD, **{**options, "arena": "itcm"},
                             changes={"placement.arena": "sdram"})
     assert placed.arena == "sdram"
     with pytest.raises(DoesNotFitError, match="itcm of"):
-        deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"},
+        deploy_as_stated("vww", BOARD, **{**options, "arena": "itcm"},
                        changes={"supply.voltage_v": "3.0"})

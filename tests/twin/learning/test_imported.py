@@ -1,4 +1,4 @@
-"""From a TFLite Micro log to prices: its library said or told by its time, its layers checked."""
+"""From a TFLite Micro log to prices: its library stated or inferred, its layers checked."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_log_is_imported_checked_and_learnt_from(tmp_path, kws):
                             output=tmp_path / "m")
     assert found.measurement.header.runtime == RUNTIME
     assert found.measurement.runs == (0, 1) and len(found.measurement.layers) == 13
-    assert any("taken as tflm-cmsis-nn@2023, told by its time" in one for one in found.remarks)
+    assert any("taken as tflm-cmsis-nn@2023, from its time" in one for one in found.remarks)
     header, told = tmp_path / "m" / "header.json", []
     document = json.loads(header.read_text())
     document["environment"]["board_sha256"] = "of another file"
@@ -59,7 +59,8 @@ def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws)
     slow = twin.import_log("tflm", write_log(tmp_path, kws, 4), board=BOARD, model="kws",
                            clock_hz=TICKS_HZ, output=tmp_path / "slow")
     assert slow.measurement.header.runtime == "tflm"
-    assert any("not told by its time" in one and "--runtime: tflm-" in one for one in slow.remarks)
+    assert any("cannot infer the runtime from the time" in one and "pass --runtime: tflm-" in one
+               for one in slow.remarks)
     with pytest.raises(MeasurementError, match=r"'tflm' is none of ours; say which by --runtime: "
                                                r"tflm-cmsis-nn@2023 or tflm-cmsis-nn@2\.3\.1 or "
                                                r"tflm-reference@2023"):
@@ -122,7 +123,7 @@ def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, k
     assert any(one.startswith("partial: it lists 6") for one in some.remarks)
     told = twin.import_log("tflm", log, model="kws", partial=True, board=BOARD,
                            clock_hz=TICKS_HZ, output=tmp_path / "told")
-    (remark,) = [one for one in told.remarks if "told by its time" in one]
+    (remark,) = [one for one in told.remarks if "from its time" in one]
     six, fitted = ([part.time_us for part in one.layers[:6]]
                    for one in (kws, twin.predict(kws.deployment)))
     assert float(remark.partition("it took ")[2].split()[0]) == pytest.approx(

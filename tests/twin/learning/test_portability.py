@@ -350,7 +350,7 @@ def test_a_wait_the_board_file_does_not_know_is_said(tmp_path):
     assert state_memories(calm)["flash"].miss_cycles == 0
     rows, remarks = measured_rows(probe_measurement(board, ["latency:flash"], 1.0), calm)
     assert not rows and "correct the board file" in remarks[0]
-    with pytest.raises(UsageError, match="nothing there tells of a price"):
+    with pytest.raises(UsageError, match="nothing there informs a price"):
             learn_probes([str(write_measurement(tmp_path / "m", probe_measurement(
             board, ["latency:flash"], 1.0)))], calm)
 

@@ -21,7 +21,7 @@ from twin.learning.own import learn_own
 from twin.learning.tally import make_tally
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
-from twin.pricing.calibration import TIME_PRICES, choose_calibration, stranger_prices
+from twin.pricing.calibration import TIME_PRICES, choose_calibration, unseen_prices
 from twin.pricing.certainty import probability_faster
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
@@ -305,8 +305,8 @@ def test_a_change_shares_its_draws_with_what_it_is_compared_to(kws) -> None:
     assert after.time_us < before.time_us  # weights in SRAM wait for no flash
     shared = probability_faster(before.time_us, after.time_us, before.certainty.draw,
                                 after.certainty.draw)
-    stranger = replace(after.certainty.draw, source=("elsewhere",))
-    apart = probability_faster(before.time_us, after.time_us, before.certainty.draw, stranger)
+    unseen_entry = replace(after.certainty.draw, source=("elsewhere",))
+    apart = probability_faster(before.time_us, after.time_us, before.certainty.draw, unseen_entry)
     assert shared > apart > 0.5
     same = before.certainty.draw
     assert probability_faster(10.0, 10.0, same, same) == 0.5
@@ -353,6 +353,6 @@ def test_what_nobody_measured_here_draws_what_networks_do_on_the_board(tmp_path:
     unknown = [replace(one, runtime="firmware@O2")
                for one in observe_folder(folder, BOARD)]
     entry, = learn_own(unknown, load_board(BOARD)).entries
-    powers = stranger_prices(load_board(BOARD))
+    powers = unseen_prices(load_board(BOARD))
     assert powers is not None and entry.powers_of == powers.powers_of == BOARD
     assert entry.energy == powers.entry.energy

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibration.fitting.cell import Cell
-from calibration.fitting.intervals import BORROWED_SD, concentrate, left_untold
+from calibration.fitting.intervals import BORROWED_SD, concentrate, remaining_sd
 from calibration.fitting.prices import Evidence
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
@@ -69,7 +69,7 @@ def test_a_layer_is_less_sure_than_its_network(predictions) -> None:
 
 
 def test_rows_of_an_operator_narrow_and_never_widen() -> None:
-    left = [left_untold(information, BORROWED_SD) for information in (0, 1e-4, 1e-2, 0.1, 1, 10)]
+    left = [remaining_sd(information, BORROWED_SD) for information in (0, 1e-4, 1e-2, 0.1, 1, 10)]
     assert left[0] == BORROWED_SD and left == sorted(left, reverse=True) and left[-1] < 0.01
     prediction = deploy(make_network(4), BOARD, runtime=RUNTIMES[0])
     known = choose_calibration(prediction)
@@ -87,7 +87,7 @@ def test_waiting_outside_the_chip_is_told_of_like_an_operator() -> None:
     shares = tally.share_work(log)
     assert shares[EXTERNAL] > 0 and sum(shares.values()) == pytest.approx(1.0)
     told = dict.fromkeys(tally.operators, 1e3)
-    assert tally.untold_sd(log, told) == pytest.approx(
+    assert tally.unlearned_sd(log, told) == pytest.approx(
         shares[EXTERNAL] * BORROWED_SD, abs=1e-3)
 
 

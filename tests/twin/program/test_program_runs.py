@@ -114,7 +114,7 @@ def test_a_program_comes_through_its_start_up_and_says_what_it_guessed(program):
     told = [one for one in twin.predict(made).warnings if one.startswith("of another board?")]
     assert "2 of 4 registers" in told[0] and "0x40023800 in main" in told[0]
     assert len(told) == 1  # a stack that begins inside the board's RAM speaks against nothing
-    assert not made.found.untold
+    assert not made.found.unconfirmed
     assert len(load_part("stm32f401re").blocks) == 13 and load_part("mine").blocks == ()
 
 

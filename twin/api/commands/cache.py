@@ -41,7 +41,7 @@ class CacheReport:
 
 @takes(Cache)
 def cache(asked: Cache) -> CacheReport:
-    """Show what a network's accesses meet in the data caches, layer by layer.
+    """Show hits and misses of a network in the data caches, by layer.
 
     Raises
     ------

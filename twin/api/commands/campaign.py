@@ -55,7 +55,7 @@ class Run:
     data : bytes or None
         The network's input; None: seeded noise.
     watcher : Watcher
-        Told of progress and trouble.
+        Called with progress and warnings.
     """
 
     graph: Graph
@@ -208,7 +208,7 @@ class Run:
         Parameters
         ----------
         digest : bytes
-            As the image on the board tells it.
+            As the image on the board states it.
         made : Launched or None
             Where it is emulated.
         """
@@ -249,7 +249,7 @@ class Run:
         with reworded(OSError, UsageError, f"{image}: cannot be read (", ")"):
             content = read_regular(image)
         if any(digest) and digest not in content:
-            raise UsageError(f"--image {image}: is not what runs on the board, whose image tells "
+            raise UsageError(f"--image {image}: is not what runs on the board, whose image states "
                              f"{digest.hex()[:12]}; flash it (twin firmware flash --image), or "
                              "name the one that was flashed")
         return image
@@ -351,7 +351,7 @@ def refuse_other(folder: Path, same: Iterable[tuple[str, str | None, str]]) -> N
 
 
 def find_image(digest: bytes) -> Path | None:
-    """Return the image `twin firmware build` made under `BUILT` that tells a hash; None: no such.
+    """Return the image `twin firmware build` made under `BUILT` that states a hash; None: no such.
 
     Parameters
     ----------

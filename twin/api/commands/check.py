@@ -58,10 +58,11 @@ class Check:
         """What to warn of."""
         doubtful = (one for one in self.requirements if one.met and not one.surely_met)
         idle_mw = self.prediction.deployment.board.power.idle_mw
-        told = {} if idle_mw is None or all(one.unit != "uJ" for one in self.requirements) else {
+        replaced = {} if idle_mw is None or all(one.unit != "uJ" for one
+                                                in self.requirements) else {
             say_above_idle(idle_mw): "energy is held to its limit with idle: with the "
             f"{idle_mw:,.0f} mW the idle board draws meanwhile; predict says what is above it"}
-        return (*self.notes, *(told.get(one, one) for one in self.prediction.warnings),
+        return (*self.notes, *(replaced.get(one, one) for one in self.prediction.warnings),
                 *(f"--sure: {one.name} may exceed its limit" for one in doubtful if self.sure))
 
 
@@ -219,7 +220,7 @@ def _require_intervals(requirements: Sequence[Requirement]) -> None:
 
 
 def _require_energy(prediction: Prediction, max_uj: float) -> Requirement:
-    """Return the limit of energy, held to the idle board's too where that is told apart."""
+    """Return the limit of energy, held to the idle board's too where that is separate."""
     idle_mw, certainty = prediction.deployment.board.power.idle_mw, prediction.certainty
     energy_uj = prediction.energy_uj
     interval = None if certainty is None else certainty.energy_uj

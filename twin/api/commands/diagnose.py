@@ -45,7 +45,7 @@ def diagnose(asked: Diagnose) -> Diagnosis:
         measurement, model=asked.model, board=asked.board, runtime=asked.runtime,
         weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
     if deployment.runtime.offload is not None:
-        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
+        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are found "
                          "of cores only; `twin attribute` sets its epochs side by side")
     stands_in = is_stand_in(deployment, measurement)
     chosen = choose_calibration(deployment, fspath(asked.calibration),

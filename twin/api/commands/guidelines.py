@@ -21,7 +21,7 @@ from twin.studies.study.session import Session, open_session
 from twin.studies.study.tasks import Study
 
 MOST_CAUSES = 3
-"""Told of a class of hardware."""
+"""Printed for a class of hardware."""
 
 Causes = dict[str, list[tuple[str, float, str]]]
 
@@ -47,11 +47,11 @@ def guidelines(folders: Iterable[str | PathLike[str]]) -> str:
 def _describe(folders: Iterable[str | PathLike[str]]) -> Page:
     sessions = [open_session(fspath(folder)) for folder in folders]
     tables = [(one.study, one.load_results()) for one in sessions]
-    told: dict[str, list[str]] = defaultdict(list)
+    values: dict[str, list[str]] = defaultdict(list)
     for study, table in tables:
         for section in _list_sections(study):
-            told[section] += [f"{study.name}: {line}" for line in tell(study, table)[1:]]
-    return describe_guide(learn(tables), list_causes(sessions), told)
+            values[section] += [f"{study.name}: {line}" for line in tell(study, table)[1:]]
+    return describe_guide(learn(tables), list_causes(sessions), values)
 
 
 _PATHS = {"placement": ("placement.", "caches."), "clocks": ("clock",),
@@ -90,10 +90,10 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
         total = sum(line.cycles for line in lines)
         if not total:
             continue
-        told: dict[str, float] = defaultdict(float)
+        totals: dict[str, float] = defaultdict(float)
         for line in lines:
-            told[line.cause] += line.cycles / total
-        for cause, share in told.items():
+            totals[line.cause] += line.cycles / total
+        for cause, share in totals.items():
             shares[core_class(board)][cause].append(share)
     runs = {core: max(map(len, own.values())) for core, own in shares.items()}
     return {core: sorted(((cause, median([*found, *[0.0] * (runs[core] - len(found))]),

@@ -67,8 +67,8 @@ def import_log(asked: Import) -> ImportedLog:
                                     listing=None if graph is None else _list_operators(graph))
     measurement = imported.measurement
     if port is not None:
-        told = (*measurement.header.environment, ("port", port))
-        measurement = replace(measurement, header=replace(measurement.header, environment=told))
+        facts = (*measurement.header.environment, ("port", port))
+        measurement = replace(measurement, header=replace(measurement.header, environment=facts))
     if graph is not None:
         if not partial:
             _check_work(measurement, graph, str(log))
@@ -118,16 +118,16 @@ def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
     for counter in ("macs", "estimated_macs"):
         layers = [layer for layer in (None, *measurement.layers)
                   if measurement.count(counter, layer)]
-        told = [float(measurement.values(counter, layer)[0])
+        counts = [float(measurement.values(counter, layer)[0])
                 for layer in (layers[:1] if None in layers else layers)]
-        if told and ours and abs(sum(told) / ours - 1) > MAC_SLACK:
-            raise MeasurementError(f"{where}: counts {sum(told):,.0f} MACs, {graph.name} has "
+        if counts and ours and abs(sum(counts) / ours - 1) > MAC_SLACK:
+            raise MeasurementError(f"{where}: counts {sum(counts):,.0f} MACs, {graph.name} has "
                                    f"{ours:,.0f}; is it of another network?")
 
 
 def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | None,
                     where: str) -> tuple[Measurement, tuple[str, ...]]:
-    """Return the measurement with the library it is of, as said or told by its time."""
+    """Return the measurement with the library it is of, as stated or inferred from its time."""
     from twin.learning.folders import tell_library
     from twin.runtimes.stated import (
         describe_open,
@@ -154,12 +154,13 @@ def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | 
         name = release
     elif hint and not versioned and graph is not None and header.board != UNKNOWN:
         candidates = list_candidates(name, board=board)
-        told = tell_library(measurement, graph, header.board, candidates)
-        if told is not None and told.runtime is not None:
-            name, remark = told.runtime, (f"runtime: taken as {told.runtime}, told by its time: "
-                                          f"it took {told}; --runtime says another",)
-        elif told is not None:
-            remark = (f"runtime: not told by its time, which is {told}; say which by {hint}",)
+        inferred = tell_library(measurement, graph, header.board, candidates)
+        if inferred is not None and inferred.runtime is not None:
+            name, remark = inferred.runtime, (
+                f"runtime: taken as {inferred.runtime}, from its time: it took {inferred}; "
+                "--runtime states another",)
+        elif inferred is not None:
+            remark = (f"cannot infer the runtime from the time, which is {inferred}; pass {hint}",)
     if hint and not remark:
         remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
     return replace(measurement, header=replace(header, runtime=name)), remark

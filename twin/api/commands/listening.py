@@ -36,7 +36,7 @@ def listen_to_probe(model: str, graph: Graph, board: Board | None, options: Meas
     folder : Path
         Gets `serial.log`, and the measurement as `probe`.
     watcher : Watcher
-        Told what to know of it.
+        Called with each message.
 
     Returns
     -------

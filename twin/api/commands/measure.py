@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from twin.network.graph import Graph
 
 SAME_CLOCK = 1e-3
-"""Share that a clock asked for may be off the one a board told, which rounds."""
+"""Share that a clock asked for may be off the one a board stated, which rounds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     options : MeasureOptions, optional
         How, and on what; by default on the board that is plugged in.
     watcher : Watcher, optional
-        Told of progress and trouble.
+        Called with progress and warnings.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
                    options: MeasureOptions, watcher: Watcher) -> None:
     """Refuse to go on with a measurement of something else, before anything is built.
 
-    What an emulated board is follows from its file; of a real one another file is only told.
+    What an emulated board is follows from its file; of a real one another file is only noted.
     """
     board = machine.name if machine is not None else HOST
     now = None if machine is None else hash_board(machine)

@@ -1,4 +1,4 @@
-"""How something is measured, on what, and what is told meanwhile."""
+"""How something is measured, on what, and what is printed meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOST = "host"
 
 
 class Watcher:
-    """Told of a measurement as it goes on; this one keeps silent."""
+    """Called as a measurement goes on; this one prints nothing."""
 
     def progress(self, progress: Progress, describe: Callable[[], MeasuredNetwork] | None) -> None:
         """Take how far it is; `describe`, which takes a while, says what was found so far."""

@@ -68,7 +68,7 @@ def measure_plan(plan: str, board: str, options: MeasureOptions | None = None, *
     options : MeasureOptions, optional
         As for `measure`.
     watcher : Watcher, optional
-        Told of trouble.
+        Called with each warning.
 
     Returns
     -------

@@ -34,7 +34,7 @@ def port(asked: Port) -> Ported:
 
 @takes(Plan)
 def plan(asked: Plan) -> Ranking:
-    """Rank micro-benchmarks by how much they would narrow a prediction; name the best two.
+    """Rank micro-benchmarks by how much they narrow a prediction.
 
     Best first; `write_best` makes a plan of it for `measure`.
 

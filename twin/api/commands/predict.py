@@ -112,7 +112,7 @@ def is_best(deployment: Deployment) -> bool:
     return deployment.runtime.identity in list_best(deployment.board)[:1]
 
 
-def deploy_as_told(model: str, board: str, *, runtime: str | None = None,
+def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
                    changes: Mapping[str, object] | None = None, calibration: str = AUTO,
                    **chosen: Any) -> Deployment:
     """Put a model on a board; changes are not made, but say where it goes if it must.
@@ -140,5 +140,5 @@ def deploy_as_told(model: str, board: str, *, runtime: str | None = None,
 
 def deploy_request(asked: Predict) -> Deployment:
     """Put a model on a board as a request says; changes are not made."""
-    return deploy_as_told(**{name: value for name, value in asked.arguments.items()
+    return deploy_as_stated(**{name: value for name, value in asked.arguments.items()
                              if name != "temperature"})

@@ -47,7 +47,7 @@ from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import SUFFIXES, Table
 from twin.studies.study.session import Session
-from twin.studies.sweep import Told
+from twin.studies.sweep import Progress
 from twin.studies.table_files import read_frame, read_table
 
 ENDINGS = (".html", ".htm", ".md", ".pdf")
@@ -220,8 +220,8 @@ def open_result(path: str | PathLike[str]) -> Session | Table:
                      "board: -b BOARD")
 
 
-def deploy_beside(folder: str, model: str, board: str, **told: Any) -> Deployment:
-    """Put a model on a board as a measurement of it was set up, where nothing else is told.
+def deploy_beside(folder: str, model: str, board: str, **options: Any) -> Deployment:
+    """Put a model on a board as a measurement of it was set up, where nothing else is stated.
 
     Parameters
     ----------
@@ -229,16 +229,16 @@ def deploy_beside(folder: str, model: str, board: str, **told: Any) -> Deploymen
         Of the measurement.
     model, board
         As for `deploy`.
-    **told
+    **options
         Runtime, clock, placement ... of `deploy_measured`, which `attribute` asks, too.
     """
     measurement, _ = read_folder(folder)
-    deployment, stand_in = deploy_measured(measurement, model=model, board=board, **told)
+    deployment, stand_in = deploy_measured(measurement, model=model, board=board, **options)
     return deployment.noted((stand_in,), first=True) if stand_in else deployment
 
 
 def rank_changes(deployment: Deployment, deployer: Deployer,
-                 on_progress: Told | None = None) -> tuple[Change, ...]:
+                 on_progress: Progress | None = None) -> tuple[Change, ...]:
     """Return settings and rebuilds, each predicted, fastest first, those that cannot be last."""
     tried = try_changes(deployment, deployer, on_progress=on_progress)
     tried = [one for one in tried if one.time_ratio != 1 or one.energy_ratio != 1]
@@ -250,7 +250,7 @@ def rank_changes(deployment: Deployment, deployer: Deployer,
 
 @takes(ReportStudy)
 def report_study(asked: ReportStudy) -> Path:
-    """Write a finished study as a report: methods, boards, findings, limits, rows, checklist.
+    """Write a finished study as a report; methods, findings, limits, rows, checklist.
 
     Raises
     ------

@@ -86,15 +86,15 @@ def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     from twin.api.commands.study import run_study
     from twin.api.commands.why import why
 
-    told = session.request.resolve(session.folder)
+    fields = session.request.resolve(session.folder)
     if session.request.verb == "predict":
-        return _predict(Predict(**told))
+        return _predict(Predict(**fields))
     if session.request.verb == "study":
         with tempfile.TemporaryDirectory() as folder:
-            return run_study(Path(told["study"]) / STUDY_FILE, folder).load_results()
+            return run_study(Path(fields["study"]) / STUDY_FILE, folder).load_results()
     ask: Mapping[str, Callable[..., Any]] = {
         "attribute": attribute, "diagnose": diagnose, "why": why}
-    return ask[session.request.verb](**told, **(aside or {}))
+    return ask[session.request.verb](**fields, **(aside or {}))
 
 
 def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:

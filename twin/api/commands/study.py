@@ -122,8 +122,8 @@ def diff_studies(asked: requests.DiffStudies) -> Sequence[RowPair]:
     both = sum(None not in pair for pair in pairs)
     names = first.study.name, second.study.name
     if not both or (names[0] != names[1] and both < len(pairs)):
-        told = " and ".join(names) if names[0] != names[1] else f"{names[0]}, of other values"
-        raise StudyError(f"{first.folder} and {second.folder}: are different studies ({told}), "
+        named = " and ".join(names) if names[0] != names[1] else f"{names[0]}, of other values"
+        raise StudyError(f"{first.folder} and {second.folder}: are different studies ({named}), "
                          f"with {both} of {len(pairs)} configurations in both; accepted: two runs "
                          "of one study")
     theirs = second.head["inputs"]

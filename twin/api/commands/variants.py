@@ -13,7 +13,7 @@ from twin.studies.advice import NOTABLE, try_changes
 from twin.studies.limits import Limits
 from twin.studies.points import FAILURES, Deployer
 from twin.studies.results import Row, judge
-from twin.studies.sweep import Told
+from twin.studies.sweep import Progress
 
 Variants = Mapping[str, Deployment | TwinError]
 """A deployment, or why it cannot be, by what it is called."""
@@ -57,7 +57,7 @@ def name_stage(stage: Mapping[str, object]) -> str:
 
 
 def find_stages(deployment: Deployment, most: int, deployer: Deployer,
-                on_progress: Told | None = None) -> tuple[dict[str, object], ...]:
+                on_progress: Progress | None = None) -> tuple[dict[str, object], ...]:
     """Return the stages that save most time, each the best setting or rebuild of what is before it.
 
     Parameters
@@ -69,7 +69,7 @@ def find_stages(deployment: Deployment, most: int, deployer: Deployer,
     deployer : Deployer
         Prices and temperature.
     on_progress : callable, optional
-        Told (changes tried in a stage, changes, refusals).
+        Called with (changes tried in a stage, changes, refusals).
     """
     if not 1 <= most <= MOST_STAGES:
         raise UsageError(f"--stages {most}: accepted: 1 to {MOST_STAGES}")
@@ -89,7 +89,7 @@ def find_stages(deployment: Deployment, most: int, deployer: Deployer,
 
 
 def predict_variants(variants: Variants, deployer: Deployer, limits: Limits | None = None,
-                     on_progress: Told | None = None) -> tuple[Variant, ...]:
+                     on_progress: Progress | None = None) -> tuple[Variant, ...]:
     """Predict deployments, each held to the limits; those that cannot be keep their reason."""
     made = []
     for place, (label, one) in enumerate(variants.items(), 1):

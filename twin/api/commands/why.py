@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import fspath
 from pathlib import Path
 
-from twin.api.commands.predict import deploy_as_told
+from twin.api.commands.predict import deploy_as_stated
 from twin.api.requests import parse_clock, parse_quantity, read_pairs, split_words, takes
 from twin.api.requests.attribution import Why
 from twin.attribution.diagnosis import outlook as foreseeing
@@ -32,7 +32,7 @@ def why(asked: Why) -> weighing.Why:
     if both := set(present) & set(absent):
         raise UsageError(f"{both.pop()}: --is and --not exclude each other")
     calibration = fspath(asked.calibration)
-    deployment = deploy_as_told(
+    deployment = deploy_as_stated(
         asked.model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
         weights=asked.weights, arena=asked.arena, changes=asked.changes,
         assume_unsupported=asked.assume_unsupported, calibration=calibration)

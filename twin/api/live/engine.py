@@ -115,11 +115,11 @@ class Engine(Reader):
             base = self._base(state, choose_room(settings))
         return base.replace(settings)
 
-    def _base(self, state: State, told: Mapping[str, object]) -> Deployment:
-        key = repr((state.model, state.board, state.runtime, sorted(told.items())))
+    def _base(self, state: State, settings: Mapping[str, object]) -> Deployment:
+        key = repr((state.model, state.board, state.runtime, sorted(settings.items())))
         if key not in self._bases:
             check_names(state)
-            made = deploy_towards(self.find(state.model), self.find(state.board), told,
+            made = deploy_towards(self.find(state.model), self.find(state.board), settings,
                                   runtime=state.runtime)
             if made.runtime.is_compiled:
                 raise UsageError(f"runtime {made.runtime.identity}: is built by a compiler, which "

@@ -1,4 +1,4 @@
-"""What the page is told of a prediction: plain numbers, in the order they are shown."""
+"""What the page receives of a prediction: plain numbers, in the order they are shown."""
 
 from __future__ import annotations
 

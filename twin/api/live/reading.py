@@ -51,7 +51,7 @@ class Reader:
             return {"refused": "is nested too deep", "kind": "ModelError"}
 
     def tell_beside(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is told beside a refusal."""
+        """Return what the page shows beside a refusal."""
         return {}
 
     def read_model(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,12 +54,12 @@ def _write_query(upload: Callable[..., Mapping[str, object]], asked: Serve) -> s
     model, board, runtime = asked.model, asked.board, asked.runtime
     if model is None and board is None and runtime is None and not asked.settings:
         return ""
-    told = {path: str(value) for path, value in (asked.settings or {}).items()}
+    changes = {path: str(value) for path, value in (asked.settings or {}).items()}
     try:
         state = State(
             model=_find("model", fspath(model or "kws"), upload),
             board=_find("board", fspath(board or "nucleo_l4r5zi"), upload),
-            runtime=told.pop("runtime", runtime), set=told)
+            runtime=changes.pop("runtime", runtime), set=changes)
     except ValidationError as error:
         raise UsageError(tell_invalid(error.errors())) from None
     check_names(state)

@@ -1,7 +1,7 @@
 """What the page asks for: a network on a board with what was changed, checked before it is used.
 
 The page keeps it in its address, so that a link opens what its sender saw; whatever comes from
-there is text of a stranger.
+there is text of somebody else.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Wire(BaseModel):
 
 
 class State(Wire):
-    """The request `Predict` as it comes over the wire: what of it a stranger may say.
+    """The request `Predict` as it comes over the wire: the part of it a client may set.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def main() -> None:
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         try:
             answer = engine.answer(parse_json(frame.decode()))
-        except Exception as error:  # A bug of ours: told, and the next request is served.
+        except Exception as error:  # A bug of ours: reported, and the next request is served.
             answer = {"bug": f"{type(error).__name__}: {error}"}
         write_frame(answers, json.dumps(answer, allow_nan=False).encode())
 

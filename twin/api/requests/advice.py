@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from twin.api.requests import Judged, Limited, Option, Powered, Priced
-from twin.api.requests.studies import Told
+from twin.api.requests.studies import Progress
 from twin.errors import UsageError
 from twin.network.rewrites.rewrite import EFFORTS
 
@@ -34,10 +34,10 @@ class Advise(Limited, Powered, Priced, Judged):
     deployment: "Deployment"
     _: KW_ONLY
     efforts: Annotated[Sequence[str], Option(
-        "--effort", "CLASS", "The dearest class of changes: setting, rebuild, conversion or "
+        "--effort", "CLASS", "The most expensive class of changes: setting, rebuild, conversion or "
         "retraining.", text=str, parse=efforts_up_to, default=EFFORTS[-1])] = EFFORTS
     pairs: bool = True
     thorough: Annotated[bool, Option(
         "--thorough", None, "Try dearer classes too where a cheaper one has a change that is "
         "sure.")] = False
-    on_progress: Told | None = None
+    on_progress: Progress | None = None

@@ -53,7 +53,7 @@ MeasuredBoard = Annotated[str | None, Option(
 Measured = Annotated[str | PathLike[str], Option(
     "", "MEAS", "A folder `twin measure` or `twin import` wrote.", text=str, files=())]
 Healthy = Annotated[str | PathLike[str] | None, Option(
-    "--healthy", "DIR", "A measurement of the same kernels known to be right: faults are told far "
+    "--healthy", "DIR", "A measurement of the same kernels known to be right: faults are found far "
     "better against it.", text=str, files=())]
 
 

@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Annotated, Any
 
 from twin.api.requests import Anyway, Option, Priced, Request
-from twin.api.requests.studies import Told
+from twin.api.requests.studies import Progress
 
 Folder = str | PathLike[str] | None
 
@@ -39,4 +39,4 @@ class Report(Beside, Priced):
     chain: bool = False
     anyway: Anyway = False
     command: str = ""
-    on_progress: Told | None = None
+    on_progress: Progress | None = None

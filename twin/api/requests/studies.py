@@ -24,7 +24,7 @@ from twin.api.requests import (
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
 
-Told = Callable[[int, int, int], None]
+Progress = Callable[[int, int, int], None]
 """Called now and then with points done, points, and failures."""
 
 OVER = ("What the front is over: time, energy, ram, flash, price, with --every days (power); by "
@@ -47,7 +47,7 @@ class Shared(Request):
     cluster: Annotated[str | None, Option(
         "--cluster", "WHERE", "local:4 (as -j 4), or the address of a Dask scheduler: "
         "tls://host:8786.")] = None
-    on_progress: Told | None = None
+    on_progress: Progress | None = None
 
 
 StudyFile = Annotated[str | PathLike[str], Option(
@@ -95,7 +95,7 @@ class Front(Request):
 
 @dataclass(frozen=True)
 class ReportStudy(Request):
-    """A study that was run, and the file it is told in."""
+    """A study that was run, and the file that describes it."""
 
     folder: Annotated[str | PathLike[str], Option(
         "", "FOLDER", "Of a study that was run.", text=str)]
@@ -130,7 +130,7 @@ class Compared(LimitedAndPriced, Powered, Priced, Judged):
         "--clock", "FREQUENCY,...", "CPU clocks at their lowest voltage; own (the default) or "
         "each: the top of every voltage scale.", text=str)] = ()
     prices: Prices = None
-    on_progress: Told | None = None
+    on_progress: Progress | None = None
 
 
 @dataclass(frozen=True)

@@ -96,24 +96,24 @@ def list_differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[
 def compare_versions(before: Mapping[str, Any], after: Mapping[str, Any]
                      ) -> tuple[tuple[str, str, str], ...]:
     """Return versions that differ between the heads of two runs."""
-    def told(head: Mapping[str, Any]) -> dict[str, Any]:
+    def facts(head: Mapping[str, Any]) -> dict[str, Any]:
         packages = head.get("packages")
         return {"twin": head.get("twin"), "python": head.get("python"),
                 "machine": head.get("machine"),
                 **(packages if isinstance(packages, Mapping) else {})}
 
-    return tuple(list_differences(told(before), told(after)))
+    return tuple(list_differences(facts(before), facts(after)))
 
 
 def compare_requests(first: Session, second: Session) -> tuple[tuple[str, str, str], ...]:
     """Return what two runs were asked that differs: the verb, arguments, contents of inputs."""
-    def told(session: Session) -> dict[str, Any]:
+    def facts(session: Session) -> dict[str, Any]:
         asked = dict(session.request.arguments)
         if "clock_hz" in asked:
             asked["clock"] = f"{asked.pop('clock_hz') / 1e6:g} MHz"
         return {"verb": session.request.verb, **asked, **session.head.get("inputs", {})}
 
-    return tuple(list_differences(told(first), told(second)))
+    return tuple(list_differences(facts(first), facts(second)))
 
 
 def _is_equal(before: Any, after: Any) -> bool:

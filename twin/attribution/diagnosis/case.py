@@ -17,7 +17,7 @@ from twin.pricing.calibration import Calibration
 from twin.pricing.prediction import Prediction
 
 Progress = Callable[[int, int, str], None]
-"""Told how many faults were predicted, how many there are, and the next one's name."""
+"""Called with how many faults were predicted, how many there are, and the next one's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

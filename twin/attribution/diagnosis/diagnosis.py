@@ -109,7 +109,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     forecasts : Forecasts, optional
         Of an earlier diagnosis of the same deployment at the same calibration, used again.
     on_progress : callable, optional
-        Told before each fault is predicted: how many were, how many there are, and its name.
+        Called before each fault is predicted: how many were, how many there are, and its name.
 
     Returns
     -------
@@ -207,14 +207,14 @@ def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
 
 
 def _tell(found: Diagnosis, case: Case) -> str:
-    """Say which measurement tells the likeliest explanations apart."""
+    """Say which measurement distinguishes the likeliest explanations."""
     def tell(rivals: Sequence[Fault]) -> str:
         return tell_apart(rivals, case.deployment, case.forecasts, case.prices, case.base,
                           case.pattern)
 
     if by_clock := tell(choose_rivals(found)):
         return by_clock
-    # of "as declared" no two rivals are likeliest: what tells it from any of them is worth it
+    # of "as declared" no two rivals are likeliest: what distinguishes it from any of them helps
     foreseen = [one.fault for one in found.findings if one.fault.deployment is not None
                 and one.fault.name in found.not_distinguishable and not one.fault.shifts_clock]
     besides = tell([found.verdict.fault, foreseen[0]]) if foreseen and case.also is None else ""

@@ -64,7 +64,7 @@ def list_evidence(pattern: Pattern, measurement: Measurement,
     measurement, healthy : Measurement
         Whose runs and header are read.
     """
-    told = dict(measurement.header.environment)
+    facts = dict(measurement.header.environment)
     whole = pattern.layers == (None,)
     found = [f"{pattern.quantity} of the whole network" if whole
              else f"{pattern.quantity} per layer", *pattern.counted]
@@ -75,10 +75,10 @@ def list_evidence(pattern: Pattern, measurement: Measurement,
                measurement.count("timer_ticks"))
     found += [text for text, there in (
         (f"scatter and drift of {runs} runs", runs > 1),
-        ("clock timed by the host", "clock_by_host" in told),
-        ("clock as the header states it", "clock_by_host" not in told
+        ("clock timed by the host", "clock_by_host" in facts),
+        ("clock as the header states it", "clock_by_host" not in facts
          and bool(measurement.header.clocks_hz)),
-        ("compiler and level of the header", bool(told.get("compiler"))),
+        ("compiler and level of the header", bool(facts.get("compiler"))),
         ("a measurement known to be right", healthy is not None)) if there]
     return tuple(found)
 

@@ -79,7 +79,7 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
     clock_hz : float, optional
         The core's clock as observed; without it common frequencies are tried.
     timed : bool
-        Whether time tells the clock; else only clocks of other wait states are listed.
+        Whether time identifies the clock; else only clocks of other wait states are listed.
     clock_sd : float
         Error of the clock observed, as a logarithm: common ones within it are listed besides.
 

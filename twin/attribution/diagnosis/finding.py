@@ -24,7 +24,7 @@ FAR = 2.0
 """Standard deviations of what all layers may be off by, beyond which "as declared" is doubted."""
 
 ALIKE = 0.3
-"""What is at least as likely to be measured under a fault, beside "as declared", is not told."""
+"""What is at least as likely to be measured under a fault, beside "as declared", is not named."""
 
 REPEATS_FLOOR = 0.002
 """Runs of one image repeat within this at best, as a share: an image linked again moves by it."""

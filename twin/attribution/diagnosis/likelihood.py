@@ -37,7 +37,7 @@ FREEDOM = 10.0
 """Degrees of freedom of the error of a count: one far off is improbable, not impossible."""
 
 LAYER_FREEDOM = 3.0
-"""Degrees of freedom of a layer's own error: one layer may be far off, and tells little then."""
+"""Degrees of freedom of a layer's own error: one layer may be far off, and counts little then."""
 
 FARTHEST = 8.0
 """Standard deviations beyond which a layer that is off is not less likely still."""

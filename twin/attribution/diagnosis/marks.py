@@ -52,7 +52,7 @@ STEP_CHANCE, STEP_APART, LEAST_SIDE = 0.02, 4.0, 3
 they are apart by at least, else it is scatter or a trend; and runs of either level at least."""
 
 FEWEST_DEGREES = 6
-"""Scatter is told by so many differences of runs at least, over all layers."""
+"""Scatter is known from so many differences of runs at least, over all layers."""
 
 
 SERVICE_CYCLES = 40
@@ -68,7 +68,7 @@ and none where they are the fault: assumed."""
 
 
 UNCHECKED = (": stated, and set against no other: cycles are the same at another clock but for "
-             "what waits; time by the host tells (twin measure on a board)")
+             "what waits; time by the host shows it (twin measure on a board)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +153,9 @@ def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str
 def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     """Read clock, drift and scatter."""
     header = measurement.header
-    clocks, told = dict(header.clocks_hz), dict(header.environment)
+    clocks, facts = dict(header.clocks_hz), dict(header.environment)
     hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
-    match = re.match(r"([0-9.]+)(?: \+- ([0-9.]+))?", told.get("clock_by_host", ""))
+    match = re.match(r"([0-9.]+)(?: \+- ([0-9.]+))?", facts.get("clock_by_host", ""))
     clock_log, clock_sd = None, CLOCK_SD
     checked = match is not None or bool(measurement.count("cpu_cycles"))
     own = is_clock_own(measurement) and not is_clock_set(measurement, deployment)
@@ -266,10 +266,10 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None:
-        told = [_weigh_scatter(fault.scatters, marks.scatter, right.scatter if right else None)]
+        weights = [_weigh_scatter(fault.scatters, marks.scatter, right.scatter if right else None)]
         if fault.scatters and marks.interrupts:  # a tick comes as often in each run
-            told.append(_weigh_scatter(False, marks.scatter, right.scatter if right else None))
-        total += max(told)
+            weights.append(_weigh_scatter(False, marks.scatter, right.scatter if right else None))
+        total += max(weights)
     return total + _weigh_interrupts(fault, marks, right)
 
 

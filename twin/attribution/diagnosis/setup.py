@@ -64,24 +64,24 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     said = dict(header.placement)
     if clock_hz is None and is_clock_own(measurement):
         clock_hz = dict(header.clocks_hz).get("cpu")
-    told: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or said.get("weights"),
+    options: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or said.get("weights"),
                             "arena": arena or said.get("arena"), "follow_clock": False} | chosen
     where = board or header.board
     if where == UNKNOWN:
         raise UsageError("the measurement does not say which board it is of: give it (--board), "
                          "or import the log with --board")
     if runtime is not None:
-        return deploy(named, where, runtime=runtime, **told), ""
+        return deploy(named, where, runtime=runtime, **options), ""
     try:
         deployment = deploy(named, where, runtime=load_runtime(
-            measured_runtime(measurement)).identity, **told)
+            measured_runtime(measurement)).identity, **options)
         if deployment.runtime.name == "firmware":
             _build(deployment)
         return deployment, ""
     except BuildRefusedError:
         raise  # another library would give another verdict, silently
     except TwinError as error:
-        stand_in = deploy(named, where, runtime=STAND_IN, **told)
+        stand_in = deploy(named, where, runtime=STAND_IN, **options)
         reason = str(error).splitlines()[0]
         return stand_in, (f"{stand_in.runtime.identity} stands in for {header.runtime}, which "
                           f"cannot be predicted here: {reason}")
@@ -90,18 +90,18 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
 def measured_runtime(measurement: Measurement) -> str:
     """Return the runtime a measurement is of: of our firmware, by what its image was built with."""
     header = measurement.header
-    told = header.runtime.partition(",")[0]  # behind it: the release of a library in it
-    return name_runtime(told, dict(header.environment).get("compiler", ""))
+    name = header.runtime.partition(",")[0]  # behind it: the release of a library in it
+    return name_runtime(name, dict(header.environment).get("compiler", ""))
 
 
 def unread_build(deployment: Deployment, measurement: Measurement) -> str:
     """Return a remark where an image was built as none that can be predicted; else ""."""
-    told = dict(measurement.header.environment).get("compiler", "")
-    if not told or not deployment.runtime.is_compiled or "-O" not in told:
+    compiler = dict(measurement.header.environment).get("compiler", "")
+    if not compiler or not deployment.runtime.is_compiled or "-O" not in compiler:
         return ""
-    named = name_runtime("firmware", told)
+    named = name_runtime("firmware", compiler)
     return "" if named != "firmware" else (
-        f"the header says it was built by {told}, which cannot be predicted: "
+        f"the header says it was built by {compiler}, which cannot be predicted: "
         f"{deployment.runtime.identity} is what it is set beside")
 
 
@@ -129,13 +129,13 @@ def other_clock(deployment: Deployment, measurement: Measurement, board: str | N
 
 def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[str]:
     """Return kinds and names of faults the header rules out: another build than it names."""
-    told = dict(measurement.header.environment).get("compiler", "")
-    level = re.search(r"-(O\w+)", told)
+    compiler = dict(measurement.header.environment).get("compiler", "")
+    level = re.search(r"-(O\w+)", compiler)
     if measurement.header.runtime != "firmware" or level is None:
         return frozenset()
     if level[1] == "O0":
         return frozenset({"optimisation"})
-    if name_runtime("firmware", told) == deployment.runtime.identity:
+    if name_runtime("firmware", compiler) == deployment.runtime.identity:
         return frozenset({"optimisation", "-O0"})
     others = {name.rpartition("-")[2].rpartition("@")[2] for name in list_runtimes()
               if name.startswith("firmware@")} - {level[1]}
@@ -168,9 +168,9 @@ def find_model(name: str, sha256: str | None) -> str:
 
 def find_runtime(measurement: Measurement) -> str | None:
     """Return the runtime a measurement is of, or its library where that version is not known."""
-    told = measurement.header.runtime.partition(",")[0]
-    stem = told.partition("@")[0]
-    for name in (told, stem, f"{stem}-cmsis-nn"):  # a log of "tflm" does not say its kernels
+    label = measurement.header.runtime.partition(",")[0]
+    stem = label.partition("@")[0]
+    for name in (label, stem, f"{stem}-cmsis-nn"):  # a log of "tflm" does not say its kernels
         try:
             return load_runtime(name).identity
         except RuntimeRefusedError:
@@ -194,7 +194,7 @@ def redeploy(document: Mapping[str, Any]) -> Deployment:
     model = document["model"]
     board = document["board"]
     if str(document["runtime"]).startswith("program@"):
-        raise UsageError(f"{model['name']} is a program, and faults are told by predicting a "
+        raise UsageError(f"{model['name']} is a program, and faults are found by predicting a "
                          "network again; accepted: the network it runs as the first argument")
     deployment = deploy(find_model(model["name"], model["sha256"]), board,
                         runtime=document["runtime"], weights=document["placement"]["weights"],
@@ -237,9 +237,9 @@ def require_alike(healthy: Measurement, measurement: Measurement, folder: Path,
         For the same folder twice, other kernels, another compiler or level, or another clock.
     """
     clocks, wanted = dict(healthy.header.clocks_hz), dict(measurement.header.clocks_hz)
-    told, asked = _require_build("--healthy", healthy, measurement, folder, healthy_folder, [
+    theirs, asked = _require_build("--healthy", healthy, measurement, folder, healthy_folder, [
         (f"clocks_hz {name}", clocks[name], wanted[name]) for name in clocks if name in wanted])
-    images = told.get("firmware_sha256"), asked.get("firmware_sha256")
+    images = theirs.get("firmware_sha256"), asked.get("firmware_sha256")
     if all(images) and images[0] != images[1]:
         return (f"the healthy run is of another image (firmware_sha256 {str(images[0])[:12]}, here "
                 f"{str(images[1])[:12]}) by the same compiler: what else its build changed is "
@@ -254,14 +254,14 @@ def _require_build(option: str, other: Measurement, measurement: Measurement, fo
     if folder.resolve() == other_folder.resolve():
         raise NotTheSameError(f"{option} {other_folder} is the measurement to diagnose itself: "
                               "give another one")
-    told, asked = dict(other.header.environment), dict(measurement.header.environment)
+    theirs, asked = dict(other.header.environment), dict(measurement.header.environment)
     for key, first, second in (("runtime", other.header.runtime, measurement.header.runtime),
-                               ("compiler", told.get("compiler"), asked.get("compiler")), *pairs):
+                               ("compiler", theirs.get("compiler"), asked.get("compiler")), *pairs):
         if first and second and first != second:
             raise NotTheSameError(
                 f"{option} {other_folder}: {key} is {_say(first)}, of the measurement to "
                 f"diagnose {_say(second)}: give one taken alike, or none")
-    return told, asked
+    return theirs, asked
 
 
 def read_second(path: str | PathLike[str] | None, measurement: Measurement,

@@ -3,7 +3,7 @@
     what a clock changes = log(cycles there / cycles here), under each explanation
 
 Prices are off alike at both clocks, so most of their error cancels: what waits for a memory takes
-fewer cycles where the core is slower, and what does not wait takes as many. A clock tells where
+fewer cycles where the core is slower, and what does not wait takes as many. A clock shows where
 two explanations differ by several times what is left of that error.
 """
 
@@ -40,8 +40,8 @@ CLOCKS_HZ = (16e6, 48e6)
 AGAIN = "then twin diagnose with --also DIR of it"
 """Weighs both measurements together."""
 
-TELLS = 2.0
-"""A clock tells explanations that differ by so many standard deviations."""
+DISTINCT_SD = 2.0
+"""A clock distinguishes explanations that differ by so many standard deviations."""
 
 LEAST = 0.03
 """Explanations less probable are not worth a measurement."""
@@ -65,18 +65,18 @@ OTHERWISE = {
     "wait states": REGISTER, "prefetch": REGISTER,
     "flash width": "read the option bytes",
     ONE_LAYER: "measure again with that layer's data moved or its kernel exchanged"}
-"""By kind, what tells it from others where no clock does."""
+"""By kind, what distinguishes it from others where no clock does."""
 
 
 def choose_rivals(found: Diagnosis) -> list[Fault]:
     """Return the two likeliest explanations, each by its likeliest variant, if both are predicted.
 
     None, where one of them is not: telling others apart would not tell it. "None of these" says
-    nothing of a clock, and what changes nothing here is told by none: the next is looked at.
+    nothing of a clock, and no clock shows what changes nothing here: the next is tried.
     """
-    told = [kind for kind, chance in found.kinds.items()
+    likely = [kind for kind, chance in found.kinds.items()
             if chance >= LEAST and kind != UNKNOWN]
-    best = [next(one.fault for one in found.findings if one.fault.kind == kind) for kind in told]
+    best = [next(one.fault for one in found.findings if one.fault.kind == kind) for kind in likely]
     rivals = [fault for fault in best if fault.name not in found.indistinct][:2]
     by_clock = all(fault.kind in (DECLARED, COUNTER) or (
         fault.deployment is not None and not fault.shifts_clock and JOINED not in fault.kind)
@@ -85,17 +85,17 @@ def choose_rivals(found: Diagnosis) -> list[Fault]:
 
 
 def tell_otherwise(found: Diagnosis) -> str:
-    """Say what tells the two likeliest kinds apart where no clock is known to.
+    """Say what distinguishes the two likeliest kinds where no clock is known to.
 
     Parameters
     ----------
     found : Diagnosis
-        Of which no clock that was tried tells the likeliest two apart.
+        Of which no clock that was tried distinguishes the likeliest two.
 
     Returns
     -------
     str
-        A sentence; it says so where cycles alone cannot. Two causes are told apart: "none of
+        A sentence; it says so where cycles alone cannot. Two causes are distinguished: "none of
         these" is no cause, and stands beside one only where it is likeliest or no other is left.
     """
     listed = [kind for kind, chance in found.kinds.items()
@@ -119,7 +119,7 @@ def tell_otherwise(found: Diagnosis) -> str:
 
 def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forecasts,
                prices: Calibration | None, base: Prediction, pattern: Pattern) -> str:
-    """Say which measurement tells the two likeliest explanations apart.
+    """Say which measurement distinguishes the two likeliest explanations.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
     Returns
     -------
     str
-        A sentence; "" where there are no two, or no clock tells them.
+        A sentence; "" where there are no two, or no clock distinguishes them.
     """
     if len(rivals) < 2 or pattern.quantity != "cycles":
         return ""
@@ -159,7 +159,7 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
         unsure = (moved - other)[None, :]
         sd = math.sqrt(float(price_errors(unsure, unsure)[0, 0]) + 2 * REPEATED**2)
         apart = abs(first - second) / sd
-        if apart > max(best[0], TELLS):
+        if apart > max(best[0], DISTINCT_SD):
             best = (apart, f"measure again {describe_changes(changes)}: {math.exp(first):.3f} x "
                            f"the cycles if {rivals[0].name}, {math.exp(second):.3f} x if "
                            f"{rivals[1].name} ({_say_how(deployment, changes)}; {AGAIN})")

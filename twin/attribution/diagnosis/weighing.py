@@ -124,7 +124,8 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
 def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:
     """Say which fault fits best by far where only its header speaks against it.
 
-    How often a header is wrong is assumed, so what that assumption alone outweighs is told.
+    How often a header is wrong is assumed, so the report names what that assumption alone
+    outweighs.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def _say_joined(fault: Fault, together: Collection[str]) -> tuple[str, ...]:
 
 
 def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
-    """Whether neither the fault's effect nor the evidence tells it from what was declared.
+    """Whether neither the fault's effect nor the evidence distinguishes it from what was declared.
 
     Never of two at once: each moves a layer alone, so their sum is small only where they undo each
     other, and that was added up and not predicted (the second may do nothing beside the first).
@@ -177,7 +178,8 @@ def _describe_fit(weight: Weight, total: float, digits: int) -> str:
 
 
 NO_EFFECT = 0.01
-"""A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
+"""A fault that changes no layer by more, as a logarithm, cannot be distinguished from its
+absence."""
 
 CLOSE, CLOSE_CHANCE = 0.05, 0.05
 """Layers may also lie as closely together as this share of what errors of prices and kernels allow,

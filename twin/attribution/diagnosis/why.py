@@ -51,7 +51,7 @@ class Row:
     change : str
         The line of the build to change.
     question : str
-        What tells whether it is present.
+        What shows whether it is present.
     """
 
     cause: str
@@ -86,7 +86,7 @@ class Why:
     pairs : tuple of ((str, str), float)
         Two causes at once, most probable first.
     asked : str
-        The cause whose question tells most of the first two; "" where nothing is open.
+        The cause whose question is most informative of the first two; "" where nothing is open.
     gain_bits : float
         What its answer is expected to tell.
     indistinct : tuple of str
@@ -260,7 +260,7 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
 
 
 def _ask(rows: Sequence[Row], present: Collection[str]) -> tuple[str, float]:
-    """Return which of the first two causes' questions tells most, in bits: an answer is sure."""
+    """Return the more informative question of the first two causes, in bits of a sure answer."""
     def tell(row: Row) -> float:
         chance = min(max(row.probability, 1e-12), 1 - 1e-12)
         return -chance * math.log2(chance) - (1 - chance) * math.log2(1 - chance)

@@ -116,13 +116,13 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     Raises
     ------
     UsageError
-        When none tells of a price the deployment has.
+        When none informs a price the deployment has.
 
     Notes
     -----
     With s the shares of price in the time, C' the covariance after
     (`calibration.microbench.probe_rows`):
-    sd(log time) = sqrt(s' C' s + network_sd^2 + row_sd^2) + what operators leave untold. The
+    sd(log time) = sqrt(s' C' s + network_sd^2 + row_sd^2) + what no row informs of operators. The
     interval reaches as many deviations as before; as in `predict`, it spans what an unknown
     replacement policy may do.
     """
@@ -157,7 +157,7 @@ def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certaint
     belief = believe(calibration)
     before, after = belief.now, expect(belief, rows)
     fixed = draw.network_sd**2 + draw.row_sd**2
-    then, now = (math.sqrt(one.sd(draw.time)**2 + fixed) + draw.untold_sd
+    then, now = (math.sqrt(one.sd(draw.time)**2 + fixed) + draw.unlearned_sd
                  for one in (after, before))
     ratio = then / now
     bounds = certainty.time_us

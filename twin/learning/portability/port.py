@@ -53,7 +53,7 @@ class Makeup:
     Parameters
     ----------
     boards : float
-        What boards, and cores, differ by: no data of other boards tells it.
+        What boards, and cores, differ by: no data of other boards show it.
     parameters : float
         What the data left open of the rest.
     model : float
@@ -94,7 +94,7 @@ class Ported:
     behind : tuple of Behind
         What was learnt from.
     ranking : Ranking or None
-        What would narrow the interval; None when no micro-benchmark tells of it.
+        What would narrow the interval; None when no micro-benchmark informs it.
     """
 
     prediction: Prediction
@@ -282,7 +282,7 @@ def _calibrate(deployment: Deployment, observations: Sequence[Observation]) -> C
     """Learn prices from these rows, which lie as far apart as all published ones show."""
     runtime, cell = deployment.runtime.identity, _cell_of(deployment, observations)
     overlay = read_shipped(cell.library, "")
-    stranger = None if overlay is None else find_entry(
+    unseen_entry = None if overlay is None else find_entry(
         overlay, board="", core=deployment.board.core.model, runtime=runtime)
     learning = learn(observations, judged=False, spreads=None if overlay is None else (
         Spread(**overlay.spread), Spread(**overlay.energy_spread)))
@@ -290,19 +290,19 @@ def _calibrate(deployment: Deployment, observations: Sequence[Observation]) -> C
     if entry.energy is None and powers:
         regulator = deployment.board.power.regulator
         entry = replace(entry, energy=powers.get(regulator, powers[""]))
-    if stranger is not None:
-        entry = _take_bands(entry, stranger, len({one.cell.board for one in observations}))
-    kin = [one for one in learning.observations if one.cell.library == cell.library]
+    if unseen_entry is not None:
+        entry = _take_bands(entry, unseen_entry, len({one.cell.board for one in observations}))
+    same_library = [one for one in learning.observations if one.cell.library == cell.library]
     boards = ", ".join(sorted({one.cell.board for one in learning.observations}))
     return Calibration(
         origin=boards, entry=entry, time=entry.time.estimate(TIME_PRICES),
         energy=None if entry.energy is None else entry.energy.estimate(ENERGY_PRICES),
         spread=asdict(learning.spread), energy_spread=asdict(learning.energy_spread),
-        operators=tell_operators(kin, lambda one: learning.time.estimate(one).log),
+        operators=tell_operators(same_library, lambda one: learning.time.estimate(one).log),
         kinds=tuple(sorted({one.kind for one in learning.observations})))
 
 
-def _take_bands(entry: Entry, stranger: Entry, boards: int) -> Entry:
+def _take_bands(entry: Entry, unseen_entry: Entry, boards: int) -> Entry:
     """Return an entry with another's bands, of fewer degrees: prices rest on few boards here."""
     def fewer(band: BandModel) -> BandModel:
         count = min(band.count, boards + 2)  # one board has the two degrees a spread starts from
@@ -310,10 +310,10 @@ def _take_bands(entry: Entry, stranger: Entry, boards: int) -> Entry:
         return replace(band, down=band.down * factor, up=band.up * factor, count=count)
 
     energy = entry.energy
-    if energy is not None and stranger.energy is not None:
-        energy = replace(energy, band=fewer(stranger.energy.band))
+    if energy is not None and unseen_entry.energy is not None:
+        energy = replace(energy, band=fewer(unseen_entry.energy.band))
     return replace(entry, energy=energy,
-                   time=replace(entry.time, band=fewer(stranger.time.band)))
+                   time=replace(entry.time, band=fewer(unseen_entry.time.band)))
 
 
 def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) -> list[str]:
@@ -335,7 +335,7 @@ def _make_up(calibration: Calibration, draw: Draw) -> Makeup:
     apart = sum(float(shares @ part.covariance @ shares)
                 for part in prior_of(calibration).parts if part.level in levels)
     priced = float(shares @ draw.covariance @ shares)
-    total = (math.sqrt(priced + draw.network_sd**2 + draw.row_sd**2) + draw.untold_sd)**2
+    total = (math.sqrt(priced + draw.network_sd**2 + draw.row_sd**2) + draw.unlearned_sd)**2
     apart = min(apart, priced)
     return Makeup(boards=apart / total, parameters=(priced - apart) / total,
                   model=(total - priced) / total)

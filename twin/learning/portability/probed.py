@@ -39,9 +39,9 @@ from twin.pricing.prediction import Prediction, predict
 from twin.runtimes import load_runtime
 
 SURPRISE = 4.0
-"""A row this many standard deviations from what is believed tells of a mistake, not of a price."""
+"""A row this many standard deviations from what is believed shows a mistake, not a price."""
 
-TOLD_SHARE = 0.8
+LEARNT_SHARE = 0.8
 """A price has become known when its variance fell below this share."""
 
 
@@ -89,7 +89,7 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     Raises
     ------
     UsageError
-        When no runtime is named, or nothing of the measurements tells of a price, or all of it
+        When no runtime is named, or nothing of the measurements informs a price, or all of it
         is out of reach of what is believed.
     RuntimeRefusedError
         For a runtime there is not.
@@ -102,8 +102,8 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     prices.
     """
     measured = [(folder, read_measurement(folder)) for folder in folders]
-    told = [dict(one.header.environment) for _, one in measured]
-    runtime = runtime or next((t["for_runtime"] for t in told if "for_runtime" in t), None)
+    environments = [dict(one.header.environment) for _, one in measured]
+    runtime = runtime or next((t["for_runtime"] for t in environments if "for_runtime" in t), None)
     if runtime is None:
         raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
                          "correct?")
@@ -121,7 +121,8 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
                         prior_covariance=start.time.prior_covariance)
     cell = locate(board.name, board.core.model, runtime)
     time = replace(start.entry.time, log=tuple(float(value) for value in after.log),
-                   residuals=_residuals(start, rows), unidentified=_still_untold(start, after),
+                   residuals=_residuals(start, rows),
+                   unidentified=_still_unidentified(start, after),
                    covariance=pack_covariance(after.covariance))
     entry = replace(start.entry, board=cell.board, core=cell.core, runtime=runtime, time=time)
     return Probed(calibration=replace(start, origin="micro-benchmarks", entry=entry, time=estimate,
@@ -141,7 +142,7 @@ def _read_rows(measured: Sequence[tuple[str, Measurement]], board: Board, runtim
         remarks += [f"{folder}: {remark}" for remark in refused]
         kinds |= {one.header.kind} if found else set()
     if not rows:
-        raise UsageError(f"{', '.join(folder for folder, _ in measured)}: nothing there tells of a "
+        raise UsageError(f"{', '.join(folder for folder, _ in measured)}: nothing there informs a "
                          "price; accepted: latency of a memory that is waited for, fetch, mac:int8")
     return rows, remarks, kinds
 
@@ -200,12 +201,12 @@ def _residuals(start: Calibration, rows: Sequence[ProbeRow]) -> dict[str, float]
     return {row.name: round(row.log_ratio - belief.expected(row), 4) for row in rows}
 
 
-def _still_untold(start: Calibration, after: Believed) -> tuple[str, ...]:
-    """Prices that could not be told before, and are hardly better known now."""
+def _still_unidentified(start: Calibration, after: Believed) -> tuple[str, ...]:
+    """Prices that were not identifiable before, and are hardly better known now."""
     before = dict(zip(TIME_PRICES, np.diag(start.time.covariance), strict=True))
     now = dict(zip(TIME_PRICES, np.diag(after.covariance), strict=True))
     return tuple(name for name in start.entry.time.unidentified
-                 if now[name] > TOLD_SHARE * before[name])
+                 if now[name] > LEARNT_SHARE * before[name])
 
 
 def _stated(board: Board, runtime: str) -> Calibration:

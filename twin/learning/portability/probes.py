@@ -31,7 +31,7 @@ ALL = "all"
 """Name of every micro-benchmark a board can make."""
 
 POWER = "power"
-"""Name of the one that is long enough for a meter; not among all, since without one it tells
+"""Name of the one that is long enough for a meter; not among all, since without one it shows
 nothing."""
 
 STEP_S = 0.05
@@ -394,14 +394,14 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
     power_runs : int
         Then so many silent runs, the mark toggled at every probe, for a power meter.
     on_event : callable
-        Told of trouble on the line.
+        Called on trouble on the line.
 
     Returns
     -------
     Measurement
         As written to the folder.
     """
-    told = {PROBES_KEY: pack_probes(job.probes), **_purpose(job.plan),
+    facts = {PROBES_KEY: pack_probes(job.probes), **_purpose(job.plan),
             **(made.environment if made else {})}
     with open_link(line, baud=baud) as link:
         session = Session(link, on_event=on_event, return_s=RETURN_S if made is None else 0.0)
@@ -413,7 +413,7 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
                 source="twin measure --plan", model_sha256=hash_probes(job.probes),
                 placement=(("weights", job.rooms.weights), ("arena", job.rooms.arena),
                            ("code", job.rooms.code)),
-                supply_v=supply_v, environment=told,
+                supply_v=supply_v, environment=facts,
                 scales=made.scales(timer_hz) if made and timer_hz else {})
             campaign.prepare()
             measured = campaign.collect(Plan(temperature=FOLDER, warmup=1, most_runs=runs,

@@ -227,24 +227,24 @@ def _read_calls(program: Program, plan: Table, root: Table) -> None:
     instructions = chains[0].tables(2)
     check_operators(program.path, len(instructions))
     for place, instruction in enumerate(instructions):
-        kind, told = instruction.number(0, "B"), instruction.table(1)
+        kind, arguments = instruction.number(0, "B"), instruction.table(1)
         program.place = f"instruction {place}"
-        if told is None or kind == 5:  # memory is freed
+        if arguments is None or kind == 5:  # memory is freed
             continue
         if kind not in (1, 2):
             raise ModelError(f"{program.path}: instruction {place}: control flow at run time; "
                              "accepted: kernel calls in sequence")
-        args = _ids(told, 1)
+        args = _ids(arguments, 1)
         if not args or min(args) < 0 or max(args) >= len(program.values):
             raise ModelError(f"{program.path}: instruction {place}: arguments {list(args)[:9]}; "
                              f"there are {len(program.values)} values")
         if kind == 2:
             program.calls.append(_read_delegate(
-                program, root, plan.tables(7)[told.number(0, "i")], place, args))
+                program, root, plan.tables(7)[arguments.number(0, "i")], place, args))
             continue
         made = program.values[args[-1]]
         outputs = tuple(made) if isinstance(made, Listed) else args[-1:]
         program.calls.append(Call(
-            place=place, kernel=kernels[told.number(0, "i")], outputs=outputs,
+            place=place, kernel=kernels[arguments.number(0, "i")], outputs=outputs,
             inputs=tuple(i for i in args[:-1] if i not in (args[-1], *outputs) and not (
                 isinstance(made, Listed) and program.values[i] == made))))

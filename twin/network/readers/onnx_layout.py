@@ -63,7 +63,7 @@ _REORDERING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "
 
 
 def guess_layout(name: str, rank: int, consumers: Mapping[str, list[Node]]) -> str:
-    """Layout an input of the network comes in, by the first operator that tells.
+    """Layout an input of the network comes in, by the first operator that fixes it.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def read_channels(text: str) -> dict[int, int]:
     return wanted
 
 
-def _halve_dearest(graph: Graph) -> tuple[str, ...]:
+def _halve_largest(graph: Graph) -> tuple[str, ...]:
     """Return half the channels of the layers with most multiply-accumulates."""
     macs = [layer_macs(graph, layer) for layer in graph.layers]
     block = max((one for one in list_blocks(graph) if one.channels > 1), default=None,
@@ -85,5 +85,5 @@ REWRITE = Rewrite(
     name="network.channels", accepted="LAYER:CHANNELS that stay, of several layers 3:32/7:48",
     does="these layers, and those that sums tie to them, write fewer channels",
     effort="retraining", costs="accuracy not known until it is trained at that width", stage=22,
-    values=_halve_dearest,
+    values=_halve_largest,
     apply=lambda graph, text: set_channels(graph, read_channels(text)))

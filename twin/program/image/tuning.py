@@ -19,7 +19,7 @@ from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
 from twin.program.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 
-Told = Callable[[int, int, str], None]
+Progress = Callable[[int, int, str], None]
 """(builds done, builds, the next one's name)."""
 
 APART = 0.01
@@ -119,7 +119,7 @@ class Tuning:
 
 def tune(model: str | Graph, board: str | Board, predict: Callable[[Deployment], Any], *,
          virtual: str, tiles: Sequence[int] = (), levels: Sequence[str] = ("O2",), best: int = 3,
-         on_progress: Told | None = None) -> Tuning:
+         on_progress: Progress | None = None) -> Tuning:
     """Predict every tile and level, build and run the best few, and keep the best measured.
 
     Parameters
@@ -137,7 +137,7 @@ def tune(model: str | Graph, board: str | Board, predict: Callable[[Deployment],
     best : int
         How many are built and run.
     on_progress : callable, optional
-        Told of each that is built next.
+        Called with each that is built next.
 
     Raises
     ------

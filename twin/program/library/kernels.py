@@ -53,9 +53,9 @@ def make_kernels(seen: Sequence[Seen], codes: Mapping[str, Code],
     joint: dict[tuple[str, str, str], LearntBlock] = {}
     for op, dtype in dict.fromkeys((one.op, one.dtype) for one in seen):
         alike = [one for one in seen if (one.op, one.dtype) == (op, dtype)]
-        kin = [one for one in seen if (_kind(one.op), one.dtype) == (_kind(op), dtype)]
+        family = [one for one in seen if (_kind(one.op), one.dtype) == (_kind(op), dtype)]
         own = _list_own(alike, codes)
-        kernels += [_make_kernel(variant, kin, codes, code_bytes, own, joint)
+        kernels += [_make_kernel(variant, family, codes, code_bytes, own, joint)
                     for variant in _part(alike, codes, own)]
     return tuple(kernels)
 
@@ -94,7 +94,7 @@ def _part(alike: Sequence[Seen], codes: Mapping[str, Code],
     return list(found.values())
 
 
-def _make_kernel(variant: Sequence[Seen], kin: Sequence[Seen], codes: Mapping[str, Code],
+def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Mapping[str, Code],
                  code_bytes: Mapping[str, int], own: frozenset[str],
                  joint: dict[tuple[str, str, str], LearntBlock]) -> LearntKernel:
     hot = _choose_hot(variant, codes, own)
@@ -102,7 +102,7 @@ def _make_kernel(variant: Sequence[Seen], kin: Sequence[Seen], codes: Mapping[st
     for key in keys:
         if key not in joint:  # One code: all layers that run its function tell of it.
             name, function = key[2], codes[key[2]].function
-            joint[key] = _fit_block(name, codes[name], [one for one in kin if any(
+            joint[key] = _fit_block(name, codes[name], [one for one in family if any(
                 codes[other].function == function for other in one.blocks)])
     blocks = [joint[key] for key in keys]
     rest = _fit_rest(variant, codes, hot)
@@ -114,14 +114,14 @@ def _make_kernel(variant: Sequence[Seen], kin: Sequence[Seen], codes: Mapping[st
     functions = {codes[name].function for one in variant for name in one.blocks}
     weights = _weigh(variant[0], codes)
     name = max(weights, key=lambda one: weights[one])
-    told = [one for one in kin if name in {codes[block].function for block in one.blocks}]
+    matching = [one for one in family if name in {codes[block].function for block in one.blocks}]
     return LearntKernel(
         op=variant[0].op, dtype=variant[0].dtype, name=name,
         seen=tuple({tuple(sorted(one.features.items())): one.features
                     for one in variant}.values()),
-        shapes={size: (min(one.shape[size] for one in told),
-                       max(one.shape[size] for one in told)) for size in variant[0].shape},
-        layers=len(variant), distinct=len({tuple(sorted(one.terms.items())) for one in told}),
+        shapes={size: (min(one.shape[size] for one in matching),
+                       max(one.shape[size] for one in matching)) for size in variant[0].shape},
+        layers=len(variant), distinct=len({tuple(sorted(one.terms.items())) for one in matching}),
         blocks=tuple(blocks), rest=rest, classes=_share_classes(variant, codes, hot),
         along=along, turns=turns, operands=_fit_operands(variant, turns),
         code_bytes=sum(code_bytes.get(name, 0) for name in functions),
@@ -186,9 +186,9 @@ def _residual(variant: Sequence[Seen], codes: Mapping[str, Code],
     errors = []
     for one in variant:
         ran = sum(trips * codes[name].instructions for name, (trips, _) in one.blocks.items())
-        told = total(rest, one.terms) + sum(
+        total_count = total(rest, one.terms) + sum(
             total(block.trips, one.terms) * codes[block.name].instructions for block in blocks)
-        errors.append(told / max(1, ran) - 1)
+        errors.append(total_count / max(1, ran) - 1)
     return math.sqrt(sum(error**2 for error in errors) / len(errors))
 
 
@@ -201,10 +201,10 @@ def _find_turns(variant: Sequence[Seen]) -> tuple[str, Series]:
     that is swept again is read once a turn of some channels.
     """
     for along, name in ((PIXELS, "weights"), (CHANNELS, "input")):
-        told = [one for one in variant if name in one.operands]
-        if any(one.operands[name].sweeps >= _AGAIN for one in told):
-            return along, _fit_turns(along, told, [_count_turns(one.operands[name])
-                                                   for one in told])
+        with_operand = [one for one in variant if name in one.operands]
+        if any(one.operands[name].sweeps >= _AGAIN for one in with_operand):
+            return along, _fit_turns(along, with_operand, [_count_turns(one.operands[name])
+                                                   for one in with_operand])
     if any("tap" in one.terms for one in variant):
         return PIXELS, (("pixel", 1.0),)
     return PIXELS, (("call", 1.0),)
@@ -229,24 +229,24 @@ def _fit_operands(variant: Sequence[Seen], turns: Series) -> tuple[LearntOperand
 
 
 def _fit_operand(name: str, variant: Sequence[Seen], turns: Series) -> LearntOperand:
-    told = [one.operands.get(name) or _UNTOUCHED for one in variant]
+    accesses = [one.operands.get(name) or _UNTOUCHED for one in variant]
     terms = [one.terms if name not in ("bias", "parameters") else _of_channels(one.terms)
              for one in variant]
     times = [max(1.0, total(turns, one.terms)) for one in variant]
-    reads, writes = sum(one.reads for one in told), sum(one.writes for one in told)
-    sweeps = [(one.sweeps + 1) / often for one, often in zip(told, times, strict=True)
+    reads, writes = sum(one.reads for one in accesses), sum(one.writes for one in accesses)
+    sweeps = [(one.sweeps + 1) / often for one, often in zip(accesses, times, strict=True)
               if one.reads]
     swept = sum(sweeps) / len(sweeps) if sweeps else 0.0
     each = 0.0
     if name in ("weights", "input") and WHOLE <= swept <= _ONCE_A_TURN:
         each = sum(one.reads / often / one.size_bytes
-                   for one, often in zip(told, times, strict=True) if one.reads) / len(sweeps)
+                   for one, often in zip(accesses, times, strict=True) if one.reads) / len(sweeps)
     return LearntOperand(
-        name=name, reads=() if each else fit_series(terms, [one.reads for one in told]),
-        writes=fit_series(terms, [one.writes for one in told]), each=each,
-        read_bytes=sum(one.read_bytes for one in told) / max(1, reads),
-        write_bytes=sum(one.write_bytes for one in told) / max(1, writes), sweeps=swept,
-        size=fit_series(terms, [one.size_bytes for one in told]) if name == "scratch" else ())
+        name=name, reads=() if each else fit_series(terms, [one.reads for one in accesses]),
+        writes=fit_series(terms, [one.writes for one in accesses]), each=each,
+        read_bytes=sum(one.read_bytes for one in accesses) / max(1, reads),
+        write_bytes=sum(one.write_bytes for one in accesses) / max(1, writes), sweeps=swept,
+        size=fit_series(terms, [one.size_bytes for one in accesses]) if name == "scratch" else ())
 
 
 def _of_channels(terms: Mapping[str, float]) -> dict[str, float]:

@@ -245,7 +245,7 @@ def _list_notes(programs: Sequence[tuple[Elf, Graph, Wanted]], seen: Sequence[Se
     if once:
         notes.append("of one shape only, so what their loops turn over is guessed: "
                      + ", ".join(dict.fromkeys(once))
-                     + "; another network of the library tells more")
+                     + "; another network of the library adds more")
     far = [f"{one.op} ({one.name}) {one.residual:.1%}" for one in kernels if one.residual > 0.02]
     if far:
         notes.append("instructions no few terms give: " + ", ".join(far))

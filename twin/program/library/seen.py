@@ -155,16 +155,16 @@ def match_program(document: Mapping[str, Any], graph: Graph,
     return tuple(seen), runs
 
 
-def _name_operands(graph: Graph, layer: Layer, told: Iterable[Mapping[str, Any]],
+def _name_operands(graph: Graph, layer: Layer, accesses: Iterable[Mapping[str, Any]],
                    producers: Mapping[int, int]) -> dict[str, Touched]:
     """Return what was touched by the names a layer's operands have."""
     tensors = {tensor: name for name, _, tensor in reversed(named_tensors(graph, layer))}
     found: dict[str, list[Touched]] = {}
-    has_input = any(one["role"] == "input" for one in told)
+    has_input = any(one["role"] == "input" for one in accesses)
     sizes = {name: graph.tensors[tensor].size_bytes for tensor, name in tensors.items()}
     marked = any(one["role"] == "marked" and tensors.get(one["number"]) == "weights"
-                 for one in told)
-    for one in told:
+                 for one in accesses)
+    for one in accesses:
         name = one["role"]
         touched = Touched(**{key: one[key] for key in Touched.__slots__})
         if name == "stack":
@@ -212,7 +212,7 @@ def to_observed(seen: Sequence[Seen], runs: Mapping[str, Run]) -> dict[str, Any]
                          for name, touched in one.operands.items()}} for one in seen]}
 
 
-def from_observed(told: Mapping[str, Any]) -> tuple[tuple[Seen, ...], dict[str, Run]]:
+def from_observed(document: Mapping[str, Any]) -> tuple[tuple[Seen, ...], dict[str, Run]]:
     """Return layers and code of a file.
 
     Raises
@@ -221,14 +221,14 @@ def from_observed(told: Mapping[str, Any]) -> tuple[tuple[Seen, ...], dict[str, 
         When it says something else.
     """
     runs = [Run(**{**dict(zip(_RUN, values, strict=True)), "sizes": tuple(values[2])})
-            for values in told["code"]]
+            for values in document["code"]]
     names = [f"{run.function}+0x{run.start:x}" for run in runs]
     return tuple(Seen(**{
         **one, "blocks": {}, "runs": {names[number]: tuple(counts)
                                       for number, *counts in one["runs"]},
         "operands": {name: Touched(**dict(zip(Touched.__slots__, values, strict=True)))
                      for name, values in one["operands"].items()}})
-        for one in told["layers"]), dict(zip(names, runs, strict=True))
+        for one in document["layers"]), dict(zip(names, runs, strict=True))
 
 
 def digest(document: Any) -> str:

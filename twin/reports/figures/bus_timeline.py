@@ -74,7 +74,7 @@ def draw_bus_timeline(run: BusRun, axes: Axes,
                       window_cycles: tuple[int, int] | None = None) -> None:
     """Draw masters above memories: bars of service, hatched waits, thin lines on the way.
 
-    A memory's row has a lane for each master, so that they are told apart without colour.
+    A memory's row has a lane for each master, so that they differ without colour.
 
     Parameters
     ----------

@@ -232,8 +232,8 @@ def place_labels(axes: Axes, labels: Sequence[tuple[float, float, str]],
             nearest.texts.append(text)
     for one in placed:
         more = len(one.texts) - 4
-        told = ", ".join(one.texts[:4]) + (f" +{more}" if more > 0 else "")
-        axes.annotate(told, one.at, xytext=one.offset, textcoords="offset points",
+        texts_shown = ", ".join(one.texts[:4]) + (f" +{more}" if more > 0 else "")
+        axes.annotate(texts_shown, one.at, xytext=one.offset, textcoords="offset points",
                       fontsize=points, zorder=4)
 
 

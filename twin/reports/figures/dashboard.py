@@ -57,8 +57,8 @@ def _describe_rest(table: Table, rivals: Sequence[Rival]) -> str:
     first = network_of(rivals[0].row)
     mine = sum(network_of(row) == first for row in table.predicted)
     others = len(set(map(network_of, table.predicted))) - 1
-    told = f" · the {len(rivals)} best of {mine}" if len(rivals) < mine else ""
-    return told + (f" · {others} other networks: not compared with this one" if others else "")
+    subset = f" · the {len(rivals)} best of {mine}" if len(rivals) < mine else ""
+    return subset + (f" · {others} other networks: not compared with this one" if others else "")
 
 
 def _choose(table: Table, most: int) -> tuple[Rival, ...]:

@@ -90,7 +90,7 @@ def draw_parallel_figure(table: Table) -> Figure:
     """Return parallel coordinates: an upright for every axis and figure, a line for every row."""
     chart = chart_parallel(table)
     uprights = len(chart.x.ticks)
-    with new_sheet(max(7.0, 1.5 * uprights), 4.6, chart.title, f"predicted · {chart.told}",
+    with new_sheet(max(7.0, 1.5 * uprights), 4.6, chart.title, f"predicted · {chart.caption}",
                    ) as figure:
         axes = figure.subplots()
         draw_chart(chart, axes)

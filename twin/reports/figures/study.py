@@ -46,7 +46,7 @@ def draw_levels(study: Study, finding: Finding, table: Table) -> Figure | None:
     if chart is None or not any(curve.y for curve in chart.curves):
         return None
     with new_sheet(8.0, 4.2, study.question or study.name,
-                   f"predicted · {chart.told}") as figure:
+                   f"predicted · {chart.caption}") as figure:
         draw_chart(chart, figure.subplots())
         write_legend(figure)
     return figure
@@ -63,10 +63,10 @@ def draw_tornado(found: Sequence[Sensitivity]) -> Figure:
         sheet = figure.subplots(len(found), 1, squeeze=False)
         for axes, one in zip(sheet[:, 0], found, strict=True):
             for place, axis in enumerate(one.influences):
-                for end, value, look, told in (
+                for end, value, look, caption in (
                         (axis.low, axis.low_value, LOW, "at its first value"),
                         (axis.high, axis.high_value, HIGH, "at its last value")):
-                    axes.barh(place, end - one.middle, left=one.middle, height=0.6, label=told,
+                    axes.barh(place, end - one.middle, left=one.middle, height=0.6, label=caption,
                               **look)
                     axes.annotate(value, (end, place), fontsize=7, color=DARK_GREY, va="center",
                                   ha="left" if end >= one.middle else "right")

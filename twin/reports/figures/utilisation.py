@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUP_LOOKS = {"compute": fill(BLUE), "memory": fill(ORANGE, "////"),
                "movement": fill(WINE, "...."), "overhead": fill(GREY, "xxxx")}
-"""How a group of causes looks where causes are not told apart."""
+"""How a group of causes looks where causes are not separate."""
 
 
 def draw_utilisation_figure(prediction: Prediction) -> Figure:

@@ -27,15 +27,15 @@ def describe_epochs(prediction: Prediction) -> Section | None:
     coverage = prediction.coverage
     if coverage is None:
         return None
-    told = (f"{coverage.npu_layers} layers on the accelerator, {coverage.host_layers} on the host; "
-            f"{format_time(coverage.npu_us)} on the one, {format_time(coverage.host_us)} on the "
-            f"other, {format_time(coverage.hand_over_us)} for handing over.")
+    caption = (f"{coverage.npu_layers} layers on the accelerator, {coverage.host_layers} on the "
+            f"host; {format_time(coverage.npu_us)} on the one, {format_time(coverage.host_us)} on "
+            f"the other, {format_time(coverage.hand_over_us)} for handing over.")
     pools = tuple(
         f"{name}: {used:,} of {size:,} bytes ({format_share(used, size)})"
         for name, (used, size) in prediction.deployment.plan.filled.items())
     chart = chart_spans(prediction, list_spans(prediction, steps=False), _POOLS)
     title = f"{prediction.compiler.task_name.capitalize()}s"
-    return Section(name="epochs", title=title, lead=told, items=(
+    return Section(name="epochs", title=title, lead=caption, items=(
         plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
         plot_bars(chart_epochs(prediction), height_px=340), list_epochs(prediction),
         *notes(*pools)))

@@ -73,7 +73,7 @@ def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
         if chart.upright else rows,
         **({} if chart.limit is None else {"shapes": [
             rule(chart.limit / chart.scale, across=not chart.upright)]}), **plot.pop("layout", {})}
-    return Plot(name=chart.name, title=chart.title, told=chart.told, traces=tuple(traces),
+    return Plot(name=chart.name, title=chart.title, caption=chart.caption, traces=tuple(traces),
                 layout=layout, **{"height_px": HEAD_PX + ROW_PX * len(names), **plot})
 
 

@@ -61,16 +61,16 @@ def tell_gap(main: Account, kinds: tuple[str, str]) -> str:
         return f"{kinds[1]} {main.quantity} is nothing."
     moved = total.moved
     if kinds[0].endswith("before"):
-        told = f"{_write(total.first, main.unit)} before, {_write(total.second, main.unit)} after"
-        told += "" if total.increase is None else f", {100 * total.increase:+.1f} %"
-        return told + (f"; most of it is {moved[0].label}, {_gap(moved[0].gap or 0, main.unit)}."
+        totals = f"{_write(total.first, main.unit)} before, {_write(total.second, main.unit)} after"
+        totals += "" if total.increase is None else f", {100 * total.increase:+.1f} %"
+        return totals + (f"; most of it is {moved[0].label}, {_gap(moved[0].gap or 0, main.unit)}."
                        if moved else ".")
-    told = (f"{kinds[0].capitalize()} is {total.ratio:.2f} of {kinds[1]} {main.quantity}: "
+    totals = (f"{kinds[0].capitalize()} is {total.ratio:.2f} of {kinds[1]} {main.quantity}: "
             f"{_write(total.first, main.unit)} and {_write(total.second, main.unit)}")
     if moved:
-        told += (f"; most of the gap is {moved[0].label} "
+        totals += (f"; most of the gap is {moved[0].label} "
                  f"({_gap(moved[0].gap or 0, main.unit)})")
-    return told + "."
+    return totals + "."
 
 
 def judge(difference: Difference) -> tuple[str, str]:
@@ -121,14 +121,14 @@ def draw_beside(account: Account, kinds: tuple[str, str]) -> Plot:
     """Draw two bars for each part."""
     divide, unit = {"ns": (1e6, "ms"), "nJ": (1e3, "uJ")}.get(account.unit, (1.0, account.unit))
     ratios = sorted(row.ratio for row in account.parts if row.ratio)
-    told = "" if not ratios else (
+    caption = "" if not ratios else (
         f"Ratios of single parts lie from {ratios[0]:.2f} to {ratios[-1]:.2f}, the middle one "
         f"is {ratios[len(ratios) // 2]:.2f}.")
     return plot_bars(chart_pairs(
         pair_rows(account.parts, lambda row: f"{row.index} {row.name or row.op}", divide), kinds,
         unit if account.quantity == unit else f"{account.quantity}, {unit}", upright=True,
         across="part, in order", name="beside-plot",
-        title=f"{account.quantity.capitalize()} of each part, on both sides", told=told),
+        title=f"{account.quantity.capitalize()} of each part, on both sides", caption=caption),
         lambda label: plain(label.partition(" ")[0]), texts=False, height_px=360)
 
 
@@ -136,9 +136,10 @@ def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
     """Draw the way from one total to the other, cause by cause."""
     chart = chart_gap(
         account, kinds, name="gap", title=f"From {kinds[0]} to {kinds[1]}, cause by cause",
-        told="Bars to the right cost more afterwards, bars to the left less." if kinds[0].endswith(
+        caption="Bars to the right cost more afterwards, bars to the left less."
+        if kinds[0].endswith(
             "before") else "Bars to the right are time the prediction lacks, bars to the left what "
-            "it has too much of; what no counter tells is unexplained.")
+            "it has too much of; what no counter covers is unexplained.")
     return plot_bars(chart, texts=False, height_px=80 + 28 * len(chart.rows),
                      layout={"xaxis": {"title": {"text": account.unit}, "tickformat": "~s"}})
 
@@ -182,7 +183,7 @@ PUBLISHED = (
 
 
 def describe_published(view: PublishedView) -> Section:
-    """Return predictions beside every open published row; sealed ones are told together only."""
+    """Return predictions beside every open published row; sealed ones appear as one median only."""
     rows = [one for one in view.comparisons if not one.sealed]
     lead = ("Rows of use fit were learnt from where learnt prices are in force: their ratios are "
             "in sample." if rows else f"No open published result of {view.model} on "
@@ -220,7 +221,8 @@ def _draw_published(view: PublishedView) -> Plot:
     return plot_bars(chart_pairs(
         pairs, ("predicted", "published"), "ms", name="published-plot",
         title="Time, predicted and published",
-        told=f"{len(drawn)} open rows with a time; lines are 90 % intervals."), plain, texts=False,
+        caption=f"{len(drawn)} open rows with a time; lines are 90 % intervals."), plain,
+                     texts=False,
         height_px=90 + 44 * len(drawn))
 
 

@@ -78,12 +78,12 @@ def draw_sunburst(what: str, prediction: Prediction, read: Reader,
             for cause, amount in amounts.items():
                 if amount > 0.002 * whole:
                     sectors.add(f"{name}/{cause}", name, cause, amount, *CAUSE_STYLES[cause])
-    dearest = max(by_op, key=lambda op: math.fsum(math.fsum(part.values())
+    largest = max(by_op, key=lambda op: math.fsum(math.fsum(part.values())
                                                   for _, part in by_op[op]), default="nothing")
     return Plot(
         name=f"sunburst-{what}", title=f"Bill for {what}, by operator, layer and cause",
-        told=f"Rings from the middle: operators, their layers, the causes of each; {dearest} takes "
-             "most. A click goes in, the middle goes back.", traces=(sectors.trace(),),
+        caption=f"Rings from the middle: operators, their layers, the causes of each; {largest} "
+             "takes most. A click goes in, the middle goes back.", traces=(sectors.trace(),),
         half=True, height_px=400, layout={
                  "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
                  "uniformtext": {"minsize": 9, "mode": "hide"}})
@@ -110,7 +110,7 @@ class _Sectors:
                 "values": amounts, "branchvalues": "total", "maxdepth": 4,
                 "sort": False, "leaf": {"opacity": 1},
                 "hoverinfo": "text", "insidetextorientation": "radial",
-                # Where lines cross a sector no text is read: the pointer tells its cause.
+                # Where lines cross a sector no text is read: hovering shows its cause.
                 "insidetextfont": {"color": [
                     "rgba(0,0,0,0)" if shape else "#fff" if lightness(colour) < DARK else "#14171b"
                     for colour, shape in zip(colours, shapes, strict=True)]},
@@ -123,13 +123,13 @@ class _Sectors:
 def draw_layers(prediction: Prediction, read: Reader) -> Plot:
     """Draw a bar for each layer in the order they run, stacked by cause."""
     layers = [layer for layer in prediction.layers if layer.time_us]
-    dearest = max(layers, key=lambda layer: layer.time_us, default=None)
-    told = "" if dearest is None else (
-        f"Layer {dearest.index} ({dearest.label}) takes most: {format_time(dearest.time_us)}, "
-        f"{100 * dearest.time_us / prediction.time_us:.1f} % of the inference.")
+    largest = max(layers, key=lambda layer: layer.time_us, default=None)
+    caption = "" if largest is None else (
+        f"Layer {largest.index} ({largest.label}) takes most: {format_time(largest.time_us)}, "
+        f"{100 * largest.time_us / prediction.time_us:.1f} % of the inference.")
     return plot_bars(BarChart(
         rows=tuple(str(layer.index) for layer in layers), upright=True, stacked=True, scale=1e3,
-        axis="time, ms", name="layers-plot", title="Time of each layer, by cause", told=told,
+        axis="time, ms", name="layers-plot", title="Time of each layer, by cause", caption=caption,
         bars=stack_causes([read(layer.bill) for layer in layers], prediction.bill.causes(),
                           lambda row, cause, amount: (
             f"{layers[row].index} {layers[row].name or layers[row].op} ({layers[row].op})<br>"

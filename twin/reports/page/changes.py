@@ -26,13 +26,13 @@ def tell_best(changes: Sequence[Change] | None) -> str:
     if best is None or best.time_ratio is None or best.time_ratio >= NOTABLE:
         return (f"None of {len(changes)} settings and rebuilds that were tried saves two per cent "
                 "of the time.")
-    told = f"{best.words}: {write_change(best.time_ratio)} time"
+    caption = f"{best.words}: {write_change(best.time_ratio)} time"
     if best.gain is not None:
-        told += f" ({write_change(best.gain.low)} to {write_change(best.gain.high)})"
+        caption += f" ({write_change(best.gain.low)} to {write_change(best.gain.high)})"
     if best.energy_ratio is not None:
-        told += (f", {write_change(best.energy_ratio)} energy"
+        caption += (f", {write_change(best.energy_ratio)} energy"
                  + ("" if best.row.idle_mw is None else " with the idle board's"))
-    return f"{told}; a {best.effort}{f', {best.costs}' if best.costs else ''}."
+    return f"{caption}; a {best.effort}{f', {best.costs}' if best.costs else ''}."
 
 
 def list_places(changes: Sequence[Change], prediction: Prediction) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def plot_chart(chart: Chart, **plot: Any) -> Plot:
              "xanchor": "left", "font": {"size": 10}, "bgcolor": PAGE, "opacity": 0.85,
              "borderpad": 1} for x, y, text in chart.notes]} if chart.notes else {}),
         **plot.pop("layout", {})}
-    return Plot(name=chart.name, title=chart.title, told=chart.told, layout=layout,
+    return Plot(name=chart.name, title=chart.title, caption=chart.caption, layout=layout,
                 traces=tuple(_trace(chart, curve) for curve in chart.curves), **plot)
 
 
@@ -95,7 +95,7 @@ def _lay_out(chart: Chart, name: str, axis: Axis) -> dict[str, Any]:
 def plot_grid(grid: Grid, **plot: Any) -> Plot:
     """Return a grid as a heat map: the least is light."""
     return Plot(
-        name=grid.name, title=grid.title, told=grid.told, traces=({
+        name=grid.name, title=grid.title, caption=grid.caption, traces=({
             "type": "heatmap", "z": [list(line) for line in grid.values],
             "x": [plain(PurePath(one).name) for one in grid.columns],
             "y": [plain(PurePath(one).name) for one in grid.rows], "xgap": 2, "ygap": 2,

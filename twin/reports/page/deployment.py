@@ -202,8 +202,8 @@ def _answer(name: str, value: float | None, interval: Interval | None,
             write: object) -> Answer:
     assert callable(write)
     if value is None or interval is None:
-        told = "" if value is None else "no interval: stated prices"
-        return Answer(name=name, value=write(value), range=told)
+        reach = "" if value is None else "no interval: stated prices"
+        return Answer(name=name, value=write(value), range=reach)
     scale = 1.15 * interval.high
     return Answer(
         name=name, value=write(value),
@@ -243,7 +243,7 @@ _IN_SIGHT = ("layer", "operator", "ms", "share", "uJ")
 
 _LAYER_COLUMNS = tuple((Column(
     one.page, lambda row, one=one: Cell(  # type: ignore[misc]
-        text=(one.told or one.text)(row), value=one.take(row) if one.number else None,
+        text=(one.full or one.text)(row), value=one.take(row) if one.number else None,
         tone=one.tone), number=one.number, kind=one.kind), one) for one in sorted(
             (one for one in LAYER_COLUMNS if one.page), key=lambda one:
             _IN_SIGHT.index(one.page) if one.page in _IN_SIGHT else len(_IN_SIGHT)))

@@ -42,7 +42,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     if diagnosis.telling:
         pairs.append(("to tell", diagnosis.telling))
     if diagnosis.indistinct:
-        pairs.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
+        pairs.append(("no visible effect", f"{', '.join(diagnosis.indistinct)}: would change less "
                                         "than 1 % of any layer here"))
     effects = draw_effects(diagnosis)
     sections = [
@@ -76,7 +76,7 @@ def _head(text: str) -> str:
 
 
 def _name(diagnosis: Diagnosis) -> str:
-    """Say what was diagnosed, as far as a fault's deployment tells."""
+    """Say what was diagnosed, as far as a fault's deployment says it."""
     found = next((one.fault.deployment for one in diagnosis.findings if one.fault.deployment), None)
     what = "What explains the measurement"
     return what if found is None else f"{found.graph.name} on {found.board.name}: " \
@@ -90,7 +90,7 @@ def draw_chances(diagnosis: Diagnosis) -> Plot:
     return plot_bars(BarChart(
         rows=tuple(kind for kind, _ in kinds), axis="probability, %", name="chances",
         title="Probability by kind of fault",
-        told=f"{kinds[0][0]} has {format_chance(kinds[0][1])}.",
+        caption=f"{kinds[0][0]} has {format_chance(kinds[0][1])}.",
         bars=list_bars([100 * chance for _, chance in kinds], (BLUE, ""), lambda row, _: (
             f"{kinds[row][0]}<br>{format_chance(kinds[row][1])}"), "probability")),
         half=True, height_px=100 + 26 * len(kinds),
@@ -109,7 +109,7 @@ def draw_effects(diagnosis: Diagnosis) -> Plot | None:
     return plot_bars(BarChart(
         rows=rows, axis="change, %", across="layer", upright=True, name="effects",
         title="What it does to each layer",
-        told=f"{verdict.fault.name}: layer {most} moves most, {100 * changes[most]:+.1f} % beside "
-             "what is predicted as declared.",
+        caption=f"{verdict.fault.name}: layer {most} moves most, {100 * changes[most]:+.1f} % "
+             "beside what is predicted as declared.",
         bars=list_bars([100 * one for one in changes.values()], (GREEN, "/"), lambda row, share: (
             f"layer {rows[row]}: {share:+.1f} %"), "change")), half=True, height_px=360)

@@ -71,11 +71,11 @@ def list_answers(difference: Difference) -> tuple[Answer, ...]:
         for name, side, amount in ((kinds[0], difference.first, account.total.first),
                                    (kinds[1], difference.second, account.total.second)):
             ends = side.interval_us if quantity == "time" else side.energy_interval_uj
-            told = "" if ends is None else (f"{100 * (side.level or 0.9):.0f} % interval "
+            interval = "" if ends is None else (f"{100 * (side.level or 0.9):.0f} % interval "
                                             f"{write(ends[0])} to {write(ends[1])}")
             found.append(Answer(
                 name=f"{quantity} {name.partition(' ')[2]}".strip(), value=write(amount / 1e3),
-                range=told or (f"median of {side.runs} runs" if side.runs > 1 else ""),
+                range=interval or (f"median of {side.runs} runs" if side.runs > 1 else ""),
                 kind=side.kind if side.kind in KIND_LOOKS else ""))
     return tuple(found)
 
@@ -104,7 +104,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     from dataclasses import replace
 
     page = describe_difference(changed.difference, command)
-    told = ", ".join(f"{path}={value}" for path, value in changed.changes.items())
+    settings = ", ".join(f"{path}={value}" for path, value in changed.changes.items())
     deployment = changed.before.deployment
     odds = "" if changed.odds is None or changed.before.time_us == changed.after.time_us else (
         f" It is faster with a probability of {format_chance(changed.odds)}: what is not known of "
@@ -112,7 +112,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     sentences = Section(name="why", title="Why", items=(Pairs(pairs=(
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
     warnings = describe_warnings(changed.remarks)
-    return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {told}",
+    return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
                    subtitle=f"{deployment.runtime.identity} · one change, predicted anew"
                             + ("" if deployment.board.power.idle_mw is None else
                                " · energy above idle"),

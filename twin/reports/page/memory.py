@@ -50,12 +50,12 @@ def draw_arena(prediction: Prediction) -> Plot:
         "y": live, "line": {"color": INK, "width": 1.6, "shape": "hvh"}, "hoverinfo": "text",
         "hovertext": [f"layer {place}: {size:,} bytes alive"
                       for place, size in enumerate(placement.live_bytes)]}]
-    told = f"The arena takes {format_size(placement.arena_bytes)}"
+    caption = f"The arena takes {format_size(placement.arena_bytes)}"
     if live:
-        told += (f"; most is alive in layer {peak}: {format_size(placement.live_bytes[peak])}. "
+        caption += (f"; most is alive in layer {peak}: {format_size(placement.live_bytes[peak])}. "
                  "Space between buffers and the line is what laying them out costs.")
-    return Plot(name="arena", title="The arena, layer by layer", told=told, traces=tuple(traces),
-                height_px=380, layout={
+    return Plot(name="arena", title="The arena, layer by layer", caption=caption,
+                traces=tuple(traces), height_px=380, layout={
                     "barmode": "overlay",
                     "xaxis": {"title": {"text": "layer, in the order they run"}, "showgrid": False},
                     "yaxis": {"title": {"text": "address in the arena, KiB"},

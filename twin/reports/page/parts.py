@@ -65,7 +65,7 @@ class Plot:
         Of the page's own.
     title : str
         What it shows.
-    told : str
+    caption : str
         The same in a sentence, for who cannot see it; also below the plot.
     traces : tuple of mapping
         Plotly's `data`.
@@ -81,7 +81,7 @@ class Plot:
 
     name: str
     title: str
-    told: str
+    caption: str
     traces: tuple[Mapping[str, Any], ...]
     layout: Mapping[str, Any]
     height_px: int = 360
@@ -189,10 +189,10 @@ class Page:
 
 
 def describe_warnings(remarks: Iterable[str]) -> Section | None:
-    """Return the section of warnings, each told once; None where there are none."""
-    told = tuple(dict.fromkeys(remarks))
+    """Return the section of warnings, each once; None where there are none."""
+    distinct = tuple(dict.fromkeys(remarks))
     return Section(name="warnings", title="Warnings", items=(
-        Notes(notes=told, kind="warning"),)) if told else None
+        Notes(notes=distinct, kind="warning"),)) if distinct else None
 
 
 def make_table(name: str, caption: str, columns: Sequence[Column], nouns: Iterable[Any], *,

@@ -67,7 +67,7 @@ def draw_steps(ported: Ported) -> Plot:
     return plot_bars(BarChart(
         rows=tuple(name for name, _ in DRAWN), axis="time, ms", scale=1e3, name="steps-plot",
         title="From the datasheet to the prediction",
-        told="Physics: counts on this board at datasheet prices. Ported: times what the "
+        caption="Physics: counts on this board at datasheet prices. Ported: times what the "
              "boards below took over what their datasheets say. Bars are intervals.",
         bars=tuple(Bar(row=row, length=time_us, look=look,
                        hover=f"{name}<br>{format_time(time_us)}",
@@ -86,7 +86,7 @@ def draw_makeup(ported: Ported) -> Plot:
     return plot_bars(BarChart(
         rows=("interval",), axis="share of variance, %", stacked=True, name="makeup",
         title="What the interval is made of",
-        told=f"Most of it is {largest[0]}: {largest[1]:.0%} of the variance.",
+        caption=f"Most of it is {largest[0]}: {largest[1]:.0%} of the variance.",
         bars=tuple(Bar(row=0, length=100 * share, look=look, series=name, text=f"{share:.0%}",
                        hover=f"{name}<br>{share:.0%}") for name, share, look in shares)),
         texts=False, half=True, height_px=240, layout={
@@ -107,7 +107,7 @@ def describe_narrowing(ranking: Ranking) -> Section:
     rows = tuple(name_runs(one.names) for one in drawn)
     plot = plot_bars(BarChart(
         rows=rows, axis="narrower by, %", name="narrowing", title="What to measure next",
-        told=f"The two that tell most together: {' and '.join(ranking.best.names)}, "
+        caption=f"The two that tell most together: {' and '.join(ranking.best.names)}, "
              f"{100 * ranking.best.narrowing:.1f} % narrower.",
         bars=list_bars([100 * one.narrowing for one in drawn], (BLUE, ""), lambda row, share: (
             f"{rows[row]}<br>{share:.1f} %"), "narrower")), height_px=90 + 26 * len(drawn))

@@ -71,7 +71,7 @@ def draw_power(excerpt: Excerpt, prediction: Prediction) -> Plot:
                                            for index, begin, end in spans]})
     return Plot(
         name="power-trace", title="Power of one inference, layer by layer", traces=tuple(traces),
-        told=f"Mean {significant(mean)} mW, peak {significant(peak)} mW in layer "
+        caption=f"Mean {significant(mean)} mW, peak {significant(peak)} mW in layer "
              f"{excerpt.layers[max(place, 0)]}. Lines are where layers begin, by "
              f"{EDGES[excerpt.edges_from]}; dashes are predicted.", height_px=420, layout={
                  "xaxis": {"title": {"text": "time, ms"}, "showgrid": False},
@@ -102,8 +102,8 @@ def with_idle(prediction: Prediction, energy_uj: float | None, time_us: float) -
 
 def _describe(index: int, layer: LayerPrediction | None, measured_ms: float) -> str:
     name = "" if layer is None else f" {plain(layer.name or layer.op)} ({layer.op})"
-    told = f"layer {index}{name}<br>measured {format_time(1e3 * measured_ms)}"
-    return told if layer is None else f"{told}, predicted {format_time(layer.time_us)}"
+    caption = f"layer {index}{name}<br>measured {format_time(1e3 * measured_ms)}"
+    return caption if layer is None else f"{caption}, predicted {format_time(layer.time_us)}"
 
 
 def list_energies(energies: Measurement, prediction: Prediction) -> Table:
@@ -117,7 +117,7 @@ def list_energies(energies: Measurement, prediction: Prediction) -> Table:
     def measure(index: int) -> float:
         return energies.percentile("energy", 50, index)
 
-    told = with_idle(prediction, prediction.energy_uj, prediction.time_us)
+    with_sleep = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     whole = energies.percentile("energy", 50) if energies.count("energy") else None
     return make_table(
         "power-table", "Energy of each layer, uJ" + (
@@ -132,8 +132,8 @@ def list_energies(energies: Measurement, prediction: Prediction) -> Table:
                    "{:.2f}")),
         [index for index in energies.layers if energies.count("energy", index)],
         total=() if whole is None else (
-            "", "inference", "" if told is None else f"{told:,.2f}", f"{whole:,.2f}", "",
-            "" if (ratio := _divide(told, whole)) is None else f"{ratio:.2f}"))
+            "", "inference", "" if with_sleep is None else f"{with_sleep:,.2f}", f"{whole:,.2f}",
+            "", "" if (ratio := _divide(with_sleep, whole)) is None else f"{ratio:.2f}"))
 
 
 def _divide(value: float | None, by: float) -> float | None:

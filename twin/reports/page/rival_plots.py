@@ -26,11 +26,11 @@ def draw_dashboard(rivals: Sequence[Rival], limits: Limits | None = None) -> tup
             shown = known[:MOST_BARS]
             chart = chart_quantity(shown, quantity, asked.get(quantity))
             more = len(known) - len(shown)
-            told = chart_quantity(known, quantity).told + (
+            caption = chart_quantity(known, quantity).caption + (
                 f" {more} more are in the table." if more else "")
             deep = 38 if any(" · " in one.label for one in shown) else 26
-            plots.append(plot_bars(replace(chart, told=told), short_label, texts=False, half=True,
-                                   height_px=90 + deep * len(shown),
+            plots.append(plot_bars(replace(chart, caption=caption), short_label, texts=False,
+                                   half=True, height_px=90 + deep * len(shown),
                                    layout={"showlegend": False}))
     return tuple(plots)
 
@@ -56,7 +56,8 @@ def draw_radar(rivals: Sequence[Rival]) -> Plot | None:
     if chart is None:
         return None
     more = f" The first {len(shown)} are drawn." if len(shown) < len(rivals) else ""
-    return plot_chart(replace(chart, told=chart.told + more), half=True, height_px=460, layout={
+    return plot_chart(replace(chart, caption=chart.caption + more), half=True, height_px=460,
+                      layout={
         "margin": {"l": 60, "r": 60, "t": 30, "b": 30}, "legend": {"y": -0.12, "yanchor": "top"}})
 
 

@@ -39,18 +39,18 @@ def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
         interval = best.row.interval_of(quantity)
         known = [getattr(one.row, quantity) for one in rivals
                  if one.row.competes(quantity, best.row.compared_as(quantity))]
-        told = [best.label]
+        words = [best.label]
         if len(rivals) > 1 and len(set(known)) == 1:
-            told = ["the same for all that meet" if len(known) > 1 else f"{best.label}, the only "
+            words = ["the same for all that meet" if len(known) > 1 else f"{best.label}, the only "
                     + ("one known" if all(one.row.met for one in rivals) else "one that meets")]
         if interval is not None:
-            told.append(f"{100 * interval.level:.0f} % interval "
+            words.append(f"{100 * interval.level:.0f} % interval "
                         f"{write_figure(quantity, interval.low)} to "
                         f"{write_figure(quantity, interval.high)}")
         if chance is not None:
-            told.append(f"really the best with {format_chance(chance)}")
+            words.append(f"really the best with {format_chance(chance)}")
         found.append(Answer(name=metric, value=write_figure(quantity, getattr(best.row, quantity)),
-                            range="; ".join(told)))
+                            range="; ".join(words)))
     return tuple(found)
 
 
@@ -62,7 +62,7 @@ def say_lead(rivals: Sequence[Rival]) -> str:
     winners = [next(same) for _, same in itertools.groupby(list_winners(rivals), itemgetter(1))]
     draws = any(quantity == "mean_mw" for _, quantity, _, _ in winners)
     many = len({one.row.boundary for one in rivals if one.row.energy_uj is not None}) > 1
-    fastest, told = None, list[str]()
+    fastest, sentences = None, list[str]()
     for _, quantity, best, _ in winners:
         if quantity not in ("time_us", "mean_mw" if draws else "energy_uj"):
             continue
@@ -78,13 +78,13 @@ def say_lead(rivals: Sequence[Rival]) -> str:
                         "as much power"),
             "energy_uj": (f"needs least energy{place},", f"It needs least energy, too{place}:",
                           "as much energy")}[quantity]
-        said = too if told and best is fastest else f"{best.label} {words}"
+        said = too if sentences and best is fastest else f"{best.label} {words}"
         said += f" {write_figure(quantity, value)}"
         if rest:
             said += f"; the next takes {_times(rest[0])} {verb}"
             said += f", the last {_times(rest[-1])}" if len(rest) > 1 else ""
-        told.append(said)
-    return ". ".join(told) + "." if told else "None of them could be predicted."
+        sentences.append(said)
+    return ". ".join(sentences) + "." if sentences else "None of them could be predicted."
 
 
 def _times(ratio: float) -> str:

@@ -141,7 +141,8 @@ def draw_scores(runs: Sequence[tuple[Choice, Rival]]) -> Plot:
     best = runs[0][0]
     return plot_bars(BarChart(
         rows=tuple(rival.label for _, rival in runs), axis="points", stacked=True, name="scores",
-        title="Scores, and what they lost", told=f"{best.row.board} has {best.score:.0f} of 100.",
+        title="Scores, and what they lost",
+        caption=f"{best.row.board} has {best.score:.0f} of 100.",
         bars=tuple(bar for name, (look, values) in parts.items() for bar in list_bars(
             values, look, lambda row, value, name=name: (  # type: ignore[misc]
                 f"{runs[row][1].label}<br>{name} {significant(value)}"), name))),

@@ -89,8 +89,8 @@ def describe_study(session: Session, command: str = "") -> Page:
         Where it is not finished.
     """
     study, table = session.study, session.load_results()
-    told = tell(study, table)
-    found: list[Any] = [Notes(notes=told)]
+    sentences = tell(study, table)
+    found: list[Any] = [Notes(notes=sentences)]
     if study.finding is not None:
         effects = list_effects(table, study.finding)
         if effects:
@@ -113,7 +113,7 @@ def describe_study(session: Session, command: str = "") -> Page:
                                          kind="code"), Notes(notes=(file,), kind="code")))
     return _describe(table, title=study.question or study.name,
                      subtitle=f"study {study.name} · {len(table.rows)} configurations",
-                     sentence=told[1] + "." if len(told) > 1 else told[0],
+                     sentence=sentences[1] + "." if len(sentences) > 1 else sentences[0],
                      findings=(found_out, *_describe_method(session, table)), sources=sources)
 
 
@@ -147,14 +147,14 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
         "its reason.",
         "Accuracy is measured on data of the user's." if any(
             row.accuracy is not None for row in table.rows) else "Accuracy was not asked for."]
-    told = [("inputs kept with their hashes", bool(head["inputs"])),
+    facts = [("inputs kept with their hashes", bool(head["inputs"])),
             ("version of the twin and a hash of its sources", bool(head["twin"])),
             ("versions of Python and of packages", bool(head.get("packages"))),
             ("commands as typed", bool(head["commands"])),
             ("every row with its inputs, in results.parquet", session.is_finished),
             ("rows of each task by content address, in parts/", (session.folder / "parts").is_dir())
             ]
-    check = tuple(f"[{'x' if done else ' '}] {what}" for what, done in told)
+    check = tuple(f"[{'x' if done else ' '}] {what}" for what, done in facts)
     return (Section(name="method", title="Methods", items=(Pairs(pairs=tuple(method)),)),
             Section(name="boards", title="Boards", items=(boards,)),
             Section(name="limits", title="Limits", items=(Notes(notes=tuple(limits)),)),
@@ -212,15 +212,15 @@ def _say_networks(table: Points) -> str:
     networks = _list_networks(table)
     if len(networks) < 2:
         return say_lead(networks[0] if networks else ())
-    told = []
+    rows = []
     for rivals in networks[:MOST_NETWORKS]:
         winner = next(iter(list_winners(rivals)), None)
-        told.append(f"{name_network(rivals[0].row)}: " + (
+        rows.append(f"{name_network(rivals[0].row)}: " + (
             "none meets the limits" if winner is None else
             f"{winner[0]} is {winner[2].row.board} with "
             f"{write_figure(winner[1], getattr(winner[2].row, winner[1]))}"))
-    more = len(networks) - len(told)
-    return ". ".join(told) + (f". {more} more networks are in the table." if more else ".")
+    more = len(networks) - len(rows)
+    return ". ".join(rows) + (f". {more} more networks are in the table." if more else ".")
 
 
 def _answer_networks(table: Points) -> tuple[Answer, ...]:
@@ -301,8 +301,8 @@ def _list_all(table: Points) -> Section | None:
     rivals = name_rivals(ranked)
     shown = rivals[:MOST_ROWS]
     least = {network_of(mine[0].row): list_least(mine) for mine in _list_networks(table)}
-    told = [one.row for one in shown]
-    said = [*say_idle(told), *say_prices(told), *say_rounding(told), "front: " + "; ".join(
+    rows = [one.row for one in shown]
+    said = [*say_idle(rows), *say_prices(rows), *say_rounding(rows), "front: " + "; ".join(
         f"{word}: {MARKS[mark]}" for mark, word in FRONTS.items())]
     if len(rivals) > len(shown):
         said.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
@@ -314,7 +314,7 @@ def _list_all(table: Points) -> Section | None:
             *head_figures(lambda row: least[network_of(row)], ranked),
             *([number("meets", meets_cell)] if table.limits else []),
             Column("front", lambda one: FRONTS.get(one.row.front)),
-            *head_placement(told, "row.placement")), shown,
+            *head_placement(rows, "row.placement")), shown,
         details=lambda one: (*one.row.inputs, ("library", one.row.runtime),
                              *row_details(one.row))), *notes(*said)))
 

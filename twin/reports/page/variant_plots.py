@@ -41,7 +41,7 @@ def draw_bills(what: str, bills: Sequence[tuple[str, Mapping[str, float]]]) -> P
     return plot_bars(BarChart(
         rows=tuple(label for label, _ in bills), axis=f"{what}, {unit}", scale=1e3, stacked=True,
         name=f"bills-{what}", title=f"Bill for {what}, cause by cause",
-        told=f"From {write(min(sums))} to {write(max(sums))}; {longest} is the largest single "
+        caption=f"From {write(min(sums))} to {write(max(sums))}; {longest} is the largest single "
              "cause.", bars=stack_causes(amounts, causes, lambda row, cause, amount: (
                  f"{bills[row][0]}<br>{cause} {write(amount)}"))), shorten=short_label,
         height_px=150 + 38 * len(bills))
@@ -74,7 +74,7 @@ def draw_moves(account: Account, before: str, after: str) -> Plot:
     chart = chart_gap(
         account, (before, after), most=MOST_MOVES, scale=1e6, unit="ms", name="moves",
         title=f"From {before} to {after}",
-        told=f"{most.label} moves most: {(most.gap or 0) / 1e6:+,.3f} ms. Orange with rising "
+        caption=f"{most.label} moves most: {(most.gap or 0) / 1e6:+,.3f} ms. Orange with rising "
              "strokes costs more, blue with falling ones less.")
     return plot_bars(chart, short_label, height_px=90 + 30 * len(chart.rows), layout={
         "xaxis": {"title": {"text": "time, ms"}, "range": [0, 1.04 * chart.longest / 1e6],

@@ -130,14 +130,14 @@ def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
 def _say_chain(rivals: Sequence[Rival]) -> str:
     """Say from where to where it went, and which stage did most."""
     first, last = rivals[0].row, rivals[-1].row
-    told = f"From {format_time(first.time_us)} to {format_time(last.time_us)}"
+    caption = f"From {format_time(first.time_us)} to {format_time(last.time_us)}"
     if first.energy_uj is not None and last.energy_uj is not None:
-        told += f", from {format_energy(first.energy_uj)} to {format_energy(last.energy_uj)}"
+        caption += f", from {format_energy(first.energy_uj)} to {format_energy(last.energy_uj)}"
     steps = [(one.label, (one.row.time_us or 1.0) / (before.row.time_us or 1.0))
              for before, one in itertools.pairwise(rivals)]
     label, ratio = min(steps, key=lambda one: one[1])
     most = f" Most is done by {label.removeprefix('+ ')}: {write_change(ratio)} time."
-    return f"{told}.{most if ratio < 1 else ''}"
+    return f"{caption}.{most if ratio < 1 else ''}"
 
 
 def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
@@ -150,12 +150,12 @@ def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
                                   ("flash", "flash_bytes", format_size)):
         before, after = getattr(first, quantity), getattr(last, quantity)
         interval = last.interval_of(quantity)
-        told = "" if before is None or after is None or not before else (
+        ratio = "" if before is None or after is None or not before else (
             f"{write(before)} before, {write_change(after / before)}")
         if interval is not None:
-            told += (f"; {100 * interval.level:.0f} % interval {write(interval.low)} to "
+            ratio += (f"; {100 * interval.level:.0f} % interval {write(interval.low)} to "
                      f"{write(interval.high)}")
-        found.append(Answer(name=f"{name} at last", value=write(after), range=told))
+        found.append(Answer(name=f"{name} at last", value=write(after), range=ratio))
     return tuple(found)
 
 
@@ -306,13 +306,13 @@ def _list_layers(made: Sequence[Variant]) -> Section | None:
 
 
 def _warn(made: Sequence[Variant]) -> Section | None:
-    told: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for one in made:
         for warning in one.prediction.warnings if one.prediction is not None else ():
             if one.row.idle_mw is None or warning != say_above_idle(one.row.idle_mw):
-                told.setdefault(warning, []).append(one.label)
+                reasons.setdefault(warning, []).append(one.label)
     return describe_warnings(text if len(labels) == len(made) else f"{', '.join(labels)}: {text}"
-                for text, labels in told.items())
+                for text, labels in reasons.items())
 
 
 def _describe_sources(made: Sequence[Variant], command: str) -> Section:

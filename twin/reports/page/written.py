@@ -72,14 +72,14 @@ def _choose(page: Page, length: str) -> Sequence[Section]:
     if length == "full":
         return page.sections
     warned = [one for one in page.sections if one.name == "warnings"]
-    told = [one for one in page.sections if not one.folded and one.title != "Sources"
+    chosen = [one for one in page.sections if not one.folded and one.title != "Sources"
             and any(isinstance(item, Table) for item in one.items)]
-    return [*told[:SHORT_SECTIONS - 1], *warned]
+    return [*chosen[:SHORT_SECTIONS - 1], *warned]
 
 
 def _write_item(item: Table | Plot | Pairs | Notes, length: str) -> list[str]:
     if isinstance(item, Plot):
-        return [f"*{write_text(item.title)}:* {write_text(item.told)}", ""]
+        return [f"*{write_text(item.title)}:* {write_text(item.caption)}", ""]
     if isinstance(item, Pairs):
         return [*(f"- {write_text(name)}: {write_text(value)}" for name, value in item.pairs), ""]
     if isinstance(item, Notes):
@@ -117,10 +117,10 @@ def _cell(text: str) -> str:
 
 def write_text(text: str) -> str:
     """Return text that says nothing to a Markdown reader or a terminal but itself."""
-    told = escape(text)
+    escaped = escape(text)
     for sign in "\\`*[]<>":
-        told = told.replace(sign, f"\\{sign}")
-    return told
+        escaped = escaped.replace(sign, f"\\{sign}")
+    return escaped
 
 
 def render_pdf(page: Page, length: str = "full",
@@ -197,7 +197,7 @@ def _text_lines(page: Page, length: str) -> Iterator[tuple[str, bool]]:
 def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> Iterator[tuple[str, bool]]:
     yield "", False
     if isinstance(item, Plot):
-        yield from _fold(f"{item.title}: {item.told}")
+        yield from _fold(f"{item.title}: {item.caption}")
     elif isinstance(item, Pairs):
         yield from (line for name, value in item.pairs for line in _fold(f"{name}: {value}"))
     elif isinstance(item, Notes):

@@ -294,7 +294,7 @@ class Transformations(TypedDict):
 
 Lists = (Boards | Board | VirtualBoards | Runtimes | Runtime | Models | Terms | Term | Paths
          | Studies | Scenarios | KeptRuns | Transformations)
-"""What there is, told apart by `kind`."""
+"""Lists of what there is; `kind` says which."""
 
 ROWS: Mapping[str, tuple[str, Any]] = {
     "Runtime": ("runtimes", RuntimeRow), "Graph": ("models", ModelRow), "Entry": ("terms", TermRow),

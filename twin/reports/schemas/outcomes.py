@@ -36,7 +36,7 @@ def list_energies(measured: Measurement) -> list[dict[str, Any]]:
 
 
 def list_learnt(overlay: Overlay) -> list[dict[str, Any]]:
-    """Return an overlay's entries that rest on rows; what no row tells of is in its file only."""
+    """Return an overlay's entries that rest on rows; what no row informs is in its file only."""
     return [fill(Learnt, one, factors=[*_factors(overlay.time_prices, one.time, "time"), *(
         _factors(overlay.energy_prices, one.energy, "energy")
         if one.energy is not None and one.energy.rows and not one.powers_of else ())])
@@ -398,7 +398,7 @@ class Accuracy(TypedDict):
 Outcomes = (Calibration | Calibrations | Energy | Imported | Measured | Machine | Built | Ran
             | Builds | Flashed | Written | Agreements | SessionsCompared | Removed | NewBoard
             | LearntRuntime | Serving | Accuracy | Tuning | Checkup)
-"""What commands did, told apart by `kind`."""
+"""What commands did; `kind` says which."""
 
 ROWS = {"Overlay": ("calibrations", Learning), "Agreement": ("agreements", AgreementRow)}
 """Lists of what commands did by the class of what is in it: their kind, and the type of a row."""

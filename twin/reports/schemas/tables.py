@@ -171,7 +171,7 @@ class Sensitivities(TypedDict):
 
 
 Studies = Study | StudyDiff | Sensitivities
-"""Tables of studies and what is told of them, told apart by `kind`."""
+"""Tables of studies and their findings; `kind` says which."""
 
 
 class Requirement(TypedDict):

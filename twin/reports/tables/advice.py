@@ -113,17 +113,17 @@ def say_suggestion(change: Change) -> str:
 def describe_figures(advice: Advice, change: Change | None) -> str:
     """List the figures limits are of, and the time and energy always."""
     row = advice.before if change is None else change.row
-    told = [format_time(row.time_us)]
+    figures = [format_time(row.time_us)]
     if row.energy_uj is not None or advice.limits.max_energy_uj is not None:
-        told.append(f"energy {format_energy(row.energy_uj)}" if row.energy_uj is None
+        figures.append(f"energy {format_energy(row.energy_uj)}" if row.energy_uj is None
                     else format_energy(row.energy_uj))
     if advice.limits.max_ram_bytes is not None:
-        told.append(f"{format_size(row.ram_bytes)} of RAM")
+        figures.append(f"{format_size(row.ram_bytes)} of RAM")
     if advice.limits.max_flash_bytes is not None:
-        told.append(f"{format_size(row.flash_bytes)} of flash")
+        figures.append(f"{format_size(row.flash_bytes)} of flash")
     if row.mean_mw is not None:
-        told.append(say_life(row))
-    return ", ".join(told)
+        figures.append(say_life(row))
+    return ", ".join(figures)
 
 
 def _chance(change: Change) -> str:

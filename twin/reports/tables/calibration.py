@@ -43,7 +43,7 @@ def _rows(time: Learnt) -> str:
     if not time.rows:
         return f"{len(time.residuals)} of micro-benchmarks, none of a network"
     return (f"{time.rows}, worth {time.effective_parameters:.1f} parameters; rank {time.rank} of "
-            f"{len(time.log)} prices with what cousins teach; condition {time.condition:.3g}")
+            f"{len(time.log)} prices incl. those of their family; condition {time.condition:.3g}")
 
 
 def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:

@@ -60,8 +60,8 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     if others and kinds[0][1] < SETTLED:
         lines.append(("or", ", ".join(others)))
     if diagnosis.telling:
-        told = " or ".join(kind for kind, _ in kinds[:2]) + ": "
-        lines.append(("to tell", diagnosis.telling.removeprefix(told)))
+        prefix = " or ".join(kind for kind, _ in kinds[:2]) + ": "
+        lines.append(("to tell", diagnosis.telling.removeprefix(prefix)))
     remedy = diagnosis.remedy.replace(f"{diagnosis.gap}, and ", "", 1)
     if "--healthy" in diagnosis.telling:
         remedy = remedy.replace(GIVE, "", 1)
@@ -101,19 +101,19 @@ def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         ("rests on", "; ".join(filter(None, (", ".join(diagnosis.rests_on),
                                              _describe_counters(diagnosis))))),
         *(("observed", text) for text in diagnosis.observations),
-        *([("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less than 1 % of "
-                              "any layer here")] if diagnosis.indistinct else [])]
+        *([("no visible effect", f"{', '.join(diagnosis.indistinct)}: would change less than 1 % "
+                              "of any layer here")] if diagnosis.indistinct else [])]
 
 
 def possible_table(possible: Sequence[Possible], account: Account) -> Content:
-    """Return which prices could explain what no counter tells, and what would say which."""
+    """Return which prices could explain what no counter covers, and what would show which."""
     table = tabulate((
         Column("cause", "cause"), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
         number("would account for", "expected", "{:+,}"),
         number("5 to 95 %", lambda one: f"{one.low:+,} to {one.high:+,}", "{}"),
         number("unsure by", lambda one: None if one.unsure is None else 100 * one.unsure,
                "{:.0f} %")), [one for one in possible if one.probability >= LEAST_SHOWN], title=(
-        f"what could explain the {account.total.unexplained:+,} {account.unit} no counter tells: "
+        f"what could explain the {account.total.unexplained:+,} {account.unit} no counter covers: "
         "probability that a price's error is the largest part of them"), drops=("unsure by",))
     first = possible[0]
     said = (f"{first.cause}, {100 * first.probability:.0f} %" if first.probability >= SURE else

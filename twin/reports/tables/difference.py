@@ -22,17 +22,17 @@ from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, 
 ABSENT = "-"
 """Where one side has no such line; `not known` would claim that it exists."""
 
-NOT_TOLD = "not counted"
+NOT_COUNTED = "not counted"
 
 COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "gap": lambda row: f"{row.gap:+,}",
     "%": lambda row: "" if row.increase is None else f"{100 * row.increase:+.2f}",
     "ratio": lambda row: "" if row.ratio is None else significant(row.ratio, 3),
-    "told": lambda row: f"{row.explained:+,}",
+    "explained": lambda row: f"{row.explained:+,}",
     "unexplained": lambda row: f"{row.unexplained:+,}",
     "mostly": lambda row: row.reason,
 }
-"""Columns after the two sides: gap = second - first = told causes + unexplained; ratio = first /
+"""Columns after the two sides: gap = second - first = known causes + unexplained; ratio = first /
 second, headed by what the sides are; % = gap of the first."""
 
 
@@ -63,8 +63,8 @@ def attribute_report(view: View) -> Content:
     parts: list[Content] = [
         _sides(difference),
         _rows(difference, difference.first.part, (*main.rows, main.total),
-              ("gap", "ratio", "told", "unexplained"), verdicts,
-              title=f"{main.quantity} in {main.unit}: gap = second - first = told causes + "
+              ("gap", "ratio", "explained", "unexplained"), verdicts,
+              title=f"{main.quantity} in {main.unit}: gap = second - first = known causes + "
                     "unexplained; ratio = first / second"),
         _causes(difference), _totals(difference)]
     if abs(main.total.unexplained) > REPEATS_FLOOR * main.total.first and view.possible:
@@ -179,7 +179,7 @@ def _totals(difference: Difference, limit: float | None = None) -> Table:
 
 
 def _causes(difference: Difference) -> Table:
-    """Return the causes of the main account, largest gap first, then those nobody told."""
+    """Return the causes of the main account, largest gap first, then the unexplained ones."""
     account, names = difference.main, name_sides(difference)
     energy = difference.account("energy")
     billed = not difference.second.counted
@@ -215,7 +215,7 @@ def _causes(difference: Difference) -> Table:
 
 def _line_cells(line: Line, total: Row) -> tuple[str, str, str, str]:
     if line.second is None or line.gap is None:
-        return format_number(line.first), NOT_TOLD, "", ""
+        return format_number(line.first), NOT_COUNTED, "", ""
     return f"{line.first:,}", f"{line.second:,}", f"{line.gap:+,}", _share(line.gap, total)
 
 

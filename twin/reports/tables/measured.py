@@ -25,7 +25,7 @@ from twin.reports.tables.parts import (
 _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}
 _BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",
            "stalled": "stalled", "compute": "compute-bound", "overhead": "overhead", "": NOT_KNOWN}
-_UNTOLD = ("output_checksum", "timer_ticks")
+_HIDDEN = ("output_checksum", "timer_ticks")
 
 _EIGHT_BIT = re.compile(r"dwt_\w+cnt")
 """Event counters of the DWT: 8 bits wide, so a longer span is known modulo 256 only."""
@@ -155,7 +155,7 @@ def metrics_table(network: MeasuredNetwork) -> Table:
         Column("metric", "name"), number("value", "value", _format), Column("unit", "unit"),
         Column("origin", "origin"), Column("from", "formula")), network.whole.metrics.values(),
         drops=("from",))
-    shown = {*_UNTOLD, *(alias for aliases in ALIASES.values() for alias in aliases)}
+    shown = {*_HIDDEN, *(alias for aliases in ALIASES.values() for alias in aliases)}
     origin = "measured" if measured.header.kind == "measured" else "simulated"
     for name in measured.counters:
         if name not in shown and not name.startswith("first_") and measured.count(name):

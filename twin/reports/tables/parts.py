@@ -129,10 +129,10 @@ class Table:
         cells, widths = found
         widths = [room or 1 for room in widths]
         room = sum(widths)
-        told = [_annotate(part, room) for part in (self.title, self.caption)]
-        if room > width or None in told:
+        texts = [_annotate(part, room) for part in (self.title, self.caption)]
+        if room > width or None in texts:
             return None
-        lines = [line for part in told[:1] for line in part or ()]
+        lines = [line for part in texts[:1] for line in part or ()]
         for place, row in enumerate(cells):
             height = max(map(len, row))
             for step in range(height):
@@ -140,7 +140,7 @@ class Table:
                     self._place(cell, step - (height - len(cell) if self.headed and not place
                                               else 0), column, room)
                     for cell, column, room in zip(row, range(len(row)), widths, strict=True)))
-        return lines + [line for part in told[1:] for line in part or ()]
+        return lines + [line for part in texts[1:] for line in part or ()]
 
     def natural_width(self) -> int | None:
         """Columns of text in which nothing is folded; None where that is not known here."""

@@ -1,4 +1,4 @@
-"""What the header of a program's report says: what its file tells, and what it does not."""
+"""What the header of a program's report says: what its file states, and what it does not."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def program_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:
 def tell_ram(program: Any) -> str:
     """Return what a program's RAM is made of, and what of it the file does not tell."""
     parts = {name: size for name, size in program.ram_parts.items() if size}
-    told = " + ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in parts.items())
+    sizes = " + ".join(f"{name.replace('_', ' ')} {size:,}" for name, size in parts.items())
     unknown = [name for name in ("arena", "stack") if name not in parts]
-    return (f"{told or 'nothing'} bytes"
+    return (f"{sizes or 'nothing'} bytes"
             + (f"; {' and '.join(unknown)} not known" if unknown else ""))
 
 

@@ -31,10 +31,10 @@ def published_report(model: str, board: str,
     """Return predicted beside every open row, how ratios lie, and sealed rows together only."""
     if not comparisons:
         return Text(f"no published result of {model} on {board} is known")
-    told = [Text(text) for text in describe_sealed(comparisons)]
+    content = [Text(text) for text in describe_sealed(comparisons)]
     comparisons = [item for item in comparisons if not item.sealed]
     if not comparisons:
-        return Group(*told)
+        return Group(*content)
     table = tabulate((
         Column("published by", lambda item: f"{item.row.submitter} {item.row.edition}"),
         *OF_ROW, number("published, ms", "row.latency_ms", _milliseconds),
@@ -52,7 +52,7 @@ def published_report(model: str, board: str,
         if known:
             parts.append(Text(f"{what}: predicted/published {known[0]:.2f} to {known[-1]:.2f}, "
                               f"median {median(known):.2f}, n = {len(known)}"))
-    return Group(*parts[:1], Text(""), *parts[1:], *told)
+    return Group(*parts[:1], Text(""), *parts[1:], *content)
 
 
 def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Content:
@@ -63,15 +63,15 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
     views : sequence of (str, str, sequence of Comparison)
         Network, board, and its rows.
     """
-    told: list[Content] = []
+    content: list[Content] = []
     shown = []
     for model, board, comparisons in views:
         shown += [(model, board, one) for one in comparisons if not one.sealed and not one.reason]
-        told += [Text(f"{model} on {board}: {text}") for text in describe_sealed(comparisons)]
-        told += [Text(f"{model} on {board}: not predicted: {one.reason}") for one in comparisons
+        content += [Text(f"{model} on {board}: {text}") for text in describe_sealed(comparisons)]
+        content += [Text(f"{model} on {board}: not predicted: {one.reason}") for one in comparisons
                  if not one.sealed and one.reason]
         if not comparisons:
-            told.append(Text(f"no published result of {model} on {board} is known"))
+            content.append(Text(f"no published result of {model} on {board} is known"))
     columns = (*OF_ROW, number("published", "row.latency_ms", lambda ms: f"{_milliseconds(ms)} ms"),
                number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
                number("ratio", "latency_ratio", "{:.2f}"),
@@ -81,7 +81,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
         drops=("MHz", "of uJ", "published", "predicted"))
     for model, board, one in shown:
         add_row(table, (model, board, *write_cells(columns, one)))
-    return Group(table, *([Text("")] if told else []), *told)
+    return Group(table, *([Text("")] if content else []), *content)
 
 
 def _note(item: Comparison) -> str:
@@ -96,13 +96,13 @@ def _settings(row: PublishedRow) -> list[str]:
     """Return what the row states of its board, and it is therefore deployed with."""
     from calibration.datasets import board_settings
 
-    told = []
+    content = []
     for path, value in board_settings(row).items():
         if path == "supply.voltage_v":
-            told.append(f"at {value:g} V")
+            content.append(f"at {value:g} V")
         elif path.endswith(".read_bytes"):
-            told.append(f"{path.split('.')[1]} read by {8 * int(str(value))} bits "
+            content.append(f"{path.split('.')[1]} read by {8 * int(str(value))} bits "
                         f"({row.flash_banks} bank)")
         else:
-            told.append(f"{path} {value}")
-    return told + ([f"arena in {row.arena}"] if row.arena else [])
+            content.append(f"{path} {value}")
+    return content + ([f"arena in {row.arena}"] if row.arena else [])

@@ -64,30 +64,30 @@ def say_pick(selection: Selection, model: str) -> str:
         return f"{name_model(model)}: no board runs it"
     if not met:
         nearest = mine[changed[0][3]] if changed and not may else mine[0]
-        told = "no board meets as it is; with a change" if changed and not may else (
+        headline = "no board meets as it is; with a change" if changed and not may else (
             "no board surely meets; nearest is")
-        return f"{name_model(model)}: {told} {nearest.row.board}: {explain_miss(nearest)}"
+        return f"{name_model(model)}: {headline} {nearest.row.board}: {explain_miss(nearest)}"
     pick, *others = met
     quantity = selection.by[0] if selection.by else "mean_mw" if pick.row.sleep else "energy_uj"
-    told = f"{name_model(model)}: pick {describe_row(pick.row)}"
+    headline = f"{name_model(model)}: pick {describe_row(pick.row)}"
     if pick.row.price_usd is not None:
-        told += f", {pick.row.price_usd:g} USD"
-    told += f"; runner-up {describe_row(others[0].row)}" if others else "; no other meets"
+        headline += f", {pick.row.price_usd:g} USD"
+    headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other meets"
     doubts = [f"{WORDS[name]} of {one.row.board}" for one in may for name in one.row.unknown]
     doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
                if getattr(one.row, quantity) is None]
     kind = pick.row.compared_as(quantity)
     chances = draw_least([pick.row, *(
         one.row for one in others[:1] if one.row.compared_as(quantity) == kind)], quantity)
-    told += _say_changed(pick, mine, quantity)
+    headline += _say_changed(pick, mine, quantity)
     if doubts:
-        return f"{told}; not known and would decide: {list_first(doubts, 3)}"
+        return f"{headline}; not known and would decide: {list_first(doubts, 3)}"
     if chances is not None and chances[0] < SURE:
-        return (f"{told}; a measurement of either would decide: its {WORDS[quantity]} is lower "
+        return (f"{headline}; a measurement of either would decide: its {WORDS[quantity]} is lower "
                 f"with {format_chance(float(chances[0]))}")
     if quantity == "price_usd" and "assumed" in pick.row.price_of:
-        return f"{told}; prices are assumed: quotes would decide (--price BOARD=USD)"
-    return f"{told}; all figures that decide are known"
+        return f"{headline}; prices are assumed: quotes would decide (--price BOARD=USD)"
+    return f"{headline}; all figures that decide are known"
 
 
 def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
@@ -130,10 +130,10 @@ def say_how_many(choices: Sequence[Choice], limits: Limits) -> str:
     met = [row for row in rows if row.met]
     sure = sum(row.probability is None or row.probability >= SURE for row in met)
     one = len(rows) == 1
-    told = f"{len(met)} of {len(rows)} board{'s' * (not one)} "
+    headline = f"{len(met)} of {len(rows)} board{'s' * (not one)} "
     if not limits:
-        return f"{told}run{'s' * one} it"
-    return (f"{told}meet{'s' * one} {describe_limits(limits)}"
+        return f"{headline}run{'s' * one} it"
+    return (f"{headline}meet{'s' * one} {describe_limits(limits)}"
             + f" ({sure} with {SURE:.0%} or more)" * (sure < len(met))
             + say_others(rows) + " as set up" * any(row.verdict == "no" for row in rows))
 
@@ -151,11 +151,11 @@ def explain_miss(choice: Choice) -> str:
 
 def _say_winners(selection: Selection, model: str) -> list[str]:
     """Return a line for each row that wins a metric, with the probability that it does."""
-    told: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for one in selection.list_winners(model):
         chance = "" if one.probability is None else f" ({format_chance(one.probability)} likely)"
-        told.setdefault(describe_row(one.row), []).append(one.words + chance)
-    return [f"{', '.join(metrics)}: {text}" for text, metrics in told.items()]
+        reasons.setdefault(describe_row(one.row), []).append(one.words + chance)
+    return [f"{', '.join(metrics)}: {text}" for text, metrics in reasons.items()]
 
 
 def _table(choices: Sequence[Choice], selection: Selection, console: Console) -> Content:
@@ -187,5 +187,5 @@ def list_remarks(selection: Selection) -> list[str]:
                 is_far(one.row, selection.limits) for one in selection.choices) else []),
             *say_idle([one.row for one in selection.choices]),
             *say_prices([one.row for one in selection.choices]),
-            *([f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours"]
+            *([f"price not known: {', '.join(unknown)}; --price BOARD=USD states yours"]
               if unknown else [])]

@@ -189,11 +189,11 @@ def summarise(table: Table) -> list[str]:
     if shared and len(shared) < len(rows[0].inputs):
         lines.append("everywhere: " + ", ".join(
             f"{name} {name_model(value)}" for name, value in shared.items()))
-    told: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     many = len(set(map(network_of, rows))) > 1
     for what, row in list_winners(table):
-        told.setdefault(describe_row(row, changes=not many), []).append(what)
-    return [*lines, *(f"{', '.join(words)}: {text}" for text, words in told.items())]
+        reasons.setdefault(describe_row(row, changes=not many), []).append(what)
+    return [*lines, *(f"{', '.join(words)}: {text}" for text, words in reasons.items())]
 
 
 def list_winners(table: Table) -> list[tuple[str, Row]]:
@@ -227,35 +227,35 @@ def say_unknown(rows: Sequence[Row]) -> str:
 def describe_row(row: Row, *, changes: bool = True) -> str:
     """Say what a row is and what it costs, on one line; with or without changes of its network."""
     clock = f", {format_frequency(row.clock_hz)} {row.voltage_scale}".rstrip()
-    told = [f"{format_time(row.time_us)}"]
+    figures = [f"{format_time(row.time_us)}"]
     if row.energy_uj is not None:
-        told.append(format_energy(row.energy_uj))
+        figures.append(format_energy(row.energy_uj))
     if row.mean_mw is not None:
-        told.append(say_life(row))
+        figures.append(say_life(row))
     if row.probability is not None:
-        told.append(f"meets with {format_chance(row.probability)}")
+        figures.append(f"meets with {format_chance(row.probability)}")
     more = "".join(f", {name} {value}" for name, value in row.inputs
                    if name not in ("model", "board", "runtime", "clock")
                    and (changes or not name.startswith("network."))
                    and not name.endswith(".frequency_hz"))
-    return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(told)}"
+    return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(figures)}"
 
 
 def describe_limits(limits: Limits) -> str:
     """List limits as people write them: "100 ms, 5 mJ, 256 KiB of RAM"."""
-    told = {"time_us": format_time(limits.max_time_us), "energy_uj": format_energy(
+    texts = {"time_us": format_time(limits.max_time_us), "energy_uj": format_energy(
         limits.max_energy_uj), "ram_bytes": f"{format_size(limits.max_ram_bytes)} of RAM",
         "flash_bytes": f"{format_size(limits.max_flash_bytes)} of flash",
         "price_usd": f"{limits.max_price_usd or 0:g} USD", "mean_mw": "mean power of "
         + format_power(limits.max_mean_mw) + ("" if limits.min_life_days is None else
                                               f" ({limits.min_life_days:g} days)")}
-    told["parameter_bytes"] = f"{format_size(limits.max_parameter_bytes)} of parameters"
-    told["error"] = f"accuracy of {1 - (limits.max_error or 0):.4g}"
+    texts["parameter_bytes"] = f"{format_size(limits.max_parameter_bytes)} of parameters"
+    texts["error"] = f"accuracy of {1 - (limits.max_error or 0):.4g}"
     if limits.every_us is not None:
         period = format_time(limits.every_us)
-        told["time_us"] = (f"a period of {period}" if limits.max_time_us is None else
-                           f"{told['time_us']} every {period}")
-    return ", ".join(told[name] for name, _ in limits.list_limits())
+        texts["time_us"] = (f"a period of {period}" if limits.max_time_us is None else
+                           f"{texts['time_us']} every {period}")
+    return ", ".join(texts[name] for name, _ in limits.list_limits())
 
 
 def say_life(row: Row) -> str:
@@ -409,10 +409,10 @@ def say_prices(rows: Sequence[Row]) -> list[str]:
     kinds: dict[str, list[str]] = {}
     for board, kind in dict.fromkeys((row.board, row.price_of) for row in rows if row.price_of):
         kinds.setdefault(kind, []).append(board)
-    told = "; ".join(kind + f" ({', '.join(boards)})" * (len(kinds) > 1)
+    reasons = "; ".join(kind + f" ({', '.join(boards)})" * (len(kinds) > 1)
                      for kind, boards in kinds.items())
-    return [f"USD: {told}; kits are not compared (kit_usd of -o, --json); --price BOARD=USD states "
-            "yours"] if told else []
+    return [f"USD: {reasons}; kits are not compared (kit_usd of -o, --json); --price BOARD=USD "
+            "states yours"] if reasons else []
 
 
 def say_rounding(rows: Sequence[Row]) -> list[str]:

@@ -45,7 +45,7 @@ _SUBSCRIPTS = (8, 2, 20)
 
 
 class Operation(NamedTuple):
-    """What tells the two apart: rescalings and bookkeeping of an element, Helium's sequences."""
+    """What distinguishes the two: rescalings and bookkeeping of an element, Helium's sequences."""
 
     function: str
     scalings: int

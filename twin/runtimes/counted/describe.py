@@ -19,15 +19,15 @@ from twin.runtimes.counted.work import Describe, Work
 
 @cache
 def _terms() -> Mapping[str, tuple[str, Describe]]:
-    return {op: (module.FAMILY, told)
+    return {op: (module.FAMILY, terms)
             for module in (elementwise, movement, products, reductions, rows, windows)
-            for op, told in module.TERMS.items()}
+            for op, terms in module.TERMS.items()}
 
 
 def describe(graph: Graph, layer: Layer) -> Work | None:
     """Return the work of a layer; None for an operator nobody counted."""
-    told = _terms().get(layer.op)
-    return None if told is None else told[1](graph, layer)
+    terms = _terms().get(layer.op)
+    return None if terms is None else terms[1](graph, layer)
 
 
 def family_of(op: str) -> str:

@@ -225,19 +225,19 @@ def _figure(digits: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
 _FORMS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     **dict.fromkeys(("trips", "entries", "reads", "writes", "size", "rest", "turns"), (
         lambda series: {term: float(f"{often:.9g}") for term, often in series},
-        lambda told: tuple((str(term), float(often)) for term, often in told.items()))),
+        lambda fields: tuple((str(term), float(often)) for term, often in fields.items()))),
     **dict.fromkeys(("read_bytes", "write_bytes", "sweeps"), _figure(".4f")),
     "each": _figure(".6g"), "residual": _figure(".5f"),
-    "seen": (lambda seen: [*map(dict, seen)], lambda told: tuple(map(dict, told))),
+    "seen": (lambda seen: [*map(dict, seen)], lambda fields: tuple(map(dict, fields))),
     "shapes": (lambda shapes: {size: list(bounds) for size, bounds in shapes.items()},
-               lambda told: {size: (float(low), float(high))
-                             for size, (low, high) in told.items()}),
+               lambda fields: {size: (float(low), float(high))
+                             for size, (low, high) in fields.items()}),
     "classes": (lambda shares: {kind: round(share, 5) for kind, share in shares.items()},
-                lambda told: {str(kind): float(share) for kind, share in told.items()}),
+                lambda fields: {str(kind): float(share) for kind, share in fields.items()}),
     "blocks": (lambda blocks: [*map(to_plain, blocks)],
-               lambda told: tuple(_read(LearntBlock, one) for one in told)),
+               lambda fields: tuple(_read(LearntBlock, one) for one in fields)),
     "operands": (lambda operands: [*map(to_plain, operands)],
-                 lambda told: tuple(_read(LearntOperand, one) for one in told))}
+                 lambda fields: tuple(_read(LearntOperand, one) for one in fields))}
 """How attributes are written to a file, and read; others stand as they are."""
 _AS_IS = (lambda value: value), (lambda value: value)
 
@@ -251,7 +251,7 @@ def to_plain(noun: Any) -> dict[str, Any]:
     return found
 
 
-def _read(noun: type[Any], told: Mapping[str, Any]) -> Any:
+def _read(noun: type[Any], fields: Mapping[str, Any]) -> Any:
     if noun is LearntBlock:
-        told = {"cause": None, "loops": False, "entries": told["trips"], **told}
-    return noun(**{name: _FORMS.get(name, _AS_IS)[1](told[name]) for name in noun.__slots__})
+        fields = {"cause": None, "loops": False, "entries": fields["trips"], **fields}
+    return noun(**{name: _FORMS.get(name, _AS_IS)[1](fields[name]) for name in noun.__slots__})

@@ -44,8 +44,8 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
         kernel, _ = learnt.choose(graph, layer, dtype)
         if kernel is None or learnt.isa not in load_isa(isa).learnt_from:
             return base.scratch_bytes(graph, layer, isa)
-        told = kernel.operand("scratch")
-        size = 0.0 if told is None else total(told.size, count_terms(graph, layer))
+        scratch = kernel.operand("scratch")
+        size = 0.0 if scratch is None else total(scratch.size, count_terms(graph, layer))
         return -(-round(size) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
     return Lowering(lower=lower, scratch_bytes=scratch_bytes)

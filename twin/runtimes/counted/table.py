@@ -181,7 +181,8 @@ def _carry(amounts: Amounts | None, there: Amounts | None,
 
 def _sum_up(terms: Mapping[str, Mapping[str, float]], counts: Mapping[str, float], *,
             stands_in: bool) -> Amounts:
-    sums = {name: sum(told[name] * counts.get(term, 0.0) for term, told in terms.items())
+    sums = {name: sum(coefficients[name] * counts.get(term, 0.0) for term, coefficients
+                      in terms.items())
             for name in _COLUMNS}
     whole = max(1, round(sums["instructions"]))
     spread = sum(sums[name] for name in CLASSES) or 1.0

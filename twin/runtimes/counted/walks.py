@@ -56,14 +56,14 @@ def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
         parts = max(1, round(weights.sweeps * turns / pixels.turns))
     body: list[Any] = []
     for operand in sorted(site.operands, key=lambda one: _order(one.name)):
-        told = kernel.operand(operand.name) or kernel.operand(operand.name.rstrip("0123456789"))
-        if told is None:
+        touched = kernel.operand(operand.name) or kernel.operand(operand.name.rstrip("0123456789"))
+        if touched is None:
             continue
         times = pixels.turns if pixels else turns
-        reads = told.each * operand.size_bytes * times or total(told.reads, terms)
-        for write, accesses in ((False, reads), (True, total(told.writes, terms))):
+        reads = touched.each * operand.size_bytes * times or total(touched.reads, terms)
+        for write, accesses in ((False, reads), (True, total(touched.writes, terms))):
             if accesses >= 1:
-                body += _access(operand, told, accesses / times, times, parts, pixels, write)
+                body += _access(operand, touched, accesses / times, times, parts, pixels, write)
     body = [repeat("part", parts, *body)]
     loops = pixels.loops if pixels is not None else (("turn", turns),)
     for name, extent in reversed(loops):
@@ -125,12 +125,12 @@ class _Turns:
             "kx", wide, repeat("element", each, move))))]
 
 
-def _access(operand: Operand, told: LearntOperand, each: float, turns: int, parts: int,
+def _access(operand: Operand, learnt: LearntOperand, each: float, turns: int, parts: int,
             pixels: _Turns | None, write: bool) -> list[Any]:
     """Return one operand's reads or writes of one turn, `each` in all of its parts."""
-    width = _fit(told.write_bytes if write else told.read_bytes)
+    width = _fit(learnt.write_bytes if write else learnt.read_bytes)
     stem = operand.name.rstrip("0123456789")
-    whole = turns == 1 or stem == "scratch" or (not write and told.sweeps >= WHOLE)
+    whole = turns == 1 or stem == "scratch" or (not write and learnt.sweeps >= WHOLE)
     if pixels is not None and stem == "input" and not write and not whole:
         return pixels.read_window(operand, each, width, parts)
     extent = operand.size_bytes if whole else max(1, operand.size_bytes // turns)
@@ -141,7 +141,7 @@ def _access(operand: Operand, told: LearntOperand, each: float, turns: int, part
         if whole and parts == 1 and not write and stem != "scratch":
             # Begun anew oftener than its bytes are read: once, from several places in turn.
             often = each * width / max(1, extent)
-            sweeps = max(1, round(told.sweeps)) if told.sweeps <= often + WHOLE else 1
+            sweeps = max(1, round(learnt.sweeps)) if learnt.sweeps <= often + WHOLE else 1
     count = max(1, min(round(each / sweeps), extent // min(width, extent)))
     step = max(1, extent // count)
     width = _fit(min(width, step, operand.size_bytes))

@@ -152,7 +152,7 @@ def compiled_of(graph: Graph, npu: Npu, host: tuple[str, ...] = ()) -> Compilati
     npu : Npu
         What it is compiled for.
     host : tuple of str
-        Operators Vela is told to leave to the CPU.
+        Operators Vela leaves to the CPU by option.
 
     Raises
     ------

@@ -54,7 +54,7 @@ def _transfers(pool: str, direction: str, moved: int, cycles: float,
         CompiledBuffer(name="", pool=pool, size_bytes=moved, weights=facts.external)]
     whole = sum(buffer.size_bytes for buffer in inside) or 1
     sizes = apportion([moved * buffer.size_bytes / whole for buffer in inside], moved)
-    # A beat per byte costs byte_width times what full beats would; half way tells them apart.
+    # A beat per byte costs byte_width times what full beats would; half way separates them.
     plain = moved / facts.byte_width_bytes * facts.frequency_ratio
     scattered = facts.byte_width_bytes > 1 and cycles > plain * (1 + facts.byte_width_bytes) / 2
     return [Transfer(

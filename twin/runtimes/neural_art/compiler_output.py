@@ -83,13 +83,13 @@ class CompiledEpoch:
     kind : str
         "hw", "sw" or "hybrid".
     operations, units : tuple of (str, int)
-        Operations, and units by kind, where the file tells.
+        Operations, and units by kind, where the file states them.
     ops, compute_cycles, max_cycles : int
         The compiler's estimates, NPU cycles.
     accesses : tuple of PoolAccess
         By pool; pools not touched left out.
     inputs, outputs : tuple of CompiledBuffer
-        Streamed buffers, where the file tells.
+        Streamed buffers, where the file states them.
     """
 
     name: str
@@ -237,7 +237,7 @@ def _add_up(counted: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
 
 
 def _amount(value: Any) -> int:
-    """Return how many; more than a float tells apart, or fewer than none, is another form."""
+    """Return how many; more than a float distinguishes, or fewer than none, is another form."""
     number = int(value)
     if not 0 <= number <= MOST:
         raise ValueError(f"{value!r} is no amount up to {MOST:,}")

@@ -1,6 +1,6 @@
 """What the results of a study say, in words computed from its rows.
 
-Rows that differ in one axis only are set beside each other; what is told of a value is the median
+Rows that differ in one axis only are set beside each other; the figure of a value is the median
 of its ratios to the baseline, and their spread.
 """
 
@@ -18,7 +18,7 @@ from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
 from twin.studies.study.tasks import MEGABYTE, Claim, Finding, Study, is_accepted
 
 LITTLE = 0.005
-"""A ratio this near 1 is told as no change."""
+"""A ratio this near 1 is reported as no change."""
 
 UNMOVED = 5e-4
 """The same between two tables of one study."""
@@ -52,7 +52,7 @@ class Effect:
 
     @property
     def words(self) -> str:
-        """The median and its spread, as a reader is told it."""
+        """The median and its spread, as printed."""
         low, high = self.ratios[0], self.ratios[-1]
         name = name_figure(self.figure)
         if max(abs(low - 1), abs(high - 1)) < LITTLE:
@@ -200,12 +200,12 @@ def _tell_levels(finding: Finding, table: Table) -> list[str]:
     """Return what caches and memories are asked with each value of the axis."""
     lines = []
     for figure in finding.variables:
-        told = []
+        sentences = []
         for value, known in list_levels(finding, table.predicted, figure).items():
             low, middle, high = (write_level(figure, level) for level in (
                 known[0], median(known), known[-1]))
-            told.append(f"{value} {middle}" + f" ({low} to {high})" * (low != high))
-        lines.append(f"{name_figure(figure)}: " + ("; ".join(told) if told else
+            sentences.append(f"{value} {middle}" + f" ({low} to {high})" * (low != high))
+        lines.append(f"{name_figure(figure)}: " + ("; ".join(sentences) if sentences else
                      "not known of any row: nothing here looks up a cache or counts it"))
     return lines
 
@@ -237,7 +237,8 @@ def _tell_least(finding: Finding, table: Table) -> list[str]:
             known = _known(group, figure)
             alike += len(known) > 1 and len({*known.values()}) == 1
             if len({*known.values()}) > 1:
-                least[min(known, key=lambda value, known=known: known[value])] += 1  # type: ignore[misc]
+                least[min(known, key=lambda value,
+                          known=known: known[value])] += 1  # type: ignore[misc]
         said = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
         lines.append(f"{finding.within} {within}: least {name_figure(figure)} "
                      + (f"{said} of {least.total()}" if said else "nowhere")

@@ -103,8 +103,8 @@ def _suggest(axis: Axis, point: dict[str, Value], trial: Any) -> Value:
 
 def _make_sampler(optuna: Any, search: Search) -> Any:
     def constraints(trial: Any) -> list[float]:
-        told: list[float] = trial.user_attrs.get("constraints", [])
-        return told
+        stored: list[float] = trial.user_attrs.get("constraints", [])
+        return stored
 
     if search.sampler == "random":
         return optuna.samplers.RandomSampler(seed=search.seed)
@@ -125,7 +125,7 @@ def _import() -> Any:
     return optuna
 
 
-Told = Callable[[int, int, int], None]
+Progress = Callable[[int, int, int], None]
 """(configurations done, all, failures so far) after every task."""
 
 Bring = Callable[[Study], tuple[Brought, ...]]
@@ -136,7 +136,7 @@ Found = dict[str, Row]
 
 def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs: int = 1,
               cluster: str | None = None, command: Sequence[str] = (),
-              bring: Bring | None = None, on_progress: Told | None = None) -> Session:
+              bring: Bring | None = None, on_progress: Progress | None = None) -> Session:
     """Run a study in a folder, or go on with it.
 
     Parameters
@@ -154,7 +154,7 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
     bring : callable, optional
         Returns the programs of a study that are compared with its libraries.
     on_progress : callable, optional
-        Told how far it is.
+        Called with the progress.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
     return session
 
 
-def _run(session: Session, plan: Plan, compute: Compute, on_progress: Told | None) -> Found:
+def _run(session: Session, plan: Plan, compute: Compute, on_progress: Progress | None) -> Found:
     study, found, failed = session.study, dict[str, Row](), 0
 
     def predict(asked: Sequence[Asked]) -> tuple[Row, ...]:

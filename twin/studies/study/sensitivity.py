@@ -212,16 +212,16 @@ def _make(study: Study, axes: Sequence[Axis], of: tuple[str, str], quantity: str
     analyser = _import()[1][method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Of an axis that changes nothing.
-        told = (analyser.analyze(_problem(axes), drawn, values, num_levels=4, seed=seed)
+        indices = (analyser.analyze(_problem(axes), drawn, values, num_levels=4, seed=seed)
                 if method == "morris" else
                 analyser.analyze(_problem(axes), values, calc_second_order=False, seed=seed))
     first, second = ("mu_star", "sigma") if method == "morris" else ("ST", "ST_conf")
     influences = [Influence(
         axis=axis.name, low_value=_end(axis, 0.0), high_value=_end(axis, 1.0),
         middle_value=_end(axis, MIDDLE), low=float(ends[1 + 2 * place]),
-        high=float(ends[2 + 2 * place]), index=_number(told[first][place]),
-        spread=_number(told[second][place]),
-        alone=None if method == "morris" else _number(told["S1"][place]))
+        high=float(ends[2 + 2 * place]), index=_number(indices[first][place]),
+        spread=_number(indices[second][place]),
+        alone=None if method == "morris" else _number(indices["S1"][place]))
         for place, axis in enumerate(axes)]
     return Sensitivity(study=study.name, model=of[0], board=of[1], quantity=quantity, method=method,
                        middle=float(ends[0]), points=len(drawn) + len(ends),

@@ -181,7 +181,7 @@ class Study:
     search : Search or None
         None: every point of the space.
     finding : Finding or None
-        None: only the front is told.
+        None: only the front is reported.
     deployer : Deployer
         Prices, calibration and duty of every point; of a warm inference.
     notes : tuple of str
@@ -353,10 +353,10 @@ class Plan:
 
     def address(self, asked: Asked) -> str:
         """Return the content address of a configuration: a hash of all its prediction rests on."""
-        told = {name: value.content if isinstance(value, Brought)
+        settings = {name: value.content if isinstance(value, Brought)
                 else self.content.get(label(value), label(value))
                 for name, value in asked.point.items()}
-        document = [sorted(told.items()), asked.temperature, repr(self.deployer),
+        document = [sorted(settings.items()), asked.temperature, repr(self.deployer),
                     self.content.get(self.deployer.calibration), self.identity,
                     list(asked.labels), dataclasses.astuple(self.hard)]
         return hashlib.sha256(json.dumps(document).encode()).hexdigest()[:32]

@@ -54,7 +54,7 @@ def compute_here(plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
 
 
 def compute_numbered(plan: Plan, number: int, task: Task) -> Done:
-    """Compute a task in a worker; its number tells which it was."""
+    """Compute a task in a worker; its number says which it was."""
     return number, compute(plan, task)
 
 
@@ -141,8 +141,8 @@ def open_cluster(address: str) -> Iterator[Any]:
             raise StudyError(f"{address}: a worker cannot be asked: {error}") from error
         if not found:
             raise StudyError(f"{address}: has no workers; accepted: a scheduler with some")
-        for worker, told in found.items():
-            _check(worker, told)
+        for worker, versions in found.items():
+            _check(worker, versions)
         yield client
 
 
@@ -170,9 +170,9 @@ def _load_credentials(distributed: Any, address: str) -> Any:
     return distributed.Security(require_encryption=True)
 
 
-def _check(worker: str, told: object) -> None:
-    if told != identify():
-        said = told if isinstance(told, str) else f"{type(told).__name__}: {told}"
+def _check(worker: str, versions: object) -> None:
+    if versions != identify():
+        said = versions if isinstance(versions, str) else f"{type(versions).__name__}: {versions}"
         raise StudyError(f"worker {worker} has another version of the twin: {said}; accepted: "
                          f"{identify()}")
 
@@ -208,15 +208,15 @@ def _compute_on(client: Any, plan: Plan, tasks: Sequence[Task]) -> Iterator[Done
         shared = client.scatter(plan, broadcast=True, hash=False)
     futures = [client.submit(compute_checked, shared, batch, pure=False, retries=2)
                for batch in cut_batches(tasks, len(client.scheduler_info()["workers"]))]
-    for _, told in distributed.as_completed(futures, with_results=True, raise_errors=True):
-        if isinstance(told, list):
-            yield from told
+    for _, result in distributed.as_completed(futures, with_results=True, raise_errors=True):
+        if isinstance(result, list):
+            yield from result
             continue
-        if not isinstance(told, tuple) or told[0] != _OTHER:
-            raise StudyError(f"the cluster lost a task ({told}); what was done is kept, and the "
+        if not isinstance(result, tuple) or result[0] != _OTHER:
+            raise StudyError(f"the cluster lost a task ({result}); what was done is kept, and the "
                              "same command goes on with it")
         client.cancel(futures)
-        raise StudyError(f"a worker came with another version of the twin: {told[1]}; "
+        raise StudyError(f"a worker came with another version of the twin: {result[1]}; "
                          f"accepted: {plan.identity}")
 
 
@@ -238,7 +238,7 @@ class TaskCosts:
     task_s : tuple of float
         How long tasks were on a worker; a simulation takes them in turn.
     send_s : float
-        What each takes of the scheduler, one after another: to send, to be told of its end.
+        What each takes of the scheduler, one after another: to send, to receive its end.
     keep_s : float
         What each takes of the client, one after another: to read its rows and write them down.
     """

@@ -91,7 +91,7 @@ def test_a_sweep_answers_for_each_width_rather_than_let_the_narrowest_win() -> N
         ("made width 0.5: fastest", "10 ms"), ("made width 1: fastest", "20 ms")]
     assert "made width 1: fastest is b with 20 ms" in page.sentence
     assert texts(find(page, "network-table"))[1][:2] == ["made width 1", "20 ms: b · width 1"]
-    assert "b · width 1, 20 ms" in find(page, "bars-time-1").told
+    assert "b · width 1, 20 ms" in find(page, "bars-time-1").caption
     assert sum("★" in row[1] for row in texts(find(page, "row-table"))) == 2
 
 
@@ -99,11 +99,11 @@ def test_a_star_is_of_those_that_meet_the_limits_and_the_front_of_all() -> None:
     rows = name_rivals(make_table(limits=Limits(max_time_us=60e3)).predicted)
     least = [replace(one, row=replace(one.row, time_us=1e3, violations=("time_us",)))
              if not place else one for place, one in enumerate(rows)]
-    told = draw_dashboard(least)[0].told
+    told = draw_dashboard(least)[0].caption
     assert "least of those that meet the limits" in told and least[0].label + "," not in told
     front = draw_front(least, ("time_us", "energy_uj"))
     line = next(trace for trace in front.traces if trace["name"] == "front")
-    assert "nothing is better in both" in front.told and line["x"][0] == 1.0
+    assert "nothing is better in both" in front.caption and line["x"][0] == 1.0
 
 
 def test_equals_share_the_mark_and_all_alike_have_none() -> None:
@@ -112,7 +112,7 @@ def test_equals_share_the_mark_and_all_alike_have_none() -> None:
     assert list_least(rivals)["time_us"] == 1e4 and "ram_bytes" not in list_least(rivals)
     bars = draw_dashboard(rivals)[0]
     assert [len(trace["x"]) for trace in bars.traces] == [2, 1]
-    assert "All have" in draw_dashboard(rivals)[2].told
+    assert "All have" in draw_dashboard(rivals)[2].caption
 
 
 def test_the_front_is_of_each_network_and_has_intervals() -> None:
@@ -124,7 +124,7 @@ def test_the_front_is_of_each_network_and_has_intervals() -> None:
     assert line["x"] == [10.0, 20.0] and line["y"] == [0.4, 0.2]
     marks = {trace["name"]: trace for trace in plot.traces if trace["mode"] == "markers"}
     assert marks["a"]["error_x"]["arrayminus"][0] == pytest.approx(1.0)
-    assert "2 of 3 are on the front" in plot.told
+    assert "2 of 3 are on the front" in plot.caption
 
 
 def test_a_radar_has_the_best_on_its_rim() -> None:
@@ -323,7 +323,7 @@ def test_the_power_of_an_inference_stands_on_its_page(tmp_path) -> None:
     recording = read_recording(tmp_path)
     page = describe_report(Report(prediction=prediction, power=recording))
     plot = find(page, "power-trace")
-    assert "peak 90 mW in layer 2" in plot.told
+    assert "peak 90 mW in layer 2" in plot.caption
     assert [shape["x0"] for shape in plot.layout["shapes"]] == [edge / 1e3 for edge in edges]
     steps = next(trace for trace in plot.traces if trace["name"].startswith("predicted"))
     first = prediction.layers[0]

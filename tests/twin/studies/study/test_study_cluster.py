@@ -1,4 +1,5 @@
-"""A study on a Dask cluster of processes here: one is killed, one has other sources; strangers."""
+"""A study on a Dask cluster of processes here: one is killed, one has other sources; unknown
+clients."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Build:
     samples : int
         How many the board keeps, 16 bytes each.
     digest : bytes
-        Hash of every source and option, which the image tells.
+        Hash of every source and option, which the image states.
     """
 
     folder: Path
@@ -127,9 +127,9 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     tile : int
         Windows our own int8 convolution copies before it multiplies them.
     board : Board, optional
-        Whose memories sizes are told of, where no deployment says.
+        Whose memories the sizes are of, where no deployment says.
     accept : callable
-        Told of the build before it goes there; what it raises leaves the folder as it was.
+        Called with the build before it goes there; what it raises leaves the folder as it was.
     within : Path, optional
         Where it is built until then; by default in the folder.
 
@@ -192,7 +192,7 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
     defines : tuple of str
         Further macros.
     board : Board, optional
-        Whose memories sizes are told of.
+        Whose memories the sizes are of.
     named : Path, optional
         Folder that it will be moved to, which the image names for debuggers.
 

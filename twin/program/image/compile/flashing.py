@@ -56,7 +56,7 @@ def find_programmer(port: Port) -> tuple[str, ...]:
 
 
 def configure_openocd(files: str) -> tuple[str, ...]:
-    """Return openocd's words for configuration files; a J-Link's are told that it talks SWD."""
+    """Return openocd's words for configuration files; a J-Link's also select SWD."""
     words: list[str] = []
     for file in files.split():
         words += ["-f", file]
@@ -176,7 +176,7 @@ def _ask(words: tuple[str, ...]) -> str:
         raise ToolMissingError(f"{words[0]} does not run: {said_why}") from error
     if said.returncode:
         lines = (said.stderr or said.stdout).strip().splitlines() or ["nothing said"]
-        told = next((line for line in lines if "Error" in line), lines[-1])
-        raise ToolMissingError(f"{shlex.join(words)} ends with {said.returncode}: {told}; "
+        reason = next((line for line in lines if "Error" in line), lines[-1])
+        raise ToolMissingError(f"{shlex.join(words)} ends with {said.returncode}: {reason}; "
                                "accepted: a newer release, or another of the tools")
     return said.stdout + said.stderr

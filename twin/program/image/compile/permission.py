@@ -1,4 +1,4 @@
-"""Whether compilers may run: not while what a stranger sent is asked again."""
+"""Whether compilers may run: not while a bundle from somebody else is run again."""
 
 from __future__ import annotations
 

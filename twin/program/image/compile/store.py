@@ -171,7 +171,7 @@ def _clear(path: Path, is_right: Callable[[int], bool]) -> None:
 def _is_whole(image: Path, key: str) -> bool:
     """Whether an image is there as it was built; a damaged one, or another's, is built again.
 
-    What others can write, they can seal: the seal tells damage, the owner whose it is.
+    What others can write, they can seal: the seal shows damage, the owner whose it is.
     """
     try:
         if not all(is_own(path.lstat()) for path in (image.parent, image, image.with_suffix(SEAL))):

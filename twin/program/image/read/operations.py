@@ -286,7 +286,7 @@ def _extension(base: str, tokens: list[str], listed: Listed) -> Operation:
 
 
 def _select(base: str, tokens: list[str]) -> Operation:
-    """CSEL and its kin of Armv8.1-M: one of two sources, the other one changed."""
+    """CSEL and similar of Armv8.1-M: one of two sources, the other one changed."""
     condition, target = tokens[-1], REGISTERS[tokens[0]]
     sources = [REGISTERS.get(token, -1) for token in tokens[1:-1]]
 

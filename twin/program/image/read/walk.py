@@ -80,7 +80,7 @@ class Turns:
 
 Event = Step | Touch | Turns
 Flags = tuple[Value, Value, bool]
-"""Two values compared; whether carry tells of them, too."""
+"""Two values compared; whether carry depends on them, too."""
 
 
 class Walker:

@@ -26,10 +26,10 @@ def describe_rows(graph: Graph, layer: Layer) -> Work:
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
     rows, width = source.elements // source.shape[-1], source.shape[-1]
-    share, told = find_near_share(source, float(layer.option("beta", 1.0))) \
+    share, share_error = find_near_share(source, float(layer.option("beta", 1.0))) \
         if layer.op == "softmax" else (1.0, True)
     near = rows * (1 + (width - 1) * share)
-    return Work(variant=types, guessed=not told, terms={
+    return Work(variant=types, guessed=not share_error, terms={
         "call": 1, "row": rows, "element": source.elements, "near": near,
         "dimension": len(source.shape)}, own={f"{VECTOR}row": rows * -(-width // 4)})
 
