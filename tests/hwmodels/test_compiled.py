@@ -17,8 +17,8 @@ from hwmodels.kernels.store import LARGEST_ENTRY_BYTES, Store, fingerprint_sourc
 ROOT = Path(library.ROOT)
 CODE = """
 import sys
-from twin.cli.ending import _progress_told
-with _progress_told():
+from twin.cli.ending import _show_progress
+with _show_progress():
     import numpy as np
     from hwmodels.kernels.touch_stream import meet_touches
     words = np.zeros(9, np.int64)
