@@ -6,14 +6,15 @@ Exit codes: 0 ok, 1 outside the asked limits, 2 usage, 3 a model, board or study
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from twin.cli.ending import Once, Verbs
-from twin.cli.summaries import shorten, show_examples, summarise
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Predict": {"predict": "predict:predict", "whatif": "whatif:whatif",
@@ -41,6 +42,30 @@ named is loaded."""
 
 VERBS: Mapping[str, str] = {name: place for verbs in GROUPS.values()
                             for name, place in verbs.items()}
+
+LONGEST_SUMMARY = 62
+"""Characters of a summary that a terminal of 80 columns has room for, behind the name."""
+
+
+def shorten(text: str | None) -> str:
+    """Return the first sentence of a help text up to a semicolon, or fewer clauses if it is long.
+
+    A summary ends at a mark of punctuation, never in "...".
+    """
+    said = " ".join((text or "").partition("\n\n")[0].split()).partition("; ")[0].rstrip(".")
+    ends = [mark.start() for mark in re.finditer(r"[:,] | \(", said)]
+    return said[:max((end for end in [*ends, len(said)] if end <= LONGEST_SUMMARY), default=None)]
+
+
+def show_examples(command: Any, name: str) -> Any:
+    """Put the examples of a command under the first line of its help; return the command."""
+    lines = (Path(__file__).parent / "examples.yaml").read_text(encoding="utf-8").splitlines()
+    shown = [f"  {line[2:]}" for line in lines if line.startswith(f"- {name} ")]
+    command.short_help = shorten(command.help)
+    if shown:
+        head, _, rest = (command.help or "").partition("\n\n")
+        command.help = "\n\n".join([head, "\n".join(["\b", "Examples:", *shown]), rest])
+    return command
 
 
 def load_verb(name: str) -> Any:
@@ -74,6 +99,8 @@ class LateVerbs(Verbs):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the verbs in their groups."""
+        from twin.cli.summaries import summarise
+
         for group, verbs in GROUPS.items():
             texts = {name: summarise(place) or self.get_command(ctx, name).help
                      for name, place in verbs.items()}

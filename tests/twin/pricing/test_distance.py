@@ -64,8 +64,8 @@ def test_counted_kernels_are_less_sure_in_float() -> None:
                                          runtime="tflm-reference@2026")).certainty
 
     floats, bytes_ = predict("float32"), predict("int8")
-    assert bytes_.draw.untold_sd == pytest.approx(0.0, abs=0.05)
-    assert floats.draw.untold_sd == pytest.approx(FLOAT_SD + bytes_.draw.untold_sd, abs=0.05)
+    assert bytes_.draw.unlearned_sd == pytest.approx(0.0, abs=0.05)
+    assert floats.draw.unlearned_sd == pytest.approx(FLOAT_SD + bytes_.draw.unlearned_sd, abs=0.05)
     assert width(floats.time_us) > 1.3 * width(bytes_.time_us)
 
 

@@ -20,7 +20,7 @@ from twin.runtimes.counted.shapes import PLAIN
 TOLERANCES = (1e-3, 1e-2, 5e-2)
 """Errors of a layer, relative, up to which sums count as equally good (assumed)."""
 
-_STRANGE, _STRANGER, _FURTHER, _LATER = 4.0, 12.0, 2.0, 0.002
+_STRANGE, _FAR, _FURTHER, _LATER = 4.0, 12.0, 2.0, 0.002
 """What a coefficient that is no small whole number or part counts for in doublings, of a plain term
 and of another; what a further term does, and a later place among the terms (assumed)."""
 
@@ -108,7 +108,7 @@ def _strangeness(value: float, name: str) -> float:
         near = round(whole)
         if 1 <= near <= _WHOLE and abs(whole - near) <= 1e-3 * near:
             return math.log2(near) + (more if near > 1 else 0.0)
-    return (_STRANGE if name in PLAIN else _STRANGER) + abs(math.log2(value))
+    return (_STRANGE if name in PLAIN else _FAR) + abs(math.log2(value))
 
 
 def _best_single(columns: np.ndarray, aim: np.ndarray, names: Sequence[str]) -> Found:

@@ -39,7 +39,7 @@ BASES: Mapping[str, str] = {
     "microtvm": "microtvm", "cmsis-nn": "cmsis-nn", "firmware": "cmsis-nn"}
 """Runtime operators nobody saw are taken from, by the patterns that named layers."""
 
-_STRANGER = "unknown"
+_UNSEEN = "unknown"
 _VERSION = "elf"
 
 
@@ -124,7 +124,7 @@ def _guess_base(programs: Sequence[tuple[Elf, Graph, Wanted]]) -> str:
     chosen, _ = choose_layers(programs[0][0], programs[0][2].layers)
     if chosen not in BASES:
         chosen, _ = choose_layers(programs[0][0], "auto")
-    return BASES.get(chosen, _STRANGER)
+    return BASES.get(chosen, _UNSEEN)
 
 
 def _read_former(path: Path) -> dict[str, Any] | None:
