@@ -316,3 +316,27 @@ def test_a_run_of_too_many_events_is_refused(changes, monkeypatch) -> None:
               for speed in (SLOW, FAST)]
     with pytest.raises(ScenarioError, match="more than 20,000 events"):
         simulate(scenario(**changes), machine(*slowed))
+
+
+@pytest.mark.parametrize("name,board,said", [
+    ("keyword_spotting", "nucleo_h723zg", ("sensor.dma: dma1", "sleep.state: stop2")),
+    ("keyword_spotting", "apollo510_evb", ("no bus master", "deep_sleep")),
+    ("visual_wake_words", "nucleo_l4r5zi", ("sleep.state: stop of", "the same of its own 120 MHz")),
+    ("anomaly_detection", "rpi_pico", ("loads.0.master: dma1", "sleep" * 0))])
+def test_a_shipped_scenario_runs_on_another_board_and_says_what_moved(name, board, said):
+    outcome = twin.run_scenario(name, {"board": board})
+    assert outcome.run.mean_mw > 0 and outcome.ends
+    notes = "\n".join(outcome.machine.notes)
+    assert all(word in notes for word in said) and board in notes
+    kept = twin.run_scenario(name).machine.notes
+    assert not any("of the file's board" in note for note in kept)
+
+
+def test_what_a_user_states_of_another_board_stays():
+    with pytest.raises(ScenarioError, match="has no DMA controller 'dma9'"):
+        twin.run_scenario("keyword_spotting", {"board": "nucleo_h723zg", "sensor.dma": "dma9"})
+    outcome = twin.run_scenario("keyword_spotting", {
+        "board": "nucleo_h723zg", "sleep.state": "own", "sleep.current": "1mA",
+        "sleep.wake_up": "5us"})
+    assert outcome.machine.sleep_mw == pytest.approx(3.3, rel=0.2)
+    assert outcome.machine.wake_up_us == 5

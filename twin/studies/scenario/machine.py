@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError, did_you_mean
 from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.memories import choose_memory
 from twin.errors import ScenarioError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
@@ -153,14 +154,14 @@ def _check_masters(scenario: Scenario, board: Board) -> None:
     if scenario.sensor.dma is not None:
         asked.append(("sensor.dma", scenario.sensor.dma))
     for key, master in asked:
-        if master not in known:
+        if master and master not in known:
             raise ScenarioError(
                 f"{scenario.origin}:{key}: {board.name} has no DMA controller {master!r}; "
                 + (did_you_mean(master, known) if known else "accepted: none, it states no DMA"))
 
 
 def _as_paths(load: Load) -> Mapping[str, object]:
-    return {f"load.{load.master}.memory": load.memory,
+    return {} if not load.master else {f"load.{load.master}.memory": load.memory,
             f"load.{load.master}.bytes_per_second": load.bytes_per_second}
 
 
@@ -169,7 +170,9 @@ def _sensor_load(scenario: Scenario, placed: Deployment) -> Mapping[str, object]
     sensor = scenario.sensor
     if sensor.dma is None or not sensor.hop_bytes:
         return {}
-    return {f"load.{sensor.dma}.memory": placed.arena, f"load.{sensor.dma}.write": "true",
+    board = placed.board
+    memory = placed.arena if board.memory(placed.arena).bus else choose_memory(board, "sram").name
+    return {f"load.{sensor.dma}.memory": memory, f"load.{sensor.dma}.write": "true",
             f"load.{sensor.dma}.bytes_per_second": sensor.hop_bytes / sensor.hop_us * 1e6}
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hwmodels.board.file import load_board
 from hwmodels.quantities import format_time
 from twin.studies.duty import life_days
 from twin.studies.scenario.machine import Machine, build_machine
+from twin.studies.scenario.moving import move_scenario
 from twin.studies.scenario.scenario import Scenario, load_scenario
 from twin.studies.scenario.simulation import Run, simulate
 
@@ -96,7 +98,9 @@ def run_scenario(name_or_path: str, overrides: Mapping[str, object] | None = Non
     calibration : str
         As for `predict`.
     """
-    scenario = load_scenario(name_or_path, overrides)
+    scenario, given = load_scenario(name_or_path, overrides), dict(overrides or {})
+    if given.pop("board", None) not in (None, load_scenario(name_or_path).board):
+        scenario = move_scenario(scenario, load_board(scenario.board), given)
     return play(scenario, build_machine(scenario, calibration))
 
 
