@@ -7,6 +7,7 @@
     us.CAUSE                                      time by cause of the bill
     ram.PART, flash.PART                          bytes by what lies there: arena, weights, code ...
     setup_us                                      of preparing the network once
+    cold_start_us                                 from sleep to the first answer, of cold rows
 
 A figure that is not known is absent.
 """
@@ -30,9 +31,9 @@ from twin.pricing.roofs import memory_bytes_per_second
 from twin.pricing.structure import find_structure
 
 RATE, USED, CAUSE, RAM, FLASH = "miss_rate", "bandwidth_used", "us", "ram", "flash"
-SETUP = "setup_us"
+SETUP, COLD_START = "setup_us", "cold_start_us"
 PREFIXES = ("lookups", "misses", RATE, "bytes", USED, CAUSE, RAM, FLASH)
-"""First parts of the names of figures; `SETUP` is the only other."""
+"""First parts of the names of figures; the two above are the only others."""
 
 _NPU_BYTES = ("npu_ram_byte", "npu_external_byte")
 

@@ -35,9 +35,10 @@ from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction, ram_room
-from twin.pricing.variables import CAUSE, SETUP, measure_variables, relate_to_time
+from twin.pricing.variables import CAUSE, COLD_START, SETUP, measure_variables, relate_to_time
 from twin.runtimes.choice import DEFAULT
 from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock
+from twin.studies.cold_start import list_parts
 from twin.studies.duty import (
     TYPED,
     Duty,
@@ -210,7 +211,7 @@ class Deployer:
                 if numbers[row] not in found:
                     filled = fill_row(dataclasses.replace(
                         like, inputs=_inputs(points[row]), clock_hz=own_hz), batch, row, idle_mw)
-                    found[numbers[row]] = add_duty(filled, one.board, self.duty, self.sleep)
+                    found[numbers[row]] = self._finish(filled, one.board)
         return found
 
     def _predict(self, points: Sequence[Point],
@@ -262,7 +263,16 @@ class Deployer:
     def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
         board = deployment.board
         filled = fill_row(self._describe(point, deployment), batch, number, board.power.idle_mw)
-        return add_duty(filled, board, self.duty, self.sleep)
+        return self._finish(filled, board)
+
+    def _finish(self, row: Row, board: Board) -> Row:
+        """Return a row with its duty, and of a cold one the first answer after sleep."""
+        rest, setup_us = find_rest(board, self.sleep), dict(row.variables).get(SETUP)
+        if self.temperature == "cold" and rest is not None and setup_us and row.time_us:
+            total_us = math.fsum(us for _, us in list_parts(rest, setup_us, row.time_us))
+            row = dataclasses.replace(row, variables=tuple(sorted(
+                (*row.variables, (COLD_START, total_us)))))
+        return add_duty(row, board, self.duty, self.sleep)
 
     def _describe(self, point: Point, deployment: Deployment) -> Row:
         row = describe_row(point, deployment, self.describe_prices(deployment))

@@ -18,7 +18,7 @@ from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.errors import need_extra
 from hwmodels.files import write_whole
 from twin.errors import UsageError
-from twin.pricing.variables import PREFIXES, SETUP
+from twin.pricing.variables import COLD_START, PREFIXES, SETUP
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import LARGEST, Limits, probability_of_all, probability_within
 
@@ -409,7 +409,7 @@ def _read_accuracy(record: dict[str, Any]) -> Interval | None:
 def is_variable(name: str) -> bool:
     """Whether a column is of what caches and memories were asked, of a cause or of set-up."""
     head, dot, _ = name.partition(".")
-    return name == SETUP or (bool(dot) and head in PREFIXES)
+    return name in (SETUP, COLD_START) or (bool(dot) and head in PREFIXES)
 
 
 def _check_value(name: str, value: Any) -> None:

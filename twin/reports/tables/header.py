@@ -242,7 +242,22 @@ def setup_line(prediction: Prediction, ledger: Ledger) -> str:
         return f"set-up, once and apart from the above: {NOT_KNOWN}"
     energy = format_energy(bill_energy_uj(prediction.setup))
     return (f"set-up, once and apart from the above: {counted}, "
-            f"{format_time(bill_time_us(prediction, prediction.setup))}, energy {energy}")
+            f"{format_time(bill_time_us(prediction, prediction.setup))}, energy {energy}"
+            + (_say_cold_start(prediction) if prediction.temperature == "cold" else ""))
+
+
+def _say_cold_start(prediction: Prediction) -> str:
+    """Return how long a sleeping board takes to its first answer; "" where that is not known."""
+    from twin.studies.cold_start import start_cold
+
+    found = start_cold(prediction)
+    if found is None:
+        return ""
+    held = found.interval
+    parts = " + ".join(f"{name} {format_time(us)}" for name, us in found.parts)
+    return (f"\nfirst answer after {found.state}: {format_time(found.total_us)}"
+            + (f" ({format_time(held.low)} to {format_time(held.high)})" if held else "")
+            + f" = {parts}; wake-up as the board's file says, ramp and set-up assumed")
 
 
 def clock_label(prediction: Prediction, clock: str) -> str:

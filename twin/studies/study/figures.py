@@ -7,14 +7,15 @@ from collections.abc import Collection
 
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.quantities import format_energy, format_size, format_time
-from twin.pricing.variables import CAUSE, SETUP
+from twin.pricing.variables import CAUSE, COLD_START, SETUP
 from twin.studies.results import WORDS, Row
 
 EDP = "edp"
 """Energy-delay product of a row, time x energy."""
 
 FIGURE_WORDS = {**WORDS, "overhead_us": "overhead of calls", EDP: "energy-delay product",
-         SETUP: "set-up", "misses": "data-cache misses", "miss_rate": "data-cache miss rate",
+         SETUP: "set-up", COLD_START: "first answer after sleep",
+         "misses": "data-cache misses", "miss_rate": "data-cache miss rate",
          "traffic": "memory traffic", "bandwidth": "bandwidth", "stalls": "memory stalls"}
 
 

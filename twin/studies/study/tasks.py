@@ -27,7 +27,7 @@ from hwmodels.files import names_file
 from hwmodels.quantities import read_quantity
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.pricing.variables import SETUP
+from twin.pricing.variables import COLD_START, SETUP
 from twin.studies.axes import Brought, Point, Space, Value, label
 from twin.studies.files import AS_LIST, CHECKED, Text, one_of
 from twin.studies.limits import Limits
@@ -41,10 +41,10 @@ CASE, TEMPERATURE = "case", "temperature"
 KINDS = ("effect", "clock", "return")
 """Of findings: `Finding` says what each is."""
 
-SUMS = (SETUP, "misses", "miss_rate", "traffic", "bandwidth", "stalls")
+SUMS = (SETUP, COLD_START, "misses", "miss_rate", "traffic", "bandwidth", "stalls")
 """Figures over all caches, memories or causes of a row, and its set-up."""
 
-FIGURE_OF = {"overhead": "overhead_us", "setup": SETUP, "p50": "time_us",
+FIGURE_OF = {"overhead": "overhead_us", "setup": SETUP, "cold_start": COLD_START, "p50": "time_us",
              **{name: name for name in SUMS}}
 """Figures that are compared beside objectives and those of single caches, memories and causes."""
 
