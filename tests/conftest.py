@@ -38,7 +38,7 @@ LONG_S = {"test_page_browser": 50, "test_images": 40, "test_site": 40, "test_cli
           "test_diagnosis": 16, "test_fit_planted": 15, "test_riscv_programs": 15, "test_ci": 14,
           "test_cli_transform": 13, "test_other_networks": 12, "test_extension": 12,
           "test_replayed_truth": 12, "test_study_run": 12, "test_weight_passes": 12,
-          "test_verbs": 12, "test_tiles": 10, "test_study_cluster": 10, "test_tune": 10}
+          "test_verbs": 12, "test_tiles": 10, "test_study_cluster": 10, "test_tuning": 10}
 """Seconds of a processor, about, of files whose tests are few and long."""
 
 MAY_SKIP = "TWIN_MODELS"

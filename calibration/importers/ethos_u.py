@@ -28,7 +28,7 @@ _KIT = re.compile(r"\bNPU (?:ETHOSU_PMU_)?(?P<name>[A-Z][A-Z0-9_]*)(?: (?:cycles
                   r"(?P<value>\S+)(?: (?:cycles|beats))?\s*$")
 _DRIVER = re.compile(r"\bethosu_pmu_(?P<name>cycle_cntr|cntr\d) : (?P<value>\S+)\s*$")
 _HOST = re.compile(r"\bInference runtime: (?P<value>\S+) CPU cycles total\s*$")
-_EVENTS = re.compile(r"\bEthos-U PMU Events:\s*\[(?P<names>[^\]]*)\]")
+_EVENTS = re.compile(r"\bEthos-U PMU Events:\s*\[(?P<names>[^\]]{0,400})\]")
 _NEARLY = re.compile(r"\bethosu_pmu_c|\bNPU [A-Z0-9_]+(?: (?:cycles|beats))?:")
 _KNOWN = re.compile(r"Profile for |Ethos-U PMU report|CPU cycles|ratio:|NPU Inferences")
 _WHOLE = {"active": "npu_active", "idle": "npu_idle", "total": "npu_cycles",

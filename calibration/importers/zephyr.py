@@ -25,7 +25,7 @@ EXPECTED = "lines such as `conv_2d : 1234560 cycles , 10288000 ns`"
 
 _PREFIX = re.compile(r"\s*(?:\x1b\[[\d;]*m)*(?:\[[\d:.,]+\]\s*)?(?:<\w{3}>\s*\w+:\s*)?(?:REC:\s*)?")
 _LINE = re.compile(r"\|?\s*(?P<name>[^\s|:][^|:]{0,119}?)\s*:\s*(?P<ticks>[\d,]+) cycles?\s*[,(]\s*"
-                   r"(?P<time>[\d,.]+)\s*(?P<unit>ns|us)\)?\s*[:|]?\s*(?:\x1b\[[\d;]*m)?\s*$")
+                   r"(?P<time>[\d,.]+)\s*(?P<unit>ns|us)\)?\s*+[:|]?\s*+(?:\x1b\[[\d;]*m)?\s*$")
 _NEARLY = re.compile(r"\d\s*cycles?\b")
 _CLOCK = re.compile(r"Clock frequency: (?P<mhz>\d+) MHz")
 _WHOLE = re.compile(r"(?:the )?(?:inference|invoke|total|model|network)\b", re.IGNORECASE)

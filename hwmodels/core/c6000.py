@@ -19,8 +19,8 @@ from hwmodels.core.bundles import Edge, Operation, list_edges, list_heights, pac
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
 
-_LINE = re.compile(r"^(\|\|)?\s*(\[\s*!?\w+\])?\s*([A-Z][A-Z0-9_]*)(?:\s+\.(\w+))?"
-                   r"(?:\s+(.*?))?\s*$")
+_LINE = re.compile(r"^(\|\|)?\s*+(\[\s*!?\w+\])?\s*+([A-Z][A-Z0-9_]*)(?:\s++\.(\w+))?"
+                   r"(?:\s++(.*))?$")
 _CYCLES = re.compile(r"EXCLUSIVE CPU CYCLES:\s*(\d+)")
 _REGISTER = re.compile(r"\b(?:[AB]\d{1,2}|SP|DP|RILC|ILC|FADCR|FMCR|FAUCR|CSR|IER|TSR|TSCL|TSCH)\b")
 _LABEL = re.compile(r"^[$\w]+:")
@@ -137,7 +137,7 @@ def _close(block: _Open) -> PackedBlock:
 
 
 def _read_operation(block: _Open, text: str, number: int) -> None:
-    facts, found = _facts(), _LINE.match(text)
+    facts, found = _facts(), _LINE.match(text.rstrip())
     if found is None:
         raise KernelError(f"line {number}: {text!r} is no operation of a C6000 listing")
     _, condition, name, unit, rest = found.groups()

@@ -443,8 +443,12 @@ def check_draft(draft: Draft) -> None:
         needs[draft.arena] -= draft.buffers.size_bytes
         needs[tiles] = needs.get(tiles, 0) + draft.buffers.size_bytes
         holds.append((tiles, "buffers of weights"))
-    if (store := draft.store.name) != draft.weights:
-        needs[store] = max(needs.get(store, 0), draft.flash_bytes)
-        holds.append((store, f"weights that are copied to {draft.weights}"))
+    store, code = draft.store, draft.board.memory(draft.code)
+    copied = [f"weights that are copied to {draft.weights}"] if store.name != draft.weights else []
+    if store.role in FLASH_ROLES and code.role not in FLASH_ROLES and not code.loaded:
+        copied.append(f"code that is copied to {code.name}")
+    if copied:
+        needs[store.name] = max(needs.get(store.name, 0), draft.flash_bytes)
+        holds += [(store.name, what) for what in copied]
     check_room(draft.graph.name, draft.board, draft.arena, needs, holds)
     draft.target.check_fit(draft, needs)

@@ -25,7 +25,7 @@ _FORMATS = {"i": "<i", "u": "<I", "f": "<f", "d": "<d", "l": "<q", "q": "<Q"}
 _LIMITS = {"i": (-1 << 31, (1 << 31) - 1), "u": (0, (1 << 32) - 1),
            "l": (-1 << 63, (1 << 63) - 1), "q": (0, (1 << 64) - 1)}
 
-_FORMAT = re.compile(r"%([-+ #0]*\d*(?:\.\d+)?)((?:hh|h|ll|l|z)?[diuxXcsp%])")
+_FORMAT = re.compile(r"%([-+ #0]*+\d*(?:\.\d+)?)((?:hh|h|ll|l|z)?[diuxXcsp%])")
 
 Work = Callable[..., Any]
 Function = tuple[str, str, Work]

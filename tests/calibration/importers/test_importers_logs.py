@@ -52,11 +52,11 @@ def imported(tmp_path, form, text, **more):
 
 
 def test_tflm_text_and_csv(tmp_path):
-    text = imported(tmp_path, "tflm", TFLM_TEXT, clock_hz=25e6, board="esp32", model="person")
+    text = imported(tmp_path, "tflm", TFLM_TEXT, clock_hz=25e6, board="made", model="person")
     assert text.values("timer_ticks", 0).tolist() == [224622, 224600, 224601]
     assert text.layers == (0, 1) and text.runs == (0, 1, 2)
     assert text.percentile("latency", 0, 0) == pytest.approx(224600 / 25)
-    assert (text.header.board, text.header.model) == ("esp32", "person")
+    assert (text.header.board, text.header.model) == ("made", "person")
     table = imported(tmp_path, "tflm", TFLM_CSV)
     assert table.values("timer_ticks", 1).tolist() == [50, 51]
     assert dict(table.header.environment)["operators"] == "CONV_2D,SOFTMAX"

@@ -23,7 +23,8 @@ HOMES = (
 """The table, files, arithmetic, and the kernel modules of each library."""
 
 WORDS = {
-    "abs", "add", "ceil", "clip", "cos", "div", "equal", "exp", "floor", "function", "gather",
+    "abs", "add", "ceil", "clip", "cos", "div", "equal", "ethos_u", "exp", "floor", "function",
+    "gather",
     "greater", "less", "log", "maximum", "mean", "minimum", "mul", "neg", "pack", "pad", "pow",
     "reciprocal", "round", "select", "sign", "sin", "slice", "split", "sqrt", "square", "sub",
     "sum", "tile", "transpose", "unpack", *FAMILIES,

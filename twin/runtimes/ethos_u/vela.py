@@ -18,6 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from xml.etree import ElementTree
 
 from hwmodels.board.npu import Npu, Pool
 from hwmodels.errors import ToolMissingError, extra_missing
@@ -271,8 +272,8 @@ def _read_sources(text: str, streams: int) -> tuple[tuple[tuple[int, int], ...],
     A command is of an operation of the optimised network, that of an operator of the source, whose
     `ext_key` is its place in the file; one Vela made itself has none.
     """
-    tables = {name: list(csv.DictReader(body.strip().splitlines())) for name, body in re.findall(
-        r'<table name="(\w+)">\s*<!\[CDATA\[(.*?)\]\]>', text, re.DOTALL)}
+    tables = {table.get("name"): list(csv.DictReader((table.text or "").strip().splitlines()))
+              for table in ElementTree.fromstring(text).iter("table")}
     places = {row["id"]: int(row["ext_key"]) for row in tables.get("source", ())
               if re.fullmatch(r"\d+", row.get("ext_key") or "")}
     sources = {row["id"]: places[row["source_id"]] for row in tables.get("optimised", ())
