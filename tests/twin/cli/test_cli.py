@@ -41,6 +41,7 @@ def made(monkeypatch):
         def __init__(self, prediction):
             made = prediction.deployment
             self.prediction, self.board, self.buffer = prediction, made.board, made.buffer
+            self.graph = made.graph
 
         def replace(self, changes):
             asked.setdefault("changes", changes)
