@@ -168,8 +168,11 @@ class Verbs(Plain, TyperGroup):
 
 
 def _shortened(error: Exception) -> Exception:
-    """Return an error of the command-line library, with what it quotes cut where it is long."""
-    if hasattr(error, "message"):
+    """Return an error of the command-line library, with what it quotes cut where it is long.
+
+    The help that stands where no verb is given is whole.
+    """
+    if hasattr(error, "message") and type(error).__name__ != "NoArgsIsHelpError":
         error.message = tell_in_one_line(error.message, LONGEST_USAGE)
     return error
 

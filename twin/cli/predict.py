@@ -95,17 +95,19 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
         "--set-register": part.registers, "--flamegraph": flames, "--nth": part.nth,
         "--limit": part.limit, "--skip-startup": part.skip_startup})
     if not boards or len(models) * len(boards) > 1:
-        from twin.cli.studying import FIRST_BOARDS, SWEPT, show_several
+        from twin.cli.studying import FIRST_BOARDS, SWEPT, list_first_boards, show_several
 
-        listed, boards = not boards and len(models) == 1, boards or [*FIRST_BOARDS]
-        if listed:
-            twin.read_model(models[0])  # refuses it in a line, not once a board
+        listed = not boards and len(models) == 1
+        if listed:  # Reading refuses it in a line, not once a board.
+            boards = [*list_first_boards(twin.read_model(models[0]))]
+        boards = boards or [*FIRST_BOARDS]
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs, "--export": exports,
             "--per-operand": per_operand, "--roofs": roofs, "--keep": keep.keep})
         table = show_several(models, boards, placed, priced, plot=plot, as_json=as_json,
                              limits=fed.arguments,
-                             view="studies:first_boards" if listed else SWEPT)
+                             view="studies:first_boards" if listed and boards == [*FIRST_BOARDS] else
+                             "studies:compiled_boards" if listed else SWEPT)
         if table.failed and not listed:
             raise typer.Exit(REFUSED)
         return

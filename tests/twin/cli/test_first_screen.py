@@ -18,6 +18,7 @@ from twin.pricing.document import load_schema
 from twin.reports.tables.header import MOST_NOTES, place_warnings
 
 EXPORTS = Path(__file__).parents[2] / "exports"
+COMPILED = Path(__file__).parents[2] / "made/ethos_u/kws_u55-128.tflite"
 
 
 def run(*words: str):
@@ -117,3 +118,15 @@ def test_each_first_board_is_the_one_of_its_core_with_most_measured_rows() -> No
     for core, board in cores.items():
         assert rows[core, board] == max(
             (count for (each, _), count in rows.items() if each == core), default=0)
+
+
+def test_a_file_compiled_for_an_accelerator_is_listed_on_the_boards_that_have_one() -> None:
+    rows = json.loads(run(str(COMPILED), "--json").stdout)["rows"]
+    families = {twin.show_board(row["board"]).npu.family for row in rows}
+    assert families == {"ethos-u"} and any(row["time_us"] for row in rows)
+    assert "accelerator of the family" in run(str(COMPILED)).stdout
+
+
+def test_without_a_verb_the_whole_help_is_shown() -> None:
+    ended = CliRunner().invoke(app, [], env={"COLUMNS": "80"})
+    assert ended.exit_code == 2 and "\nDecide:\n" in ended.output

@@ -130,7 +130,7 @@ def test_a_target_that_cannot_be_loaded_is_refused_in_a_line():
 
 
 def test_a_board_without_the_accelerator_is_refused_wherever_memories_are_asked():
-    with pytest.raises(RuntimeRefusedError, match="needs a neural-art accelerator"):
+    with pytest.raises(RuntimeRefusedError, match="needs an accelerator of family neural-art"):
         deploy("kws", BOARD, runtime="neural-art", arena="sram", weights="flash")
 
 

@@ -320,7 +320,7 @@ def test_what_is_kept_on_the_host_is_chosen_by_operator_or_layer():
 
 
 def test_refusals_name_what_is_accepted():
-    with pytest.raises(RuntimeRefusedError, match="needs a neural-art accelerator"):
+    with pytest.raises(RuntimeRefusedError, match="needs an accelerator of family neural-art"):
         deploy("kws", "nucleo_l4r5zi", runtime="neural-art")
     deployment = deploy("kws", BOARD, runtime="neural-art")
     with pytest.raises(UsageError, match="depthwise_conv_2d"):

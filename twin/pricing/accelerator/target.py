@@ -81,8 +81,8 @@ class Accelerator(Core):
         family = runtime.offload.family
         if board.npu is None or board.npu.family != family:
             has = board.npu.family if board.npu is not None else "none"
-            raise RuntimeRefusedError(f"runtime {runtime.identity} needs a {family} "
-                                      f"accelerator; {board.name} has {has}")
+            raise RuntimeRefusedError(f"runtime {runtime.identity} needs an accelerator of family "
+                                      f"{family}; {board.name} has {has}")
 
     def default_places(self, board: Board, runtime: Runtime) -> Mapping[str, str]:
         """Return the memories the accelerator's compiler lays networks out for."""

@@ -84,7 +84,8 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
     return Group(*parts)
 
 
-def first_boards(table: Table) -> Content:
+def first_boards(table: Table, chosen: str = (
+        "five kinds of core, of each the board with most published measurements")) -> Content:
     """Return what a network takes on boards nobody asked for, and how to go on."""
     rows = [*rank_rows(table), *table.failed]
     model = shlex.quote(table.rows[0].model)
@@ -98,13 +99,17 @@ def first_boards(table: Table) -> Content:
                "no" * (row.failure not in ("runtime", "model")), "{}"),
         Column("library", lambda row: "" if row.failure else row.runtime)]
     notes = [f"{', '.join(row.board for row in same)}: {same[0].reason}"
-             for same in group_alike(table.failed, lambda row: row.reason)]
+             for same in group_alike(sorted(table.failed, key=lambda row: row.reason.partition(
+                 ": ")[2]), lambda row: row.reason)]
     notes += say_idle(rows)
     return Group(
-        Text("five kinds of core, of each the board with most published measurements"),
-        Text(""), tabulate(columns, rows, gap=1), Text(""), *(Text(note) for note in notes),
+        Text(chosen), Text(""), tabulate(columns, rows, gap=1), Text(""), *(Text(note) for note in notes),
         Text(f"one of them, and why: twin predict {model} -b {rows[0].board}"),
         Text(f"all boards, by your limits: twin select {model} --max-ms 50"))
+
+
+compiled_boards = partial(
+    first_boards, chosen="the boards with an accelerator of the family the file is compiled for")
 
 
 def _thousandth(value: float | None, factor: float = 1e-3) -> str:
