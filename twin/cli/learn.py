@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import twin
+from twin.api.commands.predict import describe_numbers
 from twin.api.requests import (
     AUTO,
     Anyway,
@@ -88,7 +89,10 @@ def compare(models: ModelNames, boards: BoardNames, published: PublishedRows = F
                         calibration=calibration, anyway=anyway)
     if calibration == "none" and view.epochs is None and not json.as_json:
         show(open_console(), STATED)
-    present(view, [page, plot, json], view="difference:compare_report")
+    present(view, [page, plot, json], view="difference:compare_report", remarks=lambda _: (
+        *view.remarks, *(describe_numbers(twin.deploy(
+            model, board, runtime=view.difference.first.runtime), calibration)
+            if view.difference.first.part == "layer" else ())))
 
 
 def compare_published(model: str, board: str, plot: str | None, calibration: str | PathLike[str],
@@ -102,6 +106,8 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
     for path in page.write(view):
         note_written(path)
     drawn = [one for one in view.comparisons if one.prediction is not None and not one.sealed]
+    warn(dict.fromkeys(line for one in drawn if one.prediction is not None
+                       for line in describe_numbers(one.prediction.deployment, calibration)))
     if plot is not None and drawn:
         from twin.reports.figures.beside import draw_published
         from twin.reports.figures.canvas import save_figure

@@ -11,9 +11,11 @@ import typer
 
 import twin
 from twin.api.commands.predict import (
+    FIRST_BOARDS,
     deploy_request,
     describe_measured_runtime,
     describe_numbers,
+    list_first_boards,
 )
 from twin.api.requests import BOARDS, Deployed, Fed, Option, Part, Predict, Priced
 from twin.cli.options import AsJson, Kept, check_outputs, command
@@ -95,19 +97,19 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
         "--set-register": part.registers, "--flamegraph": flames, "--nth": part.nth,
         "--limit": part.limit, "--skip-startup": part.skip_startup})
     if not boards or len(models) * len(boards) > 1:
-        from twin.cli.studying import FIRST_BOARDS, SWEPT, list_first_boards, show_several
+        from twin.cli.studying import SWEPT, show_several
 
         listed = not boards and len(models) == 1
         if listed:  # Reading refuses it in a line, not once a board.
-            boards = [*list_first_boards(twin.read_model(models[0]))]
+            boards = [*list_first_boards(models[0])]
         boards = boards or [*FIRST_BOARDS]
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs, "--export": exports,
             "--per-operand": per_operand, "--roofs": roofs, "--keep": keep.keep})
         table = show_several(models, boards, placed, priced, plot=plot, as_json=as_json,
                              limits=fed.arguments,
-                             view="studies:first_boards" if listed and boards == [*FIRST_BOARDS] else
-                             "studies:compiled_boards" if listed else SWEPT)
+                             view=SWEPT if not listed else "studies:first_boards"
+                             if boards == [*FIRST_BOARDS] else "studies:compiled_boards")
         if table.failed and not listed:
             raise typer.Exit(REFUSED)
         return

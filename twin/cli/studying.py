@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
-from hwmodels.board.file import list_boards, load_board
 from twin.api.commands.predict import describe_fastest
 from twin.api.requests import Deployed, Frequency, Option, Priced
 from twin.cli.options import Json, Output, check_outputs, present
@@ -16,14 +15,9 @@ from twin.errors import StudyError
 
 if TYPE_CHECKING:
     from twin import Table
-    from twin.network.graph import Graph
 
 RowCount = Annotated[int, Option("--rows", "N", "Most rows shown; 0: all.", least=0)]
 SWEPT = "studies:sweep_report"
-FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",
-                "esp32s3_devkitc")
-"""What a network is predicted on where no board is named: a Cortex-M4, M33, M7, M55 with an NPU and
-an Xtensa, each the board of its core with most measured rows."""
 
 PARETO = Option(
     "--plot", "FILE", "Write the Pareto picture (.png, .svg, .pdf); into a folder (DIR/): parallel "
@@ -76,19 +70,6 @@ class Pareto(Output):
             from twin.reports.figures.studies import write_study_pictures
 
             yield from write_study_pictures(getattr(found, "table", found), self.plot)
-
-
-def list_first_boards(graph: Graph) -> tuple[str, ...]:
-    """Return the boards a network is predicted on where none is named.
-
-    Of a file compiled for an accelerator those that have one of that family.
-    """
-    from twin.runtimes.choice import list_made_for
-
-    made = next((one.offload for one in list_made_for(graph) if one.offload is not None), None)
-    return FIRST_BOARDS if made is None else tuple(
-        name for name in list_boards()
-        if (npu := load_board(name).npu) is not None and npu.family == made.family)
 
 
 def refuse_failed(table: Table) -> bool:

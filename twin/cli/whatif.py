@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
+from twin.api.commands.predict import describe_numbers
 from twin.api.requests import (
     AUTO,
     AssumeUnsupported,
@@ -93,7 +94,8 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
     with Steps("predicted") as steps:
         steps.tell(0, 1, "before and after")
         changed = twin.what_if(deployment, changes, **priced.arguments)
-    present(changed, [page, json], view="difference:what_if_report")
+    present(changed, [page, json], view="difference:what_if_report", remarks=lambda found: (
+        *found.remarks, *describe_numbers(found.after.deployment, **priced.arguments)))
     if plot is not None:
         draw_changes(changed, deployment, priced, plot)
 
@@ -193,7 +195,8 @@ def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calib
 
 
 @command(view="portability:ported_report",
-         remarks=lambda ported: ported.prediction.warnings)
+         remarks=lambda ported: (*ported.prediction.warnings,
+                                 *describe_numbers(ported.prediction.deployment)))
 def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: Planned,
          page: Paged, json: Json) -> object:
     """Predict for a board nobody measured; physics first, prices of other boards second."""

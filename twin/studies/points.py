@@ -18,6 +18,7 @@ from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment, deploy_towards
+from twin.deployment.memories import choose_memory
 from twin.errors import (
     DoesNotFitError,
     ModelError,
@@ -364,7 +365,9 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         ram_room_bytes=ram_room(deployment), flash_room_bytes=deployment.flash_room_bytes,
         price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
         cell=name_cell(deployment, prices[0]),
-        currents=TYPED if board.power.of_networks else "")
+        currents=TYPED if board.power.of_networks else "",
+        code=deployment.code if deployment.code != choose_memory(
+            board, dict(board.placement)["code"]).name else "")
 
 
 def weigh(row: Row, graph: Graph) -> Row:

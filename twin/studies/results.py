@@ -104,6 +104,8 @@ class Row:
         Where its energy is counted: "chip" at its rail, or "board" at its input.
     currents : str
         "as stated": its run current is drawn in every cycle as it is typed; "" for its file's.
+    code : str
+        Memory of the code, where it is not the one the board's file puts it in; else "".
     sleep : str
         State between inferences, "not known", or "" where no duty was asked.
     wake_up_us : float
@@ -156,6 +158,7 @@ class Row:
     kit_usd: float | None = None
     boundary: str = ""
     currents: str = ""
+    code: str = ""
     sleep: str = ""
     wake_up_us: float = 0.0
     mean_mw: float | None = None
@@ -197,8 +200,8 @@ class Row:
 
     @property
     def placement(self) -> str:
-        """Memories of weights and arena, "flash/sram"; "" where it failed."""
-        return f"{self.weights}/{self.arena}" if self.weights else ""
+        """Memories of weights and arena, "flash/sram", and of code that moved; "" if it failed."""
+        return "/".join(filter(None, (self.weights, self.arena, self.code)))
 
     @property
     def error(self) -> float | None:
@@ -325,7 +328,8 @@ _NUMBERS = (*_WHOLE, *_ACCURACY, "parameter_bytes", "clock_hz", "overhead_us", "
               for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "currents", "sleep", "price_of", "cell", "accuracy_by", "precision")
+_LATER = ("boundary", "currents", "code", "sleep", "price_of", "cell", "accuracy_by",
+          "precision")
 """Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front", *_LATER)
@@ -342,8 +346,7 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_low_{unit}": None if interval is None else interval.low,
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
-    if row.currents:
-        record["currents"] = row.currents
+    record |= {name: value for name in ("currents", "code") if (value := getattr(row, name))}
     if row.accuracy_by:
         held = row.accuracy_range
         record |= {"accuracy": row.accuracy, "accuracy_low": held and held.low,

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import twin
 from calibration.fitting.cell import list_measured
+from twin.api.commands.predict import FIRST_BOARDS
 from twin.cli import app
-from twin.cli.studying import FIRST_BOARDS
 from twin.pricing.document import load_schema
 from twin.reports.tables.header import MOST_NOTES, place_warnings
 

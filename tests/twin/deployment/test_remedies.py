@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+import twin
 from hwmodels.board.file import load_board
 from twin.api.commands.predict import deploy_as_stated
 from twin.attribution.views import what_if
@@ -18,6 +19,7 @@ from twin.network.zoo import build
 from twin.pricing.batched import predict_batch as predict_many
 from twin.pricing.calibrated import predict_calibrated
 from twin.runtimes import list_runtimes, load_runtime
+from twin.studies.results import list_columns
 
 BOARD = "stm32h747i_disco"
 SMALL = {"memories.sram.size_bytes": "24KiB", "memories.sram_d2.size_bytes": "16KiB",
@@ -152,3 +154,12 @@ def test_a_command_takes_the_setting_a_refusal_names() -> None:
     with pytest.raises(DoesNotFitError, match="itcm of"):
         deploy_as_stated("vww", BOARD, **{**options, "arena": "itcm"},
                        changes={"supply.voltage_v": "3.0"})
+
+
+def test_a_table_shows_where_code_moved() -> None:
+    home = load_board("nucleo_f746zg")
+    board = dataclasses.replace(home, placement=(*dict(home.placement, code="itcm").items(),))
+    row, = twin.sweep("kws", board).rows
+    assert row.placement == "flash/sram/dtcm" and list_columns(row)["code"] == "dtcm"
+    asked, = twin.sweep("kws", home).rows
+    assert asked.placement == "flash/sram" and "code" not in list_columns(asked)

@@ -55,6 +55,14 @@ def test_a_log_is_imported_checked_and_learnt_from(tmp_path, kws):
     assert again.time_us == pytest.approx(1.15 * kws.time_us, rel=0.05)
 
 
+def test_a_library_without_a_version_is_the_release_a_prediction_takes(tmp_path, kws):
+    found = twin.import_log("tflm", write_log(tmp_path, kws, 1.0), board=BOARD, model="kws",
+                            clock_hz=TICKS_HZ, runtime="tflm-cmsis-nn", output=tmp_path / "m")
+    taken = twin.deploy("kws", BOARD, runtime="tflm-cmsis-nn").runtime.identity
+    assert found.measurement.header.runtime == taken != RUNTIME
+    assert any(f"is taken as {taken}" in one for one in found.remarks)
+
+
 def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws):
     slow = twin.import_log("tflm", write_log(tmp_path, kws, 4), board=BOARD, model="kws",
                            clock_hz=TICKS_HZ, output=tmp_path / "slow")

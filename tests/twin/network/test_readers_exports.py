@@ -237,7 +237,7 @@ def test_numbers_beside_int8_say_what_they_cost():
 @pytest.mark.parametrize("words", [
     ("predict",), ("sweep",), ("select", "--no-advice", "--runtime", "default"),
     ("check", "--max-ms", "1"), ("advise", "--max-ms", "1", "--effort", "setting"),
-    ("predict", "-b", "nucleo_l4r5zi")])
+    ("predict", "-b", "nucleo_l4r5zi"), ("whatif", "--set", "clocks.cpu.frequency_hz=80MHz")])
 def test_every_command_says_what_numbers_cost(words):
     ended = CliRunner().invoke(app, [words[0], str(EXPORTS / "cnn_qop_u8.onnx"), "-b",
                                      "nucleo_u575zi_q", *words[1:]])

@@ -21,6 +21,7 @@ from twin.runtimes import load_runtime
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
     from twin.network.graph import Graph
+    from twin.runtimes import Runtime
 
 MAC_SLACK = 0.1
 """How far apart MACs may be, relative: some tools count activations and biases among them."""
@@ -60,7 +61,7 @@ def import_log(asked: Import) -> ImportedLog:
     folder = Path(asked.output or _default_folder(log))
     check_place(folder, folder=True)
     graph = None if model is None else _find_network(model)
-    stated = None if runtime is None else load_runtime(runtime).identity
+    known = None if runtime is None else (runtime, load_runtime(runtime))
     imported = importers.import_log(asked.form, log, board=board, model=model,
                                     clock_hz=asked.clock_hz, cpu_hz=asked.cpu_hz,
                                     partial=partial, anyway=anyway,
@@ -73,7 +74,7 @@ def import_log(asked: Import) -> ImportedLog:
         if not partial:
             _check_work(measurement, graph, str(log))
         measurement = _identify(measurement, graph)
-    measurement, remarks = _settle_runtime(measurement, stated, graph, str(log))
+    measurement, remarks = _settle_runtime(measurement, known, graph, str(log))
     fast = () if graph is None else _tell_impossible(
         measurement, graph, str(log), partial=partial, anyway=anyway)
     write_measurement(folder, measurement)
@@ -125,10 +126,14 @@ def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
                                    f"{ours:,.0f}; is it of another network?")
 
 
-def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | None,
-                    where: str) -> tuple[Measurement, tuple[str, ...]]:
-    """Return the measurement with the library it is of, as stated or inferred from its time."""
+def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
+                    graph: Graph | None, where: str) -> tuple[Measurement, tuple[str, ...]]:
+    """Return the measurement with the library it is of, as stated or inferred from its time.
+
+    A library asked for without a version is the release a prediction takes on that board.
+    """
     from twin.learning.folders import tell_library
+    from twin.runtimes.choice import settle_release
     from twin.runtimes.stated import (
         describe_open,
         find_release,
@@ -139,8 +144,12 @@ def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | 
 
     header = measurement.header
     remark: tuple[str, ...] = ()
-    name = settle_runtime(header.runtime, given, where)
     board = None if header.board == UNKNOWN else _find_board(header.board)
+    given = None
+    if asked is not None:
+        known, remark = (asked[1], remark) if board is None else settle_release(*asked, board)
+        given = known.identity
+    name = settle_runtime(header.runtime, given, where)
     hint = describe_open(name, board) if header.kind == "measured" else ""
     release = find_release(header.runtime)
     if given is not None and release not in (None, name):

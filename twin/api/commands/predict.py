@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.overlay import read_overlay
+from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
 from hwmodels.quantities import format_time
 from twin.api.requests import Predict
@@ -18,7 +19,7 @@ from twin.network.readers import read_model
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
-from twin.runtimes.choice import list_best
+from twin.runtimes.choice import list_best, list_made_for
 
 if TYPE_CHECKING:
     from twin.studies.results import Table
@@ -97,6 +98,24 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
     return tuple(f"{model} on {row.board}, {line}" for model, row in fastest.items()
                  for line in describe_numbers(placing.deploy(
                      read_model(model), row.board, runtime=row.runtime)))
+
+
+FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",
+                "esp32s3_devkitc")
+"""What a network is predicted on where no board is named: a Cortex-M4, M33, M7, M55 with an NPU and
+an Xtensa, each the board of its core with most measured rows."""
+
+
+def list_first_boards(model: str) -> tuple[str, ...]:
+    """Return the boards a network is predicted on where none is named.
+
+    Of a file compiled for an accelerator those that have one of that family.
+    """
+    made = next((one.offload for one in list_made_for(read_model(model))
+                 if one.offload is not None), None)
+    return FIRST_BOARDS if made is None else tuple(
+        name for name in list_boards()
+        if (npu := load_board(name).npu) is not None and npu.family == made.family)
 
 
 def runtime_of(calibration: str) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.quantities import read_quantity
+from twin.api.commands.predict import describe_numbers
 from twin.api.live.controls import list_controls, list_paths
 from twin.api.live.figures import tell_prediction
 from twin.api.live.reading import Operation, Reader
@@ -57,6 +58,8 @@ class Engine(Reader):
         made = predict_calibrated(self._settle(state), temperature=state.temperature,
                                   calibration=state.calibration)
         answer = tell_prediction(made)
+        answer["warnings"] += describe_numbers(made.deployment, state.calibration,
+                                               state.temperature)
         _keep(self._answers, state.key, {name: answer[name] for name in KEPT})
         return {**answer, **self.tell_beside(request)}
 

@@ -73,8 +73,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     if runtime is not None:
         return deploy(named, where, runtime=runtime, **options), ""
     try:
-        deployment = deploy(named, where, runtime=load_runtime(
-            measured_runtime(measurement)).identity, **options)
+        deployment = deploy(named, where, runtime=measured_runtime(measurement), **options)
         if deployment.runtime.name == "firmware":
             _build(deployment)
         return deployment, ""
@@ -167,12 +166,16 @@ def find_model(name: str, sha256: str | None) -> str:
 
 
 def find_runtime(measurement: Measurement) -> str | None:
-    """Return the runtime a measurement is of, or its library where that version is not known."""
+    """Return the runtime a measurement is of, or its library where that version is not known.
+
+    Of a library alone a board has the release it has in a prediction.
+    """
     label = measurement.header.runtime.partition(",")[0]
     stem = label.partition("@")[0]
     for name in (label, stem, f"{stem}-cmsis-nn"):  # a log of "tflm" does not say its kernels
         try:
-            return load_runtime(name).identity
+            load_runtime(name)
+            return name
         except RuntimeRefusedError:
             continue
     return None

@@ -72,6 +72,7 @@ class TableRow(TypedDict):
                                           "measured or assumed")]]
     overhead_us: NotRequired[float | None]
     currents: NotRequired[Annotated[str, Says("as stated, where the run current is typed in")]]
+    code: NotRequired[Annotated[str, Says("its memory, where the board's file names another")]]
     price_of: NotRequired[Annotated[str, Says("what the price is: the chip and how known, or as "
                                               "stated")]]
     kit_usd: NotRequired[Annotated[float | None, Says("of the whole board; compared with nothing")]]

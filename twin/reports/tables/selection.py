@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from hwmodels.quantities import list_first
+from hwmodels.quantities import format_power, format_size, list_first
 from twin.network.model_names import name_model
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.reports.columns import Column, number
@@ -27,7 +27,7 @@ from twin.reports.tables.studies import (
 )
 from twin.studies.change import SURE, is_sure
 from twin.studies.limits import Limits
-from twin.studies.results import WORDS
+from twin.studies.results import WORDS, Row
 from twin.studies.selection import (
     NEAR,
     SCORE_SAYS,
@@ -149,12 +149,22 @@ def explain_miss(choice: Choice) -> str:
     return found if choice.advice is None else f"{found}; {say_best(choice.advice)}"
 
 
+FIGURES: dict[str, Callable[[Row], str]] = {
+    "ram_bytes": lambda row: format_size(row.ram_bytes),
+    "price_usd": lambda row: f"{row.price_usd:g} USD",
+    "mean_mw": lambda row: format_power(row.mean_mw)}
+"""What a metric is won with, where the words of a row do not hold it."""
+
+
 def _say_winners(selection: Selection, model: str) -> list[str]:
     """Return a line for each row that wins a metric, with the probability that it does."""
     reasons: dict[str, list[str]] = {}
     for one in selection.list_winners(model):
-        chance = "" if one.probability is None else f" ({format_chance(one.probability)} likely)"
-        reasons.setdefault(describe_row(one.row), []).append(one.words + chance)
+        figure = FIGURES[one.quantity](one.row) if one.quantity in FIGURES else ""
+        chance = "" if one.probability is None else f"{format_chance(one.probability)} likely"
+        about = ", ".join(filter(None, (figure, chance)))
+        reasons.setdefault(describe_row(one.row), []).append(
+            one.words + f" ({about})" * bool(about))
     return [f"{', '.join(metrics)}: {text}" for text, metrics in reasons.items()]
 
 
@@ -168,7 +178,7 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
                 number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
                 *head_placement(rows), *list_figures(rows, selection.table, wide=wide)]
 
-    chosen, left_out = fit_widths(columns, rows, console)
+    chosen, left_out = fit_widths(columns, rows, console, selection.limits)
     return Group(draw_columns(chosen, rows), *([Text(
         f"no room for {', '.join(left_out)}: a wider terminal, -o or --json", style="dim")]
         if left_out else []))

@@ -103,7 +103,8 @@ def first_boards(table: Table, chosen: str = (
                  ": ")[2]), lambda row: row.reason)]
     notes += say_idle(rows)
     return Group(
-        Text(chosen), Text(""), tabulate(columns, rows, gap=1), Text(""), *(Text(note) for note in notes),
+        Text(chosen), Text(""), tabulate(columns, rows, gap=1), Text(""),
+        *(Text(note) for note in notes),
         Text(f"one of them, and why: twin predict {model} -b {rows[0].board}"),
         Text(f"all boards, by your limits: twin select {model} --max-ms 50"))
 
@@ -288,12 +289,17 @@ def say_duty(row: Row) -> str:
 
 def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[Sheet, list[str]]:
     """Return the widest table there is room for, and the headers it had to leave out."""
-    columns, left_out = fit_widths(lambda wide: list_columns(rows, table, wide=wide), rows, console)
+    columns, left_out = fit_widths(lambda wide: list_columns(rows, table, wide=wide), rows, console,
+                                   table.limits)
     return draw_columns(columns, rows), left_out
 
 
+LIMITED = {"ram_bytes": "KiB", "flash_bytes": "flash", "price_usd": "USD"}
+"""Headers of what may be limited and may be dropped, by quantity."""
+
+
 def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], console: Console,
-               ) -> tuple[list[Column], list[str]]:
+               limits: Limits) -> tuple[list[Column], list[str]]:
     """Return the columns there is room for, and the headers of those there is none for.
 
     Parameters
@@ -304,7 +310,11 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
         To be shown.
     console : Console
         Whose width counts.
+    limits : Limits
+        Figures that are limited stay.
     """
+    limited = {LIMITED.get(name) for name, _ in limits.list_limits()}
+
     def fits(columns: Sequence[Column]) -> bool:
         return natural_width(draw_columns(columns, rows)) <= console.width
 
@@ -312,8 +322,9 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
     if fits(columns):
         return columns, []
     columns, left_out = list_them(False), list[str]()
-    for name in ("cell", "placement", "flash", "scale", "KiB", "USD"):
-        if not fits(columns) and any(column.header == name for column in columns):
+    for name in ("cell", "placement", "J/day", "flash", "scale", "KiB", "USD", "MHz"):
+        if name not in limited and not fits(columns) and any(
+                column.header == name for column in columns):
             left_out.append(name)
             columns = [column for column in columns if column.header != name]
     return columns, left_out
