@@ -51,7 +51,9 @@ class Follower:
         if self.source is None:
             return self.field.mask
         held = registers.get(self.source.word, 0) >> self.source.first & self.source.mask
-        return {"": held, "!": ~held, "^": 1 << held}[self.how] & self.field.mask
+        if self.how == "^":
+            return 1 << held & self.field.mask if held < self.field.bits else 0
+        return (~held if self.how == "!" else held) & self.field.mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import jsonschema
@@ -116,6 +117,16 @@ def test_what_was_seen_is_given_back_and_what_was_not_is_assumed(lesson, images,
     joined = twin.learn_runtime([images["sww"]], ["sww"], BOARD, output=more, call="infer_once")
     assert len(joined.runtime.learnt.sources) == 2
     assert {one.network for one in joined.seen} == {"kws", "sww"}
+    checked = joined.runtime.learnt.checked  # Each by the other; sww's layers are of one line.
+    assert {one.network for one in checked} == {"kws", "sww"}
+    assert not lesson.runtime.learnt.checked
+    whole = sum(one.instructions for one in checked)
+    for one in checked:
+        assert one.op == "average_pool_2d" or one.predicted is not None  # sww has none
+        if one.predicted is not None and one.instructions > whole / 50:
+            assert abs(one.error) < (0.25 if one.network == "kws" else 0.05)
+    shown = CliRunner().invoke(app, ["runtimes", str(joined.path)], terminal_width=80)
+    assert "by the others" in shown.stdout
     board = twin.deploy("kws", "rpi_pico", runtime=str(lesson.path))  # Its code is none of a M0+.
     assert all(one.assumed for one in twin.predict(board).layers if not one.alias)
 
@@ -179,3 +190,15 @@ def test_layers_are_matched_in_order_with_what_is_fused_left_out():
     with pytest.raises(NotTheSameError, match=r"app.elf: not of network ad: layer 1 fully_con.* of "
                                               r"16,384 MACs has no counterpart; next there is "):
         match_layers(deploy("ad", BOARD, runtime="cmsis-nn").executed, ran[1:3], "app.elf")
+
+
+def test_layers_with_empty_lanes_match_where_all_products_agree():
+    graph = deploy("kws", BOARD, runtime="cmsis-nn").executed
+    weighted = [one for one in graph.layers if layer_macs(graph, one)]
+    ran = [Ran(name=f"layer_{one.index}", functions=("kernel",),
+               macs=(5 if one.op == "depthwise_conv_2d" else 1) * layer_macs(graph, one))
+           for one in weighted]
+    assert len(match_layers(graph, ran, "app.elf")) == len(weighted)
+    with pytest.raises(NotTheSameError, match="not of network kws"):
+        match_layers(graph, [dataclasses.replace(one, macs=5 * one.macs) for one in ran],
+                     "app.elf")

@@ -15,7 +15,7 @@ import twin
 from hwmodels.board.file import load_board
 from twin.errors import ProgramError
 from twin.program.counting import ASLEEP
-from twin.program.part import load_part
+from twin.program.part import Field, Follower, load_part
 from twin.program.peripherals import Peripherals, locate_bit
 from twin.program.waiting import Waiting
 
@@ -168,6 +168,15 @@ def test_ready_bits_follow_and_status_is_cleared_as_the_part_does_it():
     assert one.read(0x40023800, 4, 0) == 7
     assert locate_bit(0x42470060) == (0x40023800, 24)
     assert load_part(BOARD).names == {} and "RCC" in load_part("stm32f401re").name(0x40023800)
+
+
+def test_a_field_that_follows_any_value_takes_no_room_for_others():
+    field = Field(word=0, first=0, bits=4)
+    def follow(how, held):
+        return Follower(field=field, source=Field(word=4, first=0, bits=32), how=how).value(
+            {4: held})
+    assert [follow(how, 2) for how in ("", "!", "^")] == [2, 13, 4]
+    assert follow("^", 0xFFFFFFFF) == 0  # 2 to that power would be half a gigabyte.
 
 
 def test_a_store_to_flash_is_refused_unless_flash_was_opened(program):

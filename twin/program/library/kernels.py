@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hwmodels.isa.instruction import parse_code
-from twin.program.library.blocks import Code
+from twin.program.library.blocks import Code, Run
 from twin.program.library.coefficients import fit_series
-from twin.program.library.seen import Seen, Touched, class_of
+from twin.program.library.seen import Seen, Touched, class_of, cut_layers
 from twin.runtimes.counted.learnt import (
+    CheckedLayer,
     LearntBlock,
     LearntKernel,
     LearntOperand,
     Series,
+    choose_kernel,
     total,
 )
 from twin.runtimes.counted.shapes import KINDS
@@ -55,9 +57,45 @@ def make_kernels(seen: Sequence[Seen], codes: Mapping[str, Code],
         alike = [one for one in seen if (one.op, one.dtype) == (op, dtype)]
         family = [one for one in seen if (_kind(one.op), one.dtype) == (_kind(op), dtype)]
         own = _list_own(alike, codes)
-        kernels += [_make_kernel(variant, family, codes, code_bytes, own, joint)
-                    for variant in _part(alike, codes, own)]
+        for variant in _part(alike, codes, own):
+            made = [_make_kernel(variant, family, codes, code_bytes, own, joint)]
+            paths = _part_paths(variant, codes)
+            if made[0].residual > _FAR and len(paths) > 1:
+                apart = [_make_kernel(path, path, codes, code_bytes, own, {}) for path in paths]
+                if max(one.residual for one in apart) < made[0].residual:
+                    made = apart
+            kernels += made
     return tuple(kernels)
+
+
+def check_layers(seen: Sequence[Seen], runs: Mapping[str, Run],
+                 code_bytes: Mapping[str, int]) -> list[CheckedLayer]:
+    """Return each network's layers beside what programs of the other networks teach of them.
+
+    Parameters
+    ----------
+    seen : sequence of Seen
+        Layers of all networks; of one network nothing is checked.
+    runs : mapping of str to Run
+        Their code.
+    code_bytes : mapping of str to int
+        Sizes of functions.
+    """
+    networks = dict.fromkeys(one.network for one in seen)
+    cut, codes = cut_layers(seen, runs)
+    found = []
+    for network in networks if len(networks) > 1 else ():
+        kernels = make_kernels(*cut_layers([one for one in seen if one.network != network], runs),
+                               code_bytes)
+        for one in cut:
+            if one.network != network:
+                continue
+            kernel, stands_in = choose_kernel(kernels, one.op, one.dtype, one.features, one.shape)
+            found.append(CheckedLayer(
+                network=network, index=one.index, op=one.op,
+                instructions=_weigh(one, codes).total(), stands_in=stands_in,
+                predicted=None if kernel is None else round(kernel.instructions(one.terms))))
+    return found
 
 
 def _kind(op: str) -> str:
@@ -91,6 +129,15 @@ def _part(alike: Sequence[Seen], codes: Mapping[str, Code],
         names = frozenset(name for name, count in heavy.items()
                           if count >= HEAVY * heavy.total() and name not in own)
         found.setdefault(names, []).append(one)
+    return list(found.values())
+
+
+def _part_paths(variant: Sequence[Seen], codes: Mapping[str, Code]) -> list[list[Seen]]:
+    """Return layers by the block most of their instructions are in: ways through one function."""
+    found: dict[str, list[Seen]] = {}
+    for one in variant:
+        heaviest = max(one.blocks, key=lambda name: one.blocks[name][0] * codes[name].instructions)
+        found.setdefault(heaviest, []).append(one)
     return list(found.values())
 
 

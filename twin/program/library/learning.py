@@ -20,7 +20,7 @@ from twin.program.asking import Wanted
 from twin.program.elf import Elf
 from twin.program.finding import observe
 from twin.program.library.blocks import Run
-from twin.program.library.kernels import make_kernels
+from twin.program.library.kernels import check_layers, make_kernels
 from twin.program.library.seen import (
     Seen,
     cut_layers,
@@ -111,6 +111,7 @@ def learn_library(programs: Sequence[tuple[Elf, Graph, Wanted]], board: Board, *
     kernels = make_kernels(*cut_layers(seen, runs), sizes)
     learnt = {"isa": isa, "core": board.core.model, "sources": sources,
               "kernels": [to_plain(one) for one in kernels],
+              "checked": [to_plain(one) for one in check_layers(seen, runs, sizes)],
               "observed": {**to_observed(seen, runs), "code_bytes": sizes}}
     _write(path, _document(borrowed, base, learnt))
     from twin.runtimes.file import forget_runtimes

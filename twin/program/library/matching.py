@@ -18,6 +18,10 @@ LEAST, MOST = 0.4, 3.0
 """Products a layer's code computes over those of the network, inside the border and with it: zero
 points are multiplied, too, and taps outside (assumed)."""
 
+WIDER = 4.0
+"""By how much these bounds widen where all products together keep to them: lanes left empty
+multiply zeros, most in the smallest layers (TinyMaix's depthwise ones 3.1 times)."""
+
 _ALIKE, _POSSIBLE, _LEFT_OUT = 3.0, 1.0, -1.0
 _NEVER = -1e9
 
@@ -64,6 +68,23 @@ def match_layers(graph: Graph, ran: Sequence[Ran], where: str) -> list[tuple[int
         Naming the first layer of products that has no counterpart.
     """
     counting = any(one.macs for one in ran)
+    found = _match(graph, ran, counting, 1.0)
+    if found is None and _agree_together(graph, ran):
+        found = _match(graph, ran, counting, WIDER)
+    if found is None:
+        raise NotTheSameError(_say(graph, ran, counting, where))
+    return found
+
+
+def _agree_together(graph: Graph, ran: Sequence[Ran]) -> bool:
+    """Whether a program computes about as many products as a network has."""
+    macs = sum(layer_macs(graph, layer) for layer in graph.layers)
+    return LEAST * macs <= sum(one.macs for one in ran) <= MOST * macs
+
+
+def _match(graph: Graph, ran: Sequence[Ran], counting: bool,
+           wider: float) -> list[tuple[int, int]] | None:
+    """Return the best alignment with bounds of products so much wider; None where there is none."""
     table = [[0.0] * (len(ran) + 1) for _ in range(len(graph.layers) + 1)]
     moves: dict[tuple[int, int], str] = {}
     for i in range(len(graph.layers), -1, -1):
@@ -75,12 +96,10 @@ def match_layers(graph: Graph, ran: Sequence[Ran], where: str) -> list[tuple[int
                 found.append((table[i][j + 1] + _leave(ran[j], graph), "program"))
             if i < len(graph.layers) and j < len(ran):
                 found.append((table[i + 1][j + 1] + _agree(graph, graph.layers[i], ran[j],
-                                                           counting), "both"))
+                                                           counting, wider), "both"))
             if found:
                 table[i][j], moves[i, j] = max(found, key=lambda one: one[0])
-    if table[0][0] <= _NEVER / 2:
-        raise NotTheSameError(_say(graph, ran, counting, where))
-    return _follow(moves, len(graph.layers), len(ran))
+    return None if table[0][0] <= _NEVER / 2 else _follow(moves, len(graph.layers), len(ran))
 
 
 def _follow(moves: Mapping[tuple[int, int], str], layers: int,
@@ -107,7 +126,7 @@ def _leave(ran: Ran, graph: Graph) -> float:
     return _NEVER if least and ran.macs > least else _LEFT_OUT
 
 
-def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool) -> float:
+def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool, wider: float = 1.0) -> float:
     own = traits(layer).words
     if is_alias(layer) and not own:
         return _NEVER
@@ -125,7 +144,8 @@ def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool) -> float:
     terms = count_terms(graph, layer)
     every = max(terms.get("every mac", 0.0), layer_macs(graph, layer), 1.0)
     inside = terms.get("mac", every)
-    return score + _ALIKE if LEAST * inside <= ran.macs <= MOST * every else _NEVER
+    return score + _ALIKE if (
+        LEAST * inside / wider <= ran.macs <= MOST * every * wider) else _NEVER
 
 
 def _say(graph: Graph, ran: Sequence[Ran], counting: bool, where: str) -> str:

@@ -350,6 +350,18 @@ class LearntKernel(TypedDict):
     error: Annotated[Amount, Of("residual")]
 
 
+class CheckedLayer(TypedDict):
+    """A layer of a program; `predicted`: its instructions by programs of other networks."""
+
+    network: str
+    index: Count
+    op: str
+    instructions: Count
+    predicted: Amount | None
+    error: float | None
+    stands_in: bool
+
+
 class LearntRuntime(TypedDict):
     """Of `twin runtimes learn`."""
 
@@ -361,6 +373,7 @@ class LearntRuntime(TypedDict):
     isa: Annotated[str, Of("runtime.learnt.isa")]
     sources: Annotated[list[str], Of("runtime.learnt.sources")]
     kernels: Annotated[list[LearntKernel], Of("runtime.learnt.kernels")]
+    checked: Annotated[list[CheckedLayer], Of("runtime.learnt.checked")]
     notes: list[str]
 
 

@@ -95,7 +95,7 @@ def _tell_dead_channels(runtime: Any) -> str:
 
 def runtime_report(runtime: Any) -> Content:
     """Return one runtime with every number and its source."""
-    from twin.reports.tables.learnt import NARROW, kernels_table
+    from twin.reports.tables.learnt import NARROW, list_tables
 
     return spaced([
         new_pairs([
@@ -111,7 +111,7 @@ def runtime_report(runtime: Any) -> Content:
             ("padding", "by the convolution" if runtime.fuses_padding else "a layer of its own"),
             ("outputs", "may overlap inputs" if runtime.overlaps else "apart from inputs"),
         ]),
-        *(() if runtime.learnt is None else [kernels_table(runtime.learnt, NARROW)]),
+        *(() if runtime.learnt is None else list_tables(runtime.learnt, NARROW)),
         facts_table(runtime.facts),
     ])
 

@@ -35,10 +35,39 @@ def learnt_report(runtime: Any, console: Console) -> Content:
     pairs = [("runtime", runtime.identity), ("code of", f"{learnt.core}, {learnt.isa}"),
              *(("counted by running ELF" if not place else "", source)
                for place, source in enumerate(learnt.sources))]
-    table = kernels_table(learnt, 200)
-    if natural_width(table) > console.width:
-        table = kernels_table(learnt, NARROW)
-    return spaced([new_pairs(pairs), table])
+    tables = list_tables(learnt, 200)
+    if natural_width(tables[0]) > console.width:
+        tables = list_tables(learnt, NARROW)
+    return spaced([new_pairs(pairs), *tables])
+
+
+def list_tables(learnt: Any, longest: int) -> list[Table]:
+    """Return the kernels, and of several networks each layer beside what the others teach of it.
+
+    Parameters
+    ----------
+    learnt : Learnt
+        What was read.
+    longest : int
+        Characters of a function's name.
+    """
+    return [kernels_table(learnt, longest), *([checked_table(learnt)] if learnt.checked else [])]
+
+
+def checked_table(learnt: Any) -> Table:
+    """Return one row per layer: its instructions, and what programs of other networks teach of it.
+
+    Parameters
+    ----------
+    learnt : Learnt
+        Of two networks or more.
+    """
+    return tabulate((
+        Column("network", "network"), number("layer", "index", "{}"), Column("operator", "op"),
+        number("instructions", "instructions", "{:,}"),
+        number("by the others", "predicted", "{:,.0f}"), number("error", "error", "{:+.1%}"),
+        Column("", lambda one: "never seen" if one.predicted is None else
+               "other kernel" if one.stands_in else "")), learnt.checked)
 
 
 def kernels_table(learnt: Any, longest: int) -> Table:

@@ -7,7 +7,7 @@ instructions: a core schedules the library's own code. `twin.program.library` fi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,11 +136,40 @@ class LearntKernel:
         return total(self.rest, terms) + math.fsum(
             total(block.trips, terms) * count_instructions(block.code) for block in self.blocks)
 
-    def distance(self, graph: Graph, layer: Layer) -> float:
+    def distance(self, shape: Mapping[str, float]) -> float:
         """Return how far a layer's shape lies outside of those seen, in powers of e."""
         return sum(max(0.0, math.log(self.shapes[name][0] / size),
                        math.log(size / self.shapes[name][1]))
-                   for name, size in measure_shape(graph, layer).items() if name in self.shapes)
+                   for name, size in shape.items() if name in self.shapes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedLayer:
+    """A layer of a program, beside what is learnt from programs of other networks only.
+
+    Parameters
+    ----------
+    network, index, op : str, int, str
+        Which it is.
+    instructions : int
+        As its program ran it.
+    predicted : float or None
+        By the others; None where none of them has the operator.
+    stands_in : bool
+        Whether that is code seen for another kernel size, stride or multiplier only.
+    """
+
+    network: str
+    index: int
+    op: str
+    instructions: int
+    predicted: float | None
+    stands_in: bool
+
+    @property
+    def error(self) -> float | None:
+        """Relative error of the prediction."""
+        return None if self.predicted is None else self.predicted / max(1, self.instructions) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +188,8 @@ class Learnt:
         By operator, in the order of the file.
     observed : mapping
         The observations, as the file has them: only learning more needs them.
+    checked : tuple of CheckedLayer
+        Each network's layers beside what the other networks teach; none of one network.
     """
 
     sha256: str
@@ -167,6 +198,7 @@ class Learnt:
     sources: tuple[str, ...] = field(repr=False)
     kernels: tuple[LearntKernel, ...] = field(repr=False)
     observed: Mapping[str, Any] = field(repr=False, compare=False)
+    checked: tuple[CheckedLayer, ...] = field(default=(), repr=False, compare=False)
 
     def __hash__(self) -> int:
         """Follow the content."""
@@ -174,20 +206,27 @@ class Learnt:
 
     def choose(self, graph: Graph, layer: Layer, dtype: str) -> tuple[LearntKernel | None, bool]:
         """Return the kernel of the layers most like one, and whether it stands in for another."""
-        features = tell_features(graph, layer)
-        found = [(_agree(features, seen), kernel) for kernel in self.kernels
-                 if (kernel.op, kernel.dtype) == (layer.op, dtype) for seen in kernel.seen]
-        if not found:
-            return None, True
-        best = max(score for score, _ in found)
-        near = [kernel for score, kernel in found if score == best]
-        kernel = min(near, key=lambda one: one.distance(graph, layer))
-        return kernel, not any(all(features.get(name) == seen.get(name) for name in DECISIVE)
-                               for seen in kernel.seen)
+        return choose_kernel(self.kernels, layer.op, dtype, tell_features(graph, layer),
+                             measure_shape(graph, layer))
 
     def knows(self, op: str, dtype: str) -> bool:
         """Whether an operator was seen."""
         return any((one.op, one.dtype) == (op, dtype) for one in self.kernels)
+
+
+def choose_kernel(kernels: Sequence[LearntKernel], op: str, dtype: str,
+                  features: Mapping[str, str], shape: Mapping[str, float]
+                  ) -> tuple[LearntKernel | None, bool]:
+    """Return the kernel of the layers most like one, and whether it stands in for another."""
+    found = [(_agree(features, seen), kernel) for kernel in kernels
+             if (kernel.op, kernel.dtype) == (op, dtype) for seen in kernel.seen]
+    if not found:
+        return None, True
+    best = max(score for score, _ in found)
+    kernel = min((kernel for score, kernel in found if score == best),
+                 key=lambda one: one.distance(shape))
+    return kernel, not any(all(features.get(name) == seen.get(name) for name in DECISIVE)
+                           for seen in kernel.seen)
 
 
 def _agree(features: Mapping[str, str], seen: Mapping[str, str]) -> int:
@@ -215,7 +254,8 @@ def from_plain(document: Mapping[str, Any], sha256: str) -> Learnt:
         core=read_name(str(document["core"])),
         sources=tuple(str(one) for one in document["sources"]),
         kernels=tuple(_read(LearntKernel, one) for one in document["kernels"]),
-        observed=document["observed"])
+        observed=document["observed"],
+        checked=tuple(CheckedLayer(**one) for one in document.get("checked", ())))
 
 
 def _figure(digits: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
