@@ -131,6 +131,8 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     said = [] if board is None else _check_part(found.header, board, anyway)
     measurement = _complete(found, board, model, clock_hz, anyway)
     said += _check_times(measurement, anyway)
+    if form == "ethos-u" and clock_hz is None:
+        said.append("cycles of the NPU become times by --clock, its own")
     header = measurement.header
     if runtime is not None:
         header = replace(header, runtime=runtime)

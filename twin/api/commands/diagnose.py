@@ -46,7 +46,8 @@ def diagnose(asked: Diagnose) -> Diagnosis:
         weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
     if deployment.runtime.offload is not None:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are found "
-                         "of cores only; `twin attribute` sets its epochs side by side")
+                         "on cores only; `twin why MODEL -b BOARD --measured TIME` weighs causes, "
+                         "`twin attribute` sets epochs side by side")
     stands_in = is_stand_in(deployment, measurement)
     chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)

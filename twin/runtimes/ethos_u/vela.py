@@ -7,6 +7,7 @@ one network and one machine it runs once: the result is kept as files read once 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import os
@@ -17,11 +18,12 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
 
 from hwmodels.board.npu import Npu, Pool
-from hwmodels.errors import ToolMissingError, extra_missing
+from hwmodels.errors import ToolMissingError, extra_missing, reworded
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular, read_regular_text, write_whole
 from twin.errors import RuntimeRefusedError
@@ -80,7 +82,13 @@ def find_vela() -> str:
 
 @lru_cache(maxsize=4)
 def version_of(command: str, changed_ns: int) -> str:
-    """Return the version of a Vela; `changed_ns` is when its file was last written."""
+    """Return the version of a Vela; `changed_ns` is when its file was last written.
+
+    Of this environment's it is read, as the command takes longer than a prediction to start.
+    """
+    if Path(command).parent == Path(sys.executable).parent:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version("ethos-u-vela")
     return _run([command, "--version"], 60).strip().split()[-1]
 
 
@@ -204,10 +212,13 @@ def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str
         own = npu.compiler_file or ("Arm/vela.ini" if system else "")
         configs = [*(("--config", own) if own else ()), "--config", str(config),
                    *(("--ignore-ops", ",".join(host)) if host else ())]
-        text = _run([command, str(model), "--accelerator-config", npu.config, *configs,
-                     "--system-config", system or "twin", "--memory-mode", "twin",
-                     "--optimise", npu.optimise, "--enable-debug-db", "--output-dir", folder],
-                    _limit_s())
+        given = reworded(ToolMissingError, RuntimeRefusedError,
+                         f"npu.compiler_file: {npu.compiler_file}: ")
+        with given if npu.compiler_file else contextlib.nullcontext():
+            text = _run([command, str(model), "--accelerator-config", npu.config, *configs,
+                         "--system-config", system or "twin", "--memory-mode", "twin",
+                         "--optimise", npu.optimise, "--enable-debug-db", "--output-dir", folder],
+                        _limit_s())
         made = sorted(Path(folder).glob("*_vela.tflite"))
         if not made:
             raise ToolMissingError(f"vela {version} wrote no network: {_last_line(text)}")
@@ -257,7 +268,8 @@ def _limit_memory(process: int) -> None:
 
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it printed nothing"
+    errors = [line for line in lines if re.match(r"(\w+\.)*\w*(Error|Exception)\b", line)]
+    return (errors or lines)[-1][:300] if lines else "it printed nothing"
 
 
 def _list_warnings(text: str) -> list[str]:
