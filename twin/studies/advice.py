@@ -45,6 +45,9 @@ HANDY = 0.025
 LITTLE = 1e-3
 """What a pair must come nearer to the limits by than each of its parts, as `excess` counts."""
 
+FAR = 0.3
+"""Above the limits, as `excess` counts: pairs said to stay so far are seldom off by as much."""
+
 NEARER = 0.05
 """The same of what is named as nearest, where nothing meets them."""
 
@@ -124,7 +127,7 @@ class Advice:
 
 def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | None = None, *,
                 efforts: Sequence[str] = EFFORTS, pairs: bool = True, thorough: bool = False,
-                on_progress: Progress | None = None) -> Advice:
+                best_only: bool = False, on_progress: Progress | None = None) -> Advice:
     """Return what would make a deployment meet limits.
 
     Parameters
@@ -141,6 +144,8 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
         Whether pairs are tried where no single change is sure to meet the limits.
     thorough : bool
         Whether dearer classes are tried where a cheaper one has a sure change.
+    best_only : bool
+        Whether pairs are left that are no better than a sure change, or promise little.
     on_progress : callable, optional
         Called with (changes done, changes, failures).
 
@@ -173,7 +178,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
         sure = [one for one in found if is_sure(one)]
         if candidates.get(effort) and pairs and not before.met and all(
                 one.risks_accuracy for one in sure):
-            paired += _pair(deployment, found, deployer, before, limits, effort)
+            paired += _pair(deployment, found, deployer, before, limits, effort, best_only)
         if not thorough and any(map(is_sure, (*sure, *paired))):
             break
     found, paired = rank_changes(found, limits), rank_changes(paired, limits)
@@ -341,7 +346,7 @@ def _write_share(share: float) -> str:
 
 
 def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer, before: Row,
-          limits: Limits, effort: str) -> list[Change]:
+          limits: Limits, effort: str, best_only: bool = False) -> list[Change]:
     """Return pairs of single changes that promise most, predicted together.
 
     They are chosen as if effects multiplied, and then predicted.
@@ -350,6 +355,9 @@ def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer,
     ----------
     effort : str
         Of the dearer part of each pair.
+    best_only : bool
+        Of pairs that risk accuracy, whether only those are predicted that take less of the network
+        than what is sure; of a class that is not the last, those that promise to come near.
     """
     helpful = [one for one in rank_changes(singles, limits)
                if excess(one.row, limits) < excess(before, limits) or one.row.met]
@@ -368,8 +376,12 @@ def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer,
             promised.append(((far > 0, risk, one.lost + other.lost if far <= 0 else 0.0, far),
                              one, other))
     promised.sort(key=lambda item: item[0])
-    made = []
-    for _, one, other in promised[:PAIRED]:
+    made: list[Change] = []
+    for (_, risk, lost, far), one, other in promised[:PAIRED]:
+        if best_only and ((far > FAR and effort != EFFORTS[-1]) or any(
+                is_sure(done) and (not done.risks_accuracy or (risk and lost >= done.lost))
+                for done in (*singles, *made))):
+            continue
         settings = (*one.settings, *other.settings)
         row, = deployer.predict_changed(deployment, [dict(settings)])
         alone = min(excess(part.row, limits) for part in (one, other))

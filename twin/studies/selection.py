@@ -316,7 +316,7 @@ def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advic
     if row.verdict != "no" or row.failure or "price_usd" in row.violations or is_far(row, limits):
         return None
     try:
-        return give_advice(deployer.deploy(point), limits, deployer)
+        return give_advice(deployer.deploy(point), limits, deployer, best_only=True)
     except TwinError:
         return None
 
