@@ -7,14 +7,15 @@ u = `remaining_sd` of their operators, the standard deviation of the logarithm i
 
 with d = `far_sd`, of a network or a clock beyond those measured. It is never less than networks
 were found to lie apart, unless this one is among the rows: `between_sd`. A layer is a network of
-one, to which `LAYER_SD` is added under the root. Energy has the deviation of the time and that of
-the power besides. All of it is worked out for many configurations at once, a row each.
+one, to which `LAYER_SD` and u are added under the root. Energy has the deviation of the time and
+that of the power besides. All of it is worked out for many configurations at once, a row each.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,7 +120,7 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
     """
     evidence, closed = calibration.operators, deployment.runtime.structure == "assumed"
     unlearned = np.array([
-        remaining_sd(evidence.get(name, 0.0), BORROWED_SD if closed or unknown else OPERATOR_SD)
+        _operator_sd(name, evidence, BORROWED_SD if closed or unknown else OPERATOR_SD)
         for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
     if calibration.counted:
         from twin.pricing.calibration import list_counted
@@ -133,6 +134,19 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
         least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False))
+
+
+def _operator_sd(name: str, evidence: Mapping[str, float], sd: float) -> float:
+    """Return what rows leave open of an operator: those under its instructions, or under others.
+
+    Code of one library on another instruction set follows one structure: it deviates from what rows
+    show there by `OPERATOR_SD`.
+    """
+    operator = name.rpartition(" ")[0]
+    elsewhere = max((information for other, information in evidence.items()
+                     if other.rpartition(" ")[0] == operator), default=0.0)
+    return min(remaining_sd(evidence.get(name, 0.0), sd),
+               math.hypot(OPERATOR_SD, remaining_sd(elsewhere, sd)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -191,12 +205,15 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
 
 
 def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations) -> Floats:
-    """Return how sure the times of layers are, shape (rows, layers): each is a network of one."""
+    """Return how sure the times of layers are, shape (rows, layers): each is a network of one.
+
+    An operator's own cost and the price of its family deviate independently.
+    """
     calibration, totals = doubted.calibration, work.totals
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = split_layers(item, work) / totals[:, :, None]
         priced = deviation(calibration.time, calibration.entry.time, shares, ALONE)
-    return np.where(totals != 0, np.hypot(priced, doubted.layer_sd) + found.unlearned
+    return np.where(totals != 0, np.hypot(np.hypot(priced, doubted.layer_sd), found.unlearned)
                     + found.away[:, None], 0.0)
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from calibration.fitting.intervals import DRIFT_SD, FLOAT_SD
+from calibration.fitting.intervals import DRIFT_SD, FLOAT_SD, OPERATOR_SD
 from twin.deployment.deployment import deploy
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
@@ -80,3 +80,11 @@ def test_boards_lie_apart_with_their_clocks() -> None:
     deployment, prediction = at_clock(25)
     support = choose_calibration(deployment).entry.support
     assert far_sd(prediction.cycles, 25e6, support, measured=False) == 0.0
+
+
+def test_a_library_known_under_other_instructions_keeps_a_part_of_what_rows_tell() -> None:
+    # Rows of ST's library are of cores with DSP instructions; of another's nothing is left open.
+    plain, dsp = (predict_calibrated(deploy("kws", board, runtime="x-cube-ai")).certainty
+                  for board in ("rpi_pico", "nucleo_f401re"))
+    assert plain.draw.unlearned_sd == pytest.approx(OPERATOR_SD, abs=0.02)
+    assert dsp.draw.unlearned_sd < 0.03
