@@ -43,7 +43,7 @@ def escape(text: str, *, keep: str = "") -> str:
 
 
 def tell_in_one_line(text: str, longest: int = LONGEST_REFUSAL) -> str:
-    """Return a message as one printable line, its middle left out where it is too long.
+    """Return a message as one printable line, its middle omitted where it is too long.
 
     Parameters
     ----------

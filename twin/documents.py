@@ -21,7 +21,7 @@ from hwmodels.counts import CAUSES
 from hwmodels.errors import STEERING
 
 ABSENT = object()
-"""Given for a key that need not be there: it is left out."""
+"""Given for a key that need not be there: it is omitted."""
 
 
 class Says:
@@ -60,7 +60,7 @@ class Interval(TypedDict):
 def fill(shape: Any, noun: Any, **given: Any) -> dict[str, Any]:
     """Return a noun as its document: keys in the order of the type, `given` ones as they are.
 
-    A key that is not required is left out where the noun's attribute is empty.
+    A key that is not required is omitted where the noun's attribute is empty.
     """
     written = {}
     for key, take, write, required in _fields(shape):

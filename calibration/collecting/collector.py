@@ -84,7 +84,7 @@ class Campaign:
     resume : bool
         Go on with what the folder has.
     clocked : bool
-        Whether the core's clock is that of a board; an emulator's own is left out of the header.
+        Whether the core's clock is that of a board; an emulator's own is omitted from the header.
     on_progress : callable, optional
         Called after each block, with everything collected of the temperature.
     """

@@ -37,7 +37,7 @@ class Table:
         What it is, and traps.
     rows : tuple of mapping
         Cells by column; numbers as int or float, an empty cell as None, "source" always there.
-        Columns that must not be used are left out.
+        Columns that must not be used are omitted.
     """
 
     name: str

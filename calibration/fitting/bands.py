@@ -46,16 +46,16 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     cell : Cell
         Whose interval it is.
     boards : int
-        Boards the spreads were learnt from, where too few can be left out in turn. Rows, where
+        Boards the spreads were learnt from, where too few can be held out in turn. Rows, where
         they are all of one board.
     without : hashable, optional
-        Rows left out under this key are not looked at.
+        Rows held out under this key are ignored.
 
     Returns
     -------
     Band
         Of a measured cell: quantiles of errors, as `_measured_band`. Of another: Student t, scaled
-        by how wrong boards, cores, libraries or releases left out are beside what was stated,
+        by how wrong held-out boards, cores, libraries or releases are beside what was stated,
         whichever of these is unseen.
 
     Notes
@@ -90,7 +90,7 @@ def choose_power_band(fit: Fit, left_out: HeldOut | None, cell: Cell,
                       without: Hashable | None = None) -> Band:
     """Return how far intervals of powers reach; of `fitting.cell.known_power`, as `choose_band`.
 
-    Of a board without its firmware, Student t over firmwares left out; of a regulator, over boards.
+    Of a board without its firmware, Student t over held-out firmwares; of a regulator, over boards.
     Deviations between boards were assumed before any: they are worth `ASSUMED_BOARDS` more.
     """
     cells = fit.evidence.cells
@@ -110,7 +110,7 @@ def choose_power_band(fit: Fit, left_out: HeldOut | None, cell: Cell,
 
 
 def _unseen_band(fit: Fit, cell: Cell, boards: int) -> Band:
-    """Student t over what boards, cores, libraries or cells left out show."""
+    """Student t over what held-out boards, cores, libraries or cells show."""
     known = cell.library in {other.library for other in fit.evidence.cells}
     found = []
     for keys in level_keys(fit, cell):

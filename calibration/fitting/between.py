@@ -1,4 +1,4 @@
-"""How far networks lie apart that prices do not tell of: errors on published networks left out.
+"""How far networks lie apart that prices do not tell of: errors on held-out published networks.
 
 One's own rows are often of one network. Its layers agree with one another better than another
 network will with them, and a single total leaves no error to look at. So what another network may
@@ -28,7 +28,7 @@ LEFT_OUT_FILE = SHIPPED / "left_out.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """Errors on networks left out.
+    """Errors on held-out networks.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def learn_between(log_errors: np.ndarray) -> Between:
     sd = float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0
     reach = conformal_quantile(np.abs(errors) / sd, LEVEL) if sd else math.inf
     if not math.isfinite(reach):
-        raise FitError(f"{len(errors)} errors on networks left out: too few for an interval")
+        raise FitError(f"{len(errors)} errors on held-out networks: too few for an interval")
     return Between(sd=sd, reach=reach, count=len(errors))
 
 

@@ -30,9 +30,9 @@ LEVEL = 0.9
 Basis = Literal["conformal", "borrowed", "model-based"]
 
 BASES: Mapping[Basis, str] = {
-    "conformal": "quantiles of {} errors on networks left out, of this library on this board",
-    "borrowed": "quantiles of {} errors on networks left out, of other boards or libraries",
-    "model-based": "a spread worth {} independent errors on boards, cores or libraries left out: "
+    "conformal": "quantiles of {} errors on held-out networks, of this library on this board",
+    "borrowed": "quantiles of {} errors on held-out networks, of other boards or libraries",
+    "model-based": "a spread worth {} independent errors on held-out boards, cores or libraries: "
                    "this one was not measured",
 }
 """What an interval may rest on, and how many errors."""
@@ -58,7 +58,7 @@ how they fuse products and in soft-float routines, by 1.5 and more (docs/accurac
 
 CORE_SD, CORES = 0.11, 4
 """Of the logarithm of a core's own cycles, by its table, where the instructions are known: what
-errors on measured cores left out show (`benchmarks.accuracy.cores_left_out`), and how many there
+errors on measured cores, held out, show (`benchmarks.accuracy.cores_left_out`), and how many there
 are.
 """
 
@@ -286,7 +286,7 @@ def student_band(count: float, level: float = LEVEL, scale: float = 1.0) -> Band
     level : float
         Nominal coverage.
     scale : float
-        Error of what was left out, in standard deviations stated of it.
+        Error of what was held out, in standard deviations stated of it.
 
     Raises
     ------

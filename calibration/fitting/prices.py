@@ -75,7 +75,7 @@ class Evidence:
     concentration : numpy.ndarray, optional
         Shape (rows,): what the error of its network is multiplied by, `concentrate`; 1 by default.
     beyond : callable, optional
-        Takes positions of rows left out, returns what their being unlike the rest adds to the
+        Takes positions of held-out rows, returns what their being unlike the rest adds to the
         standard deviation of each; nothing by default.
     """
 

@@ -1,4 +1,4 @@
-"""A regression tree of small depth, with its error where groups of rows are left out."""
+"""A regression tree of small depth, with its error where groups of rows are held out."""
 
 from __future__ import annotations
 

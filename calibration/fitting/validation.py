@@ -1,4 +1,4 @@
-"""Errors on rows a fit has not seen: networks, families, boards left out one after another."""
+"""Errors on rows a fit has not seen: networks, families, held-out boards one after another."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HeldOut:
     sds : numpy.ndarray
         Shape (rows,): stated standard deviation of that, errors of network and row included.
     keys : tuple
-        What was left out together, per row.
+        What was held out together, per row.
     """
 
     log_errors: np.ndarray
@@ -51,7 +51,7 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     fit : Fit
         To every row.
     keys : sequence
-        One per row; rows of one key are left out together.
+        One per row; rows of one key are held out together.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
 
     Notes
     -----
-    With P = S^-1 and g the rows of a key, the errors left out are P_gg^-1 (P r)_g and their
+    With P = S^-1 and g the rows of a key, the errors held out are P_gg^-1 (P r)_g and their
     covariance is P_gg^-1: the rest of the rows, conditioned on in closed form. Ignores that shares
     and doubts would move a little. What rows are beyond the rest is added to their deviations.
 
@@ -114,14 +114,14 @@ def level_keys(fit: Fit, cell: Cell) -> list[tuple[Hashable, ...]]:
 
 
 def scale_of(scores: np.ndarray, keys: Sequence[Hashable]) -> tuple[float, float]:
-    """Return how large errors left out are beside what was stated, and what that rests on.
+    """Return how large errors held out are beside what was stated, and what that rests on.
 
     Parameters
     ----------
     scores : numpy.ndarray
         Shape (rows,): errors over their stated standard deviation.
     keys : sequence
-        What was left out together.
+        What was held out together.
 
     Returns
     -------

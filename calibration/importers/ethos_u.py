@@ -6,7 +6,7 @@
     Ethos-U PMU Events:[ETHOSU_PMU_EXT0_RD_DATA_BEAT_RECEIVED, ...]
 
 A figure that comes again begins a further run. Counters of the driver's samples have numbers; the
-list of events gives their names, and without it they are not known and left out.
+list of events gives their names, and without it they are not known and omitted.
 
 References
 ----------
@@ -67,7 +67,7 @@ def read_log(log: Log) -> Measurement:
     unnamed = {name for run in runs for name in run
                if name.startswith("cntr") and int(name[4:]) >= len(events)}
     if unnamed:
-        log.remarks.append(f"no list of events names {', '.join(sorted(unnamed))}: left out")
+        log.remarks.append(f"no list of events names {', '.join(sorted(unnamed))}: omitted")
     if any("cpu_cycles" in run for run in runs):
         log.remarks.append("CPU cycles of a fast model are no time of a core")
     return measurement_of(log, [

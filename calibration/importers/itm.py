@@ -166,7 +166,7 @@ def read_log(log: Log) -> Measurement:
     if lost:
         log.remarks.append(f"{lost} times packets were lost: counts are low")
     if counting.outside:
-        log.remarks.append(f"{counting.outside} event packets between inferences are left out")
+        log.remarks.append(f"{counting.outside} event packets between inferences are omitted")
     if packets and packets[-1].kind == "torn":
         log.remarks.append(f"the last packet, at byte {packets[-1].offset}, is cut")
     if counting.layer is not None:

@@ -2,7 +2,7 @@
 
 A log has the device's own lines (`m-lap-us-N` around each window, prefixed or not); a results file
 the runner's ("Throughput", "Energy/Inf.", "Median ..."). A window is a run: its value is the mean
-over its inferences, warm. Runs of one inference are those of the accuracy mode and are left out
+over its inferences, warm. Runs of one inference are those of the accuracy mode and are omitted
 where there are longer ones.
 
 References

@@ -3,7 +3,7 @@
 On a device cycles and times are measured; the simulator alone states energy, and all of it is an
 estimate (kind "predicted"), of a Cortex-M33 at 78 MHz. Where an accelerator computes, CPU cycles
 are those the core is busy. Text rounds figures to a tenth of their unit (1.2M): times are read,
-cycles are left out; JSON has them whole.
+cycles are omitted; JSON has them whole.
 
 References
 ----------
@@ -68,7 +68,7 @@ def read_log(log: Log) -> Measurement:
     estimated = any(cells.get("energy", "0") != "0" for _, cells in rows) or not any(
         sample.counter == "latency" for sample in samples)
     log.remarks += [text for text, said in (
-        ("figures are rounded to a tenth of their unit, cycles are left out: the JSON report has "
+        ("figures are rounded to a tenth of their unit, cycles are omitted: the JSON report has "
          "them whole", rounded), ("the simulator's estimates", estimated)) if said]
     name = summary.get("name", "None")
     clock = _read_figure(log, 1, summary["cpu_clock_rate"]) if "cpu_clock_rate" in summary else 0

@@ -68,7 +68,7 @@ _KNOWN_LINES = re.compile(
     r"|I?O?\[\d+/\d+\]|Summary '|.*AiRunner|Proto-buffer driver |noc_freq=|-> collecting statistics"
     r"|collect (in|out)put streng |post-process the |ST\.AI Profiling results |c_id +m_id +type "
     r"|\d+ +\S+ +epoch |total +[\d.]+ +\[|[\d.]+ inf/s |HW: |\u2502|Table: )")
-"""Lines of other parts of the log, known and left out."""
+"""Lines of other parts of the log, known and omitted."""
 
 
 def recognise(text: str) -> bool:
@@ -147,7 +147,7 @@ class _Report:
         return self.sections[-1] if self.sections else "initial"
 
     def read_lines(self) -> None:
-        """Take in all lines; the last of a log that is cut is left out where it may be half."""
+        """Take in all lines; the last of a log that is cut is omitted where it may be half."""
         lines = list(self.log.lines())
         for number, line in lines[:-1]:
             self.read(number, line)
@@ -164,7 +164,7 @@ class _Report:
         except MeasurementError as error:
             self.log.lack(f"line {number} is cut ({error})")
         if not whole:
-            self.log.lack(f"line {number} has no end and is left out")
+            self.log.lack(f"line {number} has no end and is omitted")
             self.log.take(number)
 
     def read(self, number: int, line: str) -> None:

@@ -3,7 +3,7 @@
 Epochs of an NPU, which `twin_probe_npu.h` prints, become counters in `probe_epochs`.
 
 Each inference is a run. Lines may stand behind another program's prefix, and between its own; each
-has a checksum, and so has each frame. An inference that was cut or damaged is left out, and that is
+has a checksum, and so has each frame. An inference that was cut or damaged is omitted, and that is
 said.
 
 References
@@ -106,7 +106,7 @@ class InferenceCount:
     begun, whole : int
         How many began, and how many of these came whole.
     broken : int
-        How many have not since the last whole one, that which still comes left out.
+        How many have not since the last whole one, that which still comes omitted.
     lack : str
         What kept the last of them from being whole.
 
@@ -307,14 +307,14 @@ def _gather(runs: list[_Run], record: Record) -> None:
 
 
 def _choose(log: Log, runs: list[_Run]) -> list[_Run]:
-    """Return the whole inferences; where there are some, others are left out with a remark."""
+    """Return the whole inferences; where there are some, others are omitted with a remark."""
     whole = [run for run in runs if not run.lack]
     for run in runs:
         if not run.lack:
             continue
         said = f"inference {run.head.numbers['run']} {run.lack}"
         if whole:
-            log.remarks.append(f"{said}: it is left out")
+            log.remarks.append(f"{said}: it is omitted")
         else:
             log.lack(said)
     return whole

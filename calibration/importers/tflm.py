@@ -39,7 +39,7 @@ _WHOLE = re.compile(r"\s*(?:\w+\(\d+\)|Initialize\w+) took -?\d+ ticks \(-?\d+ m
 _NEARLY = re.compile(r"\s*(?:[A-Z][A-Z0-9_]* t(?:o(?:o(?:k\b.*)?)?)?|\d+\s*,.*)$")
 """A line of an event that does not end as one: cut short, or overwritten by another task's."""
 
-_WHOLE_NOTE = "lines of the benchmark itself, such as Iterations(1), are left out: no operators"
+_WHOLE_NOTE = "lines of the benchmark itself, such as Iterations(1), are omitted: no operators"
 _TAG_HEADER = re.compile(r'\s*"?Unique Tag"?\s*,\s*"?Total (?P<unit>ticks|microseconds)',
                          re.IGNORECASE)
 _TAG_ROW = re.compile(r'\s*+"?(?P<tag>[^",]+)(?:"\s*)?,\s*(?P<value>-?\d+)\s*$')

@@ -1,6 +1,6 @@
 """Vela's per-layer CSV: the Ethos-U compiler's own estimate, so the kind is "predicted".
 
-Cycles are of the NPU's clock; "Network%", "Util%" and the like follow from them and are left out.
+Cycles are of the NPU's clock; "Network%", "Util%" and the like follow from them and are omitted.
 Operators that were fused into another one are rows of zero cycles and keep their layer number;
 so do operators Vela leaves to the CPU, whose cycles it does not know and states as zero.
 

@@ -16,7 +16,7 @@ _CHECKSUM = b'output_checksum"'
 
 
 def parse_samples(data: bytes, path: Path) -> list[Sample]:
-    """Read the samples of a file; lines torn by a crash are left out with a `TornLineWarning`."""
+    """Read the samples of a file; lines torn by a crash are omitted with a `TornLineWarning`."""
     lines = data.split(b"\n")
     unended = lines.pop()
     torn = {len(lines) + 1} if unended and not _is_whole(unended) else set()

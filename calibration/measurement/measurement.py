@@ -55,7 +55,7 @@ BOARD_HASH = "board_sha256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Order statistics of one counter over runs; nothing is left out as an outlier."""
+    """Order statistics of one counter over runs; nothing is omitted as an outlier."""
 
     count: int
     minimum: float
@@ -354,7 +354,7 @@ def read_measurement(folder: str | Path, *, growing: bool = False) -> Measuremen
     Returns
     -------
     Measurement
-        With every whole sample. A torn last line is left out with a `TornLineWarning`.
+        With every whole sample. A torn last line is omitted with a `TornLineWarning`.
 
     Raises
     ------

@@ -53,7 +53,7 @@ class Header:
     clocks_hz : tuple of (str, float) pairs
         Frequency of each named clock; sorted by name.
     placement : tuple of (str, str) pairs
-        Memory by role ("weights", "arena", "code"); a role left out is not known.
+        Memory by role ("weights", "arena", "code"); a role omitted is not known.
     temperature : str or None
         "cold" (first inference), "warm", or None when the source does not say.
     supply_v : float or None

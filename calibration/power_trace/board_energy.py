@@ -108,7 +108,7 @@ def judge_power(mean_mw: float, cpu_hz: float) -> str | None:
 def idle_power(trace: PowerTrace) -> float | None:
     """Return the mean power outside the marks, in mW: a board that waits; None without samples.
 
-    Samples right beside a mark may hold a part of the work and are left out.
+    Samples right beside a mark may hold a part of the work and are omitted.
     """
     time_us = np.asarray(trace.time_us)
     period_us = float(np.median(np.diff(time_us)))

@@ -148,7 +148,7 @@ def costs_of(board: Board) -> Costs:
     Returns
     -------
     Costs
-        Lower caches, prefetch and critical word first are left out: each miss waits for its line.
+        Lower caches, prefetch and critical word first are omitted: each miss waits for its line.
     """
     spans = tuple(_span(board, memory) for memory in board.memories)
     prices = derive_prices(board)

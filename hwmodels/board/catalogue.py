@@ -54,7 +54,7 @@ class FactRow:
     accepted : str
         Bounds, words, or the kind of part it names.
     absent : str
-        What it is when left out: "required", a default, or "".
+        What it is when omitted: "required", a default, or "".
     doc : str
         What it means.
     whole : bool
@@ -130,7 +130,7 @@ def write_reference() -> str:
     lines = [HEADING.rstrip()]
     for name, rows in itertools.groupby(list_facts(), lambda row: row.path.partition(".")[0]):
         lines += ["", f"## `{name}`", "", " ".join(sections[name].split()), "",
-                  "| key | takes | left out | meaning |", "|---|---|---|---|"]
+                  "| key | takes | omitted | meaning |", "|---|---|---|---|"]
         for row in rows:
             lines.append(f"| `{row.path}` | {row.takes} | {row.absent} | {row.doc} |")
     return "\n".join(lines) + "\n"

@@ -321,7 +321,7 @@ def keys_of(noun: type) -> tuple[Declared, ...]:
     Returns
     -------
     tuple of Declared
-        Fields without a `Key` are worked out, and left out here.
+        Fields without a `Key` are worked out, and omitted here.
     """
     fields = getattr(noun, "__dataclass_fields__", {})
     keys = []

@@ -336,7 +336,7 @@ class Board:
 
     @property
     def highest_hz(self) -> dict[str, float]:
-        """Highest each clock may be, at any voltage; those not known left out."""
+        """Highest each clock may be, at any voltage; those not known omitted."""
         found: dict[str, float] = {}
         for fact in self.facts:
             parts = fact.path.split(".")

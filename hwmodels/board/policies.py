@@ -54,7 +54,7 @@ class Policy:
         Whether a cache of undocumented policy may well have it. Round robin stands for FIFO.
     step : callable, optional
         That function, of a policy of another package: touches that hit, made again in the same
-        order, may change something there, so that none is left out.
+        order, may change something there, so that none is omitted.
     """
 
     name: str

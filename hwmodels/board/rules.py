@@ -221,7 +221,7 @@ def _caches(section: Section) -> Iterator[Broken]:
     for name, cache in section.caches.items():
         if "ways" in cache.model_fields_set and cache.ways is None:
             yield (f"caches.{name}.ways", "null (not known) will not do; accepted: a number, or "
-                   "left out for a fully associative cache")
+                   "omitted for a fully associative cache")
         size_bytes, line_bytes = cache.size_bytes.value, line_bytes_of(section, cache)
         if line_bytes is None:
             yield (f"caches.{name}.line_bytes", "is required, unless the cache serves one memory "

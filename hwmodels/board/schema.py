@@ -236,7 +236,7 @@ def _after(read_one: Callable[[Any], Any] | None, accepted: Any) -> Any:
 
 
 def _default(key: Declared) -> Any:
-    """Return what a key that is left out holds; None: nothing is stated."""
+    """Return what a key that is omitted holds; None: nothing is stated."""
     match key.kind:
         case Plain() | Choice():
             return key.default

@@ -2,7 +2,7 @@
 
 A listing is text of an answer, too: which operations share a cycle, and how many cycles idle. Only
 the operations are read, in the order they stand in; what stands beside another and what idles is
-left out. Cycles of a block go from its first bundle to the end of the delay slots of its branch.
+omitted. Cycles of a block go from its first bundle to the end of the delay slots of its branch.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat) -> None:
     flat.code.append(())
     _flatten_body(body, depth + 1, flat)
     end, last = len(flat.code), len(flat.streams)
-    # Iterations take rows of the tables in a loop one after the other: none is left out.
+    # Iterations take rows of the tables in a loop one after the other: none is omitted.
     still = not flat.in_order and tables == len(flat.tables) and not any(
         [moves_stream(stream, depth) for stream, _ in flat.streams[first:]])
     flat.code[start] = (LOOP, extent, depth, first, last, end, still)

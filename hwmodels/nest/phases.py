@@ -3,7 +3,7 @@
 While no set sees more distinct lines than it has ways, every touch of a line but its first is a
 hit, and what the cache holds afterwards follows from the order of first and of last touches. A
 stream that a loop does not move makes the same touches in every iteration; first and last touches
-are then in the loop's first and last iteration, and those in between may be left out. The rewrite
+are then in the loop's first and last iteration, and those in between may be omitted. The rewrite
 leaves them out of the loop that is cut into phases and of every loop inside it.
 """
 
@@ -39,7 +39,7 @@ PAYS = 0.5
 """Share of its cost at which a loop is cut that has such: what is inside of it then is not."""
 
 MOST_ROWS = 1 << 20
-"""Rows of a table that phases may be left out of."""
+"""Rows of a table that phases may be omitted from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,7 +106,7 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
     peeled = peel_loop(repeat, len(around), cache.line_bytes)
     extents = (*around, repeat.extent)
     iterations = math.prod(extents)
-    # Rows of the table beyond which cutting costs more than it saves, if none is left out.
+    # Rows of the table beyond which cutting costs more than it saves, if none is omitted.
     room = int(min((peeled.plain_ns - peeled.middle_ns) * iterations
                    / (peeled.full_ns - peeled.middle_ns + 8), 2 * iterations))
     streaming = find_streaming(repeat, cache, operands, extents)

@@ -1,4 +1,4 @@
-"""Phases left out of a loop: what streams through a cache under LRU is counted, not simulated.
+"""Phases omitted from a loop: what streams through a cache under LRU is counted, not simulated.
 
 A line that a loop comes to once is missed once, is hit while streams stay in it, and makes another
 line leave. Where a cache has seen so much of that that nothing of what was there before is left,

@@ -91,7 +91,7 @@ def test_what_is_sent_is_imported(tmp_path, defines):
     assert count_inferences(data) == 3 and count_inferences(data[middle:]) == 1
     log.write_bytes(data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1:])
     damaged = import_log("probe", log)
-    assert damaged.measurement.runs == (0, 1) and "left out" in damaged.remarks[0]
+    assert damaged.measurement.runs == (0, 1) and "omitted" in damaged.remarks[0]
 
 
 @needs_tools("cc")

@@ -186,7 +186,7 @@ REFUSED_FILES = {
     "unknown key": (lambda d: d["caches"]["l1d"].update(colour="red"), "caches.l1d.colour"),
     "unknown section": (lambda d: d.update(cache={}), "cache: unknown key; did you mean caches"),
     "bare number": (lambda d: d["caches"]["l1d"].update(ways=4), "has no kind and source"),
-    "ways not known": (lambda d: d["caches"]["l1d"].update(ways=None), "left out for a fully"),
+    "ways not known": (lambda d: d["caches"]["l1d"].update(ways=None), "omitted for a fully"),
     "too many ways": (lambda d: d["caches"]["l1d"].update(
         ways=[2048, "datasheet", "ll"], size_bytes=["64KiB", "datasheet", "ll"]), "1 to 1024"),
     "too many lines": (lambda d: d["caches"]["l1d"].update(

@@ -216,7 +216,7 @@ def fetch_waits(board: Board, kernel: Kernel, memory: str) -> float:
 
 
 def test_code_without_a_cache_waits_by_hand():
-    """40 bytes at 32-byte lines span 1 + 38/32; half the first one's other words are left out."""
+    """40 bytes at 32-byte lines span 1 + 38/32; half the first one's other words are omitted."""
     board = with_cache(load_board("nucleo_h723zg"), "l1i", enabled=False)
     code = "; ".join(["ldr.w r4, [r9], #4"] * 10)
     straight = Kernel(name="f", family="conv", nests=(), operands=(), code_bytes=40, blocks=(

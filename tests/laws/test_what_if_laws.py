@@ -23,7 +23,7 @@ def never_rises(found):
 
 
 def cycles_of(network, board, path, values):
-    """Cycles at each value; those the part refuses are left out."""
+    """Cycles at each value; those the part refuses are omitted."""
     deployment, found = deploy(network, board, runtime="tflm-cmsis-nn"), []
     for value in values:
         try:

@@ -55,7 +55,7 @@ LEAST = 1.15
 """A plant that makes less than this is no fault to find."""
 
 SILICON_SD, NOISE_SD = 0.13, 0.03
-"""The first is 9 % at the median, what boards left out of the fit are off by (docs/accuracy.md)."""
+"""The first is 9 % at the median, what held-out boards of the fit are off by (docs/accuracy.md)."""
 
 FACTORS: dict[str, tuple[float, float]] = {
     # tensorflow/tflite-micro#3258: more than 4 without -O2; maxbbraun/llama4micro#8: 1.46 by -Os;

@@ -67,7 +67,7 @@ class EpochReport:
         "name", "index" or "order".
     gaps : tuple of str
         Why the measurement is not whole; the sums are then over the epochs both have, and totals
-        a report states are left out.
+        a report states are omitted.
     """
 
     pairs: tuple[EpochPair, ...]

@@ -141,7 +141,7 @@ def describe_network(measurement: Measurement, graph: Graph, limits: Limits,
     Returns
     -------
     MeasuredNetwork
-        Medians; nothing is left out as an outlier.
+        Medians; nothing is omitted as an outlier.
     """
     counter = next(name for name in MAIN_COUNTERS if name in measurement.counters)
     layers = [index for index in measurement.layers if measurement.count(counter, index)]

@@ -20,7 +20,7 @@ class Part:
     name, op : str
         As the side has them; "" is not known.
     amounts : mapping of str to int
-        By quantity, in its unit; one that is not known is left out.
+        By quantity, in its unit; one that is not known is omitted.
     causes : mapping of str to mapping
         By quantity: cause -> amount, summing to `amounts`; causes of epochs name their clock, as
         "mac@npu". Empty for a measurement.

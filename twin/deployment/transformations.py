@@ -71,7 +71,7 @@ def list_transformations(deployment: Deployment, efforts: Collection[str] = EFFO
 
     Notes
     -----
-    Values that a network or its kernels refuse are left out; whether memory is enough is found
+    Values that a network or its kernels refuse are omitted; whether memory is enough is found
     when one is applied.
     """
     return (*_settings(deployment, efforts),

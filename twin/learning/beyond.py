@@ -1,6 +1,6 @@
 """How far a row lies beyond others: operators they tell nothing of, other sizes, other clocks.
 
-What that adds to a prediction's deviation is added to those of rows left out, too: so the widening
+What that adds to a prediction's deviation is added to those of held-out rows, too: so the widening
 of what is new is learnt from errors, and not from what was assumed of it alone.
 """
 

@@ -51,7 +51,7 @@ def find_folder(path: Path, temperature: str = "warm") -> Path:
 
 
 def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return folders of measurements, each once, and what to know of those left out.
+    """Return folders of measurements, each once, and what to know of those omitted.
 
     Parameters
     ----------

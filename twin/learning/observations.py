@@ -98,7 +98,7 @@ class Observation:
 
 def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
                  ) -> tuple[Observation, ...]:
-    """Count what is behind published rows; those no model can deploy are left out.
+    """Count what is behind published rows; those no model can deploy are omitted.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
 def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
     """Return the distinct layer shapes of the Apollo510's counters, each the median of its layers.
 
-    A layer of no kernel and no call has nothing to learn from and is left out.
+    A layer of no kernel and no call has nothing to learn from and is omitted.
     """
     deployment = deploy("kws", PMU_SETUP["board"], runtime=PMU_SETUP["runtime"],
                         weights=PMU_SETUP["weights"], arena=PMU_SETUP["arena"])

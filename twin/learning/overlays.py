@@ -285,7 +285,7 @@ def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
 
 
 def learn_between_networks(learning: Learning) -> dict[str, Between]:
-    """Return how far whole networks left out were off, in time and in power where measured."""
+    """Return how far held-out whole networks were off, in time and in power where measured."""
     found = {}
     for quantity, rows, left_out in (
             ("time", learning.observations, learning.left_out),

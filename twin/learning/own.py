@@ -95,7 +95,7 @@ def learn_own(observations: Sequence[Observation], board: Board,
     Errors of network and row, and of what no layer's counts hold, are learnt from the data; prices
     they cannot tell apart are fitted as one: `calibration.fitting.ties`. Layers of one network
     agree better with one another than another network will: with too few networks for quantiles
-    of errors on those left out, intervals take the quantiles of published ones, and no network
+    of errors on those held out, intervals take the quantiles of published ones, and no network
     that is not among the rows is known better than those were: `calibration.fitting.between`.
     Where no row's energy was measured, powers are those shipped, of any library on the board where
     this one was not measured there, and the entry says whose.

@@ -268,7 +268,7 @@ def describe_sealed(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
     Parameters
     ----------
     comparisons : iterable of Comparison
-        Of any use; those of use fit are left out.
+        Of any use; those of use fit are held out.
 
     Returns
     -------

@@ -164,7 +164,7 @@ def change_network(graph: Graph, changes: Mapping[str, object],
         Paths of the network.
     data : Data
         Where numbers of a network of floats become integers, ranges of activations come from its
-        first inputs, which are left out of what is measured.
+        first inputs, which are omitted from what is measured.
 
     Raises
     ------

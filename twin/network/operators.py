@@ -47,7 +47,7 @@ class Form(Enum):
     WINDOW: of what a window sees that slides over rows and columns; PRODUCT: each row times a
     matrix; ELEMENTWISE: each element of one operand by itself; BROADCAST: elements of several
     operands, which broadcast; ROWS: each row as a whole, the shape stays; REDUCE: without the axes
-    of the option `axes`; RESIZE: rows and columns repeated, left out or interpolated; JOIN:
+    of the option `axes`; RESIZE: rows and columns repeated, omitted or interpolated; JOIN:
     operands side by side along the option `axis`; CUT: a part of the operand, or several; PAD: the
     operand with a border; PERMUTE: axes in the order of the option `perm`; RESHAPE: the same
     elements in the same order; COPY: an operator nobody knows, taken for a copy; RECURRENT: steps

@@ -180,7 +180,7 @@ HERE, CARRIED = "on this instruction set", "on another instruction set"
 
 
 def core_band() -> Band:
-    """Return how far `CORE_SD` reaches: Student t, as few cores were left out."""
+    """Return how far `CORE_SD` reaches: Student t, as few cores were held out."""
     reach = student_quantile(0.5 + LEVEL / 2, CORES - 1)
     return Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=CORES)
 
@@ -354,7 +354,7 @@ class Calibration:
         if self.counted:
             whose = f" as libraries measured on {entry.board}" if entry.board else ""
             return (f"instructions of the library's code, counted {self.counted}; {self.origin} "
-                    f"prices{whose}, spread of cores left out")
+                    f"prices{whose}, spread of held-out cores")
         if entry.runtime == UNSEEN_RUNTIME:
             return (f"{self.origin} overlay of the spread between libraries, for one nobody "
                     f"measured, on {entry.board or 'a board nobody measured'}")

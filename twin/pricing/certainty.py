@@ -307,7 +307,7 @@ def between_sd(network: str, entry: Entry, *, time: bool) -> float:
 
     Notes
     -----
-    The greater of the two is taken, not their sum: errors on networks left out hold what prices
+    The greater of the two is taken, not their sum: errors on held-out networks hold what prices
     and operators leave open as well.
     """
     learnt = entry.time if time else entry.energy

@@ -311,7 +311,7 @@ class PredictionDocument(TypedDict):
     layers: list[Layer]
     pools: NotRequired[list[Pool]]
     npu_energy_uj: NotRequired[Annotated[float | None, Says(
-        "of an accelerator and its memories, the host left out")]]
+        "of an accelerator and its memories, the host omitted")]]
     npu_energy_interval_uj: NotRequired[Interval | None]
     epochs: NotRequired[Annotated[list[Task], Says("tasks whose maker calls them so")]]
     tasks: NotRequired[list[Task]]

@@ -70,7 +70,7 @@ class Locality:
     caches : tuple of Cache
         That loads and stores look up first.
     layers : tuple of LayerLocality
-        In execution order, aliases left out.
+        In execution order, aliases omitted.
     lower : mapping of str to (int, int)
         Lines looked up and filled in caches below those, by name.
     """

@@ -75,7 +75,7 @@ class LayerPrediction:
     tasks : tuple of str
         Names of the accelerator's tasks, and of the host's, it ran in.
     clocks_hz : tuple of (str, float)
-        Frequencies of the clocks its bill counts; may be left out where it is one.
+        Frequencies of the clocks its bill counts; may be omitted where it is one.
     repeats : int
         How often it runs in one inference, all of which is counted above.
     families : tuple of str

@@ -38,7 +38,7 @@ def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
     -----
     The core model schedules the densest run of independent MACs the instruction set allows
     (SMLAD does two, VMLADAVA.S8 sixteen): peak = lanes of the run / its steady cycles. What it
-    takes to feed them is left out, so kernels stay below it.
+    takes to feed them is omitted, so kernels stay below it.
     """
     code = mac_loop(board.core.isa, dtype, bool(board.core.fpu))
     if code is None:

@@ -3,7 +3,7 @@
 Looked for in memory, then in the user's cache on disk, else lowered and simulated. What is kept
 depends on the network, the library, where everything lies, the geometry of caches and memories and
 this code; and of an accelerator on all but its clocks and the latency of its pools. Clocks, waits,
-bandwidths and prices are left out, but where another master shares the bus or a cache stops
+bandwidths and prices are omitted, but where another master shares the bus or a cache stops
 allocating for streams.
 
 `twin.deployment.kept_counts` is the disk.

@@ -98,7 +98,7 @@ def name_registers(registers: Mapping[str, int], known: Mapping[str, str]) -> di
     Parameters
     ----------
     registers : mapping of str to int
-        As `--set-register` has them; those by address are of peripherals, and left out.
+        As `--set-register` has them; those by address are of peripherals, and omitted.
     known : mapping of str to str
         The core's.
 

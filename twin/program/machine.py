@@ -235,7 +235,7 @@ class Machine:
         return "" if size is None else self.listing.text(address, self.read(address, size))
 
     def cycles(self) -> int:
-        """Modelled cycles so far, waiting on memories left out."""
+        """Modelled cycles so far, waiting on memories omitted."""
         return int(self.words[self.names.CYCLES]) // self.names.SCALE
 
     def pass_time(self, cycles: int) -> None:

@@ -182,7 +182,7 @@ def chart_bill(what: str, amounts: Mapping[str, float], write: Callable[[float],
 
 def stack_causes(amounts: Sequence[Mapping[str, float]], causes: Iterable[str],
                  hover: Callable[[int, str, float], str]) -> tuple[Bar, ...]:
-    """Return bars of causes upon each other, a row for each bill; causes of nothing are left out.
+    """Return bars of causes upon each other, a row for each bill; causes of nothing are omitted.
 
     Parameters
     ----------

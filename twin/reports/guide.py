@@ -117,7 +117,7 @@ def _tree(name: str, leaves: Sequence[Leaf]) -> Iterator[Table | Notes]:
     yield make_table(f"tree-{name.split()[-1]}", name, (
         Column(name, lambda leaf: f"{_number(leaf.typical)} per {leaf.per}"),
         Column("if", lambda leaf: ", ".join(leaf.rules) or "always"), number("runs", "runs", "{}"),
-        Column("off by, network left out", lambda leaf: "not known" if leaf.error is None
+        Column("off by, held-out network", lambda leaf: "not known" if leaf.error is None
                else f"x{leaf.error:.2f}")), sorted(leaves, key=lambda one: (one.per, one.typical)))
 
 

@@ -173,7 +173,7 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
 def _choose_cells(table: Table) -> tuple[str, str, list[Row], str] | None:
     """Return the two axes of a heat map, its rows and of what networks those are; or None.
 
-    An axis of networks is drawn rather than left out, and further ones keep the value of the first
+    An axis of networks is drawn rather than omitted, and further ones keep the value of the first
     row: of several networks the smallest would have the least in every cell.
     """
     varied = list_varied(table)

@@ -271,7 +271,7 @@ class Step:
 
 
 Counters = Mapping[str, float]
-"""Value by counter, as a measurement names it; one that is not known is left out."""
+"""Value by counter, as a measurement names it; one that is not known is omitted."""
 
 Clocks = Mapping[str, float]
 """Hertz of "cpu", the host's, and "npu", the accelerator's."""

@@ -43,7 +43,7 @@ def list_runtimes() -> tuple[str, ...]:
 
 
 def list_compilers(family: str) -> tuple[str, ...]:
-    """Return the runtimes that compile for a family of accelerators; broken files are left out."""
+    """Return the runtimes that compile for a family of accelerators; broken files are omitted."""
     return tuple(name for name, document in _list_documents()
                  if read_mapping(Path(name), "offload", document.get("offload")
                                  ).get("family") == family)
@@ -97,7 +97,7 @@ def load_runtime(name: str) -> Runtime:
     Parameters
     ----------
     name : str
-        For example "cmsis-nn", "x-cube-ai@9.0" (trailing ".0" of a version may be left out) or
+        For example "cmsis-nn", "x-cube-ai@9.0" (trailing ".0" of a version may be omitted) or
         "my_runtime.yaml".
 
     Returns

@@ -37,7 +37,7 @@ def list_candidates(stated: str, isa: str | None = None,
     stated : str
         As the log says it: "tflm" is every family whose name begins so.
     isa : str, optional
-        Of the board's core: families that do not run on it are left out.
+        Of the board's core: families that do not run on it are omitted.
     board : Board, optional
         Adds what was measured on it, else on its core; identifies the core, and its maker's
         kernels.

@@ -362,7 +362,7 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     -----
     A closed library is offered on parts of the makers it was measured on, a library for an
     accelerator where there is one, CMSIS-NN on Arm cores and ESP-NN on others; builds of our own
-    programs are left out. Best known first.
+    programs are omitted. Best known first.
     """
     makers: dict[str, set[str]] = {}
     for row in list_measured():

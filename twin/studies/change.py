@@ -163,6 +163,6 @@ def _rests_on(row: Row) -> str:
     """Say what stands behind a row's intervals."""
     if not row.basis:
         return ("stated prices, without an interval" if row.time is None else
-                "stated rates of the accelerator; intervals by families of networks left out")
+                "stated rates of the accelerator; intervals by families of held-out networks")
     kind = BASES[cast(Basis, row.basis)].replace("{} ", "").split(": ")[-1]
     return f"{row.basis} intervals: {kind}; {row.calibration}"

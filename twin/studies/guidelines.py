@@ -97,7 +97,7 @@ PER = ("MAC", "layer")
 """What a figure may be stated for."""
 
 DEPTHS, LEAST = (2, 3, 4, 5), 4
-"""Of the tree: levels, of which those with least error on networks left out are taken, and the
+"""Of the tree: levels, of which those with least error on held-out networks are taken, and the
 fewest runs a leaf stands on."""
 
 CHANGED = "network."
@@ -291,7 +291,7 @@ def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
     Parameters
     ----------
     runs : sequence of Run
-        Those that do not know the figure are left out.
+        Those that do not know the figure are held out.
     figure : str
         "time_us" or "energy_uj".
 
@@ -314,7 +314,7 @@ def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
 
 def _grow(known: Sequence[Run], figure: str, per: str,
           depth: int) -> tuple[float, tuple[Leaf, ...]]:
-    """Return a tree's median error where networks are left out, and its leaves."""
+    """Return a tree's median error where networks are held out, and its leaves."""
     cores = sorted({core_class(run.row.board) for run in known})
     libraries = sorted({run.row.runtime.partition("@")[0] for run in known})
     asked = np.array([list_features(run, cores, libraries) for run in known])

@@ -74,7 +74,7 @@ class Judge:
     kept: dict[tuple[str, Changes], Verdict] = field(default_factory=dict, repr=False)
 
     def rate(self, graph: Graph, changes: Mapping[str, object]) -> Verdict:
-        """Return the verdict on a network with changes of it; others are left out."""
+        """Return the verdict on a network with changes of it; others are omitted."""
         asked = pick_changes(changes)
         key = graph.sha256 or graph.content_id, asked
         if key not in self.kept:

@@ -224,7 +224,7 @@ def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str]
     limits : Limits
         What rows are held to; the front is of all of them.
     objectives : sequence of str
-        Fields of a row that are better smaller. One that no row knows is left out of the front,
+        Fields of a row that are better smaller. One that no row knows is omitted from the front,
         and so is a price that not every row knows.
     axes : sequence of str
         Paths that vary.

@@ -18,7 +18,7 @@ def test_of_known_errors_the_root_mean_square_and_the_quantile() -> None:
 
 @pytest.mark.parametrize("errors", [np.zeros(0), np.zeros(20), np.full(8, 0.1)])
 def test_too_few_errors_say_nothing(errors: np.ndarray) -> None:
-    with pytest.raises(FitError, match="errors on networks left out: too few"):
+    with pytest.raises(FitError, match="errors on held-out networks: too few"):
         learn_between(errors)
 
 

@@ -1,4 +1,4 @@
-"""Spreads learnt from the data, errors learnt under a prior, rows left out."""
+"""Spreads learnt from the data, errors learnt under a prior, held-out rows."""
 
 from dataclasses import replace
 

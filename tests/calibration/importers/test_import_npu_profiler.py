@@ -161,7 +161,7 @@ def test_a_log_cut_in_mid_line_is_taken_without_that_line(tmp_path):
         with pytest.raises(MeasurementError, match="not complete"):
             import_log("npu-profiler", path)
         imported = import_log("npu-profiler", path, partial=True)
-        assert any("no end and is left out" in remark for remark in imported.remarks)
+        assert any("no end and is omitted" in remark for remark in imported.remarks)
         assert len(imported.measurement.layers) == left
         assert imported.measurement.count("core_npu_cycles", 1) == 0
 

@@ -126,7 +126,7 @@ def test_lines_of_the_benchmark_itself_are_no_operators(tmp_path):
     found = read(tmp_path, "tflm", text, listing=NET)
     assert found.measurement.runs == (0, 1) and found.measurement.layers == (0, 1)
     assert found.measurement.values("timer_ticks", 0).tolist() == [3, 4] and not found.unread
-    assert any("are left out: no operators" in one for one in found.remarks)
+    assert any("are omitted: no operators" in one for one in found.remarks)
 
 
 def test_an_operator_nobody_knows_and_a_shortened_one_are_let_pass(tmp_path):

@@ -131,7 +131,7 @@ def test_an_output_may_be_called_as_its_option() -> None:
 
 
 def modules_imported(tree: ast.Module) -> list[str]:
-    """Modules of ours a file imports when it runs; those for types are left out."""
+    """Modules of ours a file imports when it runs; those for types are omitted."""
     for_types = {id(node) for block in ast.walk(tree)
                  if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
                  for node in ast.walk(block)}

@@ -108,7 +108,7 @@ def test_multipliers_are_of_the_arena_or_of_the_weights(where, arena, constants)
 
 
 def test_constants_are_laid_out_once_however_often_they_are_read():
-    """Tensor 0 is one, and so is the last, which an input left out does not stand for."""
+    """Tensor 0 is one, and so is the last, which an input omitted does not stand for."""
     graph = made([weights(), tensor((1, 2)), tensor((1, 3)), tensor((1, 3)), weights()],
                  ("fully_connected", (1, 0, -1), (2,)), ("fully_connected", (2, 0, -1), (3,)),
                  inputs=(1,))

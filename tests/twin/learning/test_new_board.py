@@ -42,7 +42,7 @@ def test_every_core_predicts_at_once(core, tmp_path):
 @pytest.mark.parametrize("like", ["nucleo_l4r5zi", "nucleo_u575zi_q", "nucleo_h7a3zi_q",
                                   "apollo510_evb", "rpi_pico"])
 def test_a_board_like_another_is_predicted_like_it(like, tmp_path):
-    """Same clock, geometry and currents: what is left out (banks, prefetch) is little."""
+    """Same clock, geometry and currents: what is held out (banks, prefetch) is little."""
     model = load_board(like)
     hertz = model.clock(model.core.clock).frequency_hz
     path, board = write_board(Wanted(

@@ -16,7 +16,7 @@ from twin.network.rewrites.dead_channels import drop_dead_channels
 from twin.network.writers import write_model
 from twin.network.zoo.builder import Builder
 
-# MLPerf Tiny's vww_96_int8.tflite with dead channels left out, counted layer by layer in the
+# MLPerf Tiny's vww_96_int8.tflite with dead channels omitted, counted layer by layer in the
 # file: live output channels x live input channels x pixels.
 VWW_LIVE_MACS = {10: 552_960, 11: 19_440, 12: 228_960, 13: 34_344, 14: 217_512, 15: 18_468,
                  16: 61_560, 17: 9_720, 18: 20_520, 19: 6_156, 20: 11_628, 21: 5_508, 22: 16_524,

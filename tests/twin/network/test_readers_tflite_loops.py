@@ -24,7 +24,7 @@ def test_a_keras_lstm_turns_as_often_as_its_sequence_is_long(tmp_path):
     assert [layer.repeats for layer in graph.layers][-1] == 1
     # Two products of four gates a turn, and the dense layer of four behind them.
     assert graph_macs(graph) == steps * 4 * units * (features + units) + 4 * units
-    # Counters are left out; states are copied in, and out of every turn.
+    # Counters are omitted; states are copied in, and out of every turn.
     assert all(graph.tensors[layer.outputs[0]].dtype == "float32" for layer in graph.layers)
     assert sum(layer.op == "copy" for layer in graph.layers) == 6 and not graph.notes
 

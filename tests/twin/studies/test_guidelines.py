@@ -1,4 +1,4 @@
-"""Guidelines: leaves stand on runs, errors are of networks left out, every line is counted."""
+"""Guidelines: leaves stand on runs, errors are of held-out networks, every line is counted."""
 
 from __future__ import annotations
 

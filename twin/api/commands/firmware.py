@@ -178,7 +178,7 @@ def _find_compilers(port: str, on_remark: Callable[[str], None]) -> tuple[str, .
     found = installed_compilers(load_port(port))
     for name in COMPILERS:
         if name not in found:
-            on_remark(f"{name} is not installed and left out")
+            on_remark(f"{name} is not installed and omitted")
     return found
 
 

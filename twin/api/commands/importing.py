@@ -260,7 +260,7 @@ def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
         shown = "; ".join(f"{number}: {line.strip()[:60]!r}"
                           for number, line in imported.unread[:EXAMPLES])
         found.append(f"{count} of {imported.lines} lines {'was' if count == 1 else 'were'} not "
-                     f"understood and {'is' if count == 1 else 'are'} left out: line {shown}"
+                     f"understood and {'is' if count == 1 else 'are'} omitted: line {shown}"
                      + (" ..." if count > EXAMPLES else ""))
     if board is not None:
         from hwmodels.board.file import load_board

@@ -31,7 +31,7 @@ def chain_stages(deployment: Deployment,
     deployment : Deployment
         As it is.
     stages : sequence of mapping
-        What-if paths and values of each stage; one that is refused is left out of those after it.
+        What-if paths and values of each stage; one that is refused is omitted from those after it.
     """
     found: dict[str, Deployment | TwinError] = {START: deployment}
     for stage in stages:

@@ -90,7 +90,7 @@ def price_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def kernel_errors(errors: ErrorModel, families: Sequence[str],
                   density: np.ndarray | None = None) -> np.ndarray:
-    """Covariance of layers by which kernels they run; a layer's own error is left out."""
+    """Covariance of layers by which kernels they run; a layer's own error is omitted."""
     same = np.equal.outer(np.array(families), np.array(families))
     matrix = np.asarray(errors.common**2 + errors.family**2 * same)
     if density is None or not errors.slope:

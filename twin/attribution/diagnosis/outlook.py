@@ -152,7 +152,7 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
 def _predict_releases(bases: Sequence[Prediction], calibration: Any) -> dict[str, np.ndarray]:
     """Return by how much longer each release of the library takes, as a logarithm, at each clock.
 
-    A network a release does not run is left out with it.
+    A network a release does not run is omitted with it.
     """
     runtime, found = bases[0].deployment.runtime, {}
     for identity in list_runtimes():

@@ -29,7 +29,7 @@ def count_copies(deployment: Deployment) -> Counts:
     cycles = max over flash and pool: bytes / (bytes per cycle of its clock) x NPU cycles in one
 
     Assumed: a DMA controller copies at the sustained rate; its set-up and the latency of a first
-    access are left out.
+    access are omitted.
     """
     npu, plan = deployment.board.npu, plan_of(deployment)
     pools, resident = plan.pools, npu.resident if npu is not None else None

@@ -47,7 +47,7 @@ def state_memories(board: Board) -> dict[str, Stated]:
     Notes
     -----
     A miss of a cache waits for its line; without a cache a load waits for the array, or for as
-    long as the memory takes. Prefetch and critical word first are left out, as of dependent loads.
+    long as the memory takes. Prefetch and critical word first are omitted, as of dependent loads.
     """
     costs = costs_of(board)
     found = {}
@@ -115,7 +115,7 @@ def expected_rows(names: Iterable[str], prediction: Prediction) -> dict[str, Pro
     Parameters
     ----------
     names : iterable of str
-        Micro-benchmarks; those that tell of no price are left out.
+        Micro-benchmarks; those that tell of no price are omitted.
     prediction : Prediction
         Whose work and waiting weigh them.
     """

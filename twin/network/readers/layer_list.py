@@ -76,7 +76,7 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
     - A sum or product with one listed input has a constant for the other: a vector over
       channels, or a scalar for minimum and maximum.
     - Paddings are split evenly, the odd one behind; a transpose is the first permutation that
-      fits. Shape arithmetic (SHAPE, STRIDED_SLICE, PACK) computes constants and is left out.
+      fits. Shape arithmetic (SHAPE, STRIDED_SLICE, PACK) computes constants and is omitted.
     """
     path = str(path)
     content, reader = read_bytes(path, LARGEST_JSON_BYTES), None

@@ -90,7 +90,7 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None,
     Returns
     -------
     Graph
-        With the file's tensors, those no operator touches left out.
+        With the file's tensors, those no operator touches omitted.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None,
     -----
     The bodies of loops, branches and calls are put in line; an operator of a loop says how often
     it runs. Integer shape arithmetic (SHAPE, STRIDED_SLICE, PACK feeding a RESHAPE) computes
-    constants in a static graph; it is left out, so a runtime that does execute it pays a few
+    constants in a static graph; it is omitted, so a runtime that does execute it pays a few
     dispatches more. An open batch is one where one is stored, as interpreters take it; other
     open dimensions must follow from the inputs.
     """

@@ -80,7 +80,7 @@ def _present(graph: Graph) -> str:
 
 
 def _to_float(graph: Graph, dtype: str) -> Graph:
-    """Return the network in floats, layers that only change types left out."""
+    """Return the network in floats, layers that only change types omitted."""
     renamed: dict[int, int] = {}
     layers = []
     for layer in graph.layers:

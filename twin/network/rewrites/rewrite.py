@@ -205,7 +205,7 @@ def find_readers(graph: Graph) -> dict[int, list[Layer]]:
 
 
 def read_share(name: str, text: str, low: float, high: float) -> float:
-    """Read a number of a range, both ends left out.
+    """Read a number of a range, both ends omitted.
 
     Raises
     ------

@@ -122,7 +122,7 @@ def divide(counts: TaskCounts, shares: Sequence[tuple[float, ...]]) -> TaskCount
         Of tasks.
     shares : sequence of tuple of float
         What each layer of a task is charged of it; the amounts are whole 64ths, and the largest
-        share takes what rounding leaves. Lines of which nothing falls on a part are left out.
+        share takes what rounding leaves. Lines of which nothing falls on a part are omitted.
     """
     each = np.array([len(own) for own in shares])
     first = np.cumsum(each) - each

@@ -29,7 +29,7 @@ _CURRENTS = {"leakage": "leakage_ma", "clock_tree": "clock_tree_ma_per_mhz"}
 
 
 def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | None:
-    """Return what an accelerator and its memories draw in an inference, the host left out.
+    """Return what an accelerator and its memories draw in an inference, the host omitted.
 
     Parameters
     ----------

@@ -134,7 +134,7 @@ class Accelerator(Core):
         return count_copies(deployment)
 
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
-        """Yield what is left out and what is assumed."""
+        """Yield what is omitted and what is assumed."""
         return list_remarks(deployment, temperature)
 
     def estimate_energy(self, board: Board, bill: Bill) -> tuple[float, Interval] | None:

@@ -1,7 +1,7 @@
 """Which layer of a program is which layer of the network it runs: in order, by operator and work.
 
 What a program runs inside another layer, or not at all, has no layer of its own: activations,
-padding, reshapes. Products of weights are never left out.
+padding, reshapes. Products of weights are never omitted.
 """
 
 from __future__ import annotations

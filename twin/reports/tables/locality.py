@@ -70,7 +70,7 @@ def header_pairs(locality: Locality) -> list[tuple[str, str]]:
 def layer_table(locality: Locality, console: Console) -> Table:
     """Return one row per layer: what was looked up, missed and written back.
 
-    Where the console is narrow, the bar and the columns that matter least are left out.
+    Where the console is narrow, the bar and the columns that matter least are omitted.
     """
     largest = max((layer.miss_rate or 0.0 for layer in locality.layers), default=0.0) or 1.0
     rows = [(_layer_cells(layer, locality.capacity_bytes)

@@ -93,7 +93,7 @@ class _Turns:
 
     def read_window(self, operand: Operand, accesses: float, width: int,
                     parts: int) -> list[Any]:
-        """Return the reads of one turn's windows, rows and columns outside of the input left out.
+        """Return the reads of one turn's windows, rows and columns outside of the input omitted.
 
         Parameters
         ----------

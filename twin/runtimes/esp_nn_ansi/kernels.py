@@ -1,4 +1,4 @@
-"""ESP-NN in plain C: one output at a time, positions outside the input left out by the loops' ends.
+"""ESP-NN in plain C: one output at a time, positions outside the input omitted by the loops' ends.
 
 References
 ----------

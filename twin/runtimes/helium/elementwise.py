@@ -85,7 +85,7 @@ def _lower_rescaled(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
 
 
 def _lower_table(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a function of one byte: a table, whose own lines are left out."""
+    """Lower a function of one byte: a table, whose own lines are omitted."""
     return (_build(layer, site, "activation", _TABLE, _count(graph, layer), 1, {"input": 1}),)
 
 

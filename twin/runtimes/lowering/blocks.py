@@ -118,7 +118,7 @@ def _write(code: Any) -> Any:
 
 
 def join(*parts: str) -> str:
-    """Return block text of several sequences, empty ones left out."""
+    """Return block text of several sequences, empty ones omitted."""
     return "; ".join(part for part in parts if part)
 
 
@@ -194,7 +194,7 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
     Notes
     -----
     Footprint = distinct instructions of the blocks x mean instruction length; blocks never run
-    are left out. Everything is assumed on a host.
+    are omitted. Everything is assumed on a host.
     """
     used = tuple(one for one in blocks if one.trips)
     instructions = sum(count_instructions(one.code) for one in used)

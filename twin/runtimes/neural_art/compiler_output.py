@@ -87,7 +87,7 @@ class CompiledEpoch:
     ops, compute_cycles, max_cycles : int
         The compiler's estimates, NPU cycles.
     accesses : tuple of PoolAccess
-        By pool; pools not touched left out.
+        By pool; pools not touched omitted.
     inputs, outputs : tuple of CompiledBuffer
         Streamed buffers, where the file states them.
     """

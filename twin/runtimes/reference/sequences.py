@@ -154,7 +154,7 @@ class Machine(NamedTuple):
 
     def kernel(self, name: str, family: str, call: Counts, *drafts: Any, macs: int = 0,
                assumed: bool = False) -> tuple[Kernel, ...]:
-        """Return the kernel of loops; blocks without instructions are left out.
+        """Return the kernel of loops; blocks without instructions are omitted.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ def analyse(source: str | PathLike[str], *, quantity: str = "time_us", method: s
     Parameters
     ----------
     source : str or path
-        A study file or the name of a shipped one; axes with one value are left out.
+        A study file or the name of a shipped one; axes with one value are omitted.
     quantity : str
         Of `results.QUANTITIES`.
     method : str

@@ -384,7 +384,7 @@ class Task:
 
 
 def make_plan(study: Study) -> Plan:
-    """Return what tasks of a study share, with its files read; what cannot be read is left out."""
+    """Return what tasks of a study share, with its files read; what cannot be read is omitted."""
     models: dict[str, Graph] = {}
     boards: dict[str, Board] = {}
     content: dict[str, str] = {}

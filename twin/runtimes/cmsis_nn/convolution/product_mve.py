@@ -143,7 +143,7 @@ def _weights_and_rows(shape: ProductMve, rows: list[Any], first: int = 0,
     """One channel: weights with each row, then the weights fetched ahead of the next channel.
 
     Weights are loaded one vector ahead: the last full load of a row, and the one after it, reach
-    into the next rows; where that would leave the tensor the access is narrowed or left out.
+    into the next rows; where that would leave the tensor the access is narrowed or omitted.
     """
     depth, channels = shape.depth, shape.channels
     full, tail = divmod(depth, VECTOR_BYTES)
