@@ -70,4 +70,4 @@ def test_probability_of_being_less() -> None:
 def test_what_an_interval_rests_on_is_told_of_one_and_of_many() -> None:
     assert describe_basis("model-based", 1).startswith("a spread worth one independent error ")
     assert "worth 12 independent errors" in describe_basis("model-based", 12)
-    assert "of 1 error on networks" in describe_basis("conformal", 1)
+    assert "of 1 error on held-out networks" in describe_basis("conformal", 1)
