@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import escape, need_extra
@@ -23,6 +24,9 @@ LENGTHS = ("short", "full")
 SHORT_ROWS = 8
 """Rows of a table where one page is asked for."""
 
+SHORT_NOTES = 10
+"""Notes of a list where one page is asked for."""
+
 SHORT_SECTIONS = 3
 """Sections of which a short report shows the first table: those nearest the answer."""
 
@@ -34,6 +38,9 @@ SHEET_IN = (8.27, 11.69)
 
 LINES, COLUMNS = 70, 98
 """Of a sheet of text."""
+
+FOLDED = 20
+"""Characters of a column of text that is folded, at the least."""
 
 
 def render_markdown(page: Page, length: str = "full") -> str:
@@ -152,7 +159,9 @@ def render_pdf(page: Page, length: str = "full",
     with matplotlib.rc_context(style), PdfPages(content, metadata=metadata) as book:
         lines = list(_text_lines(page, length))
         if length == "short":
-            lines = lines[:LINES]
+            rest = len(lines) - LINES
+            lines = lines if rest <= 0 else [*lines[:LINES - 1], (
+                f"{rest + 1} more lines: --length full", True)]
         for start in range(0, len(lines), LINES):
             book.savefig(_draw_sheet(lines[start:start + LINES]))
         for draw in pictures if length == "full" else ():
@@ -201,7 +210,10 @@ def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> Iterator[tup
     elif isinstance(item, Pairs):
         yield from (line for name, value in item.pairs for line in _fold(f"{name}: {value}"))
     elif isinstance(item, Notes):
-        yield from (line for one in item.notes for line in _fold(f"- {one}"))
+        notes = item.notes if length == "full" else item.notes[:SHORT_NOTES]
+        yield from (line for one in notes for line in _fold(f"- {one}"))
+        if len(notes) < len(item.notes):
+            yield f"- {len(item.notes) - len(notes)} more: --length full", False
     else:
         yield from _fold(item.caption)
         cells = [[one.header for one in item.columns], *_list_cells(item, length)]
@@ -214,16 +226,26 @@ def _fold(text: str, *, bold: bool = False) -> Iterator[tuple[str, bool]]:
 
 def _align(rows: Sequence[Sequence[str]],
            numbers: Sequence[bool] = ()) -> Iterator[tuple[str, bool]]:
-    """Yield rows in columns; the last columns fall away where a sheet is too narrow."""
-    widths = [max(len(escape(row[place])) for row in rows) for place in range(len(rows[0]))] \
-        if rows else []
-    while widths and sum(widths) + 2 * (len(widths) - 1) > COLUMNS:
-        if len(widths) == 1:
-            widths = [COLUMNS]
-            break
-        widths.pop()
+    """Yield rows in columns: long text is folded, then the last columns fall away."""
+    widths = _fit([max(len(escape(row[place])) for row in rows) for place in range(len(rows[0]))]
+                  if rows else [])
     for place, row in enumerate(rows):
-        cells = [escape(text)[:width].rjust(width) if column < len(numbers) and numbers[column]
-                 else escape(text)[:width].ljust(width)
-                 for column, (text, width) in enumerate(zip(row, widths, strict=False))]
-        yield "  ".join(cells).rstrip(), bool(numbers) and place == 0
+        folded = [textwrap.wrap(escape(text), width) or [""]
+                  for text, width in zip(row, widths, strict=False)]
+        for parts in zip_longest(*folded, fillvalue=""):
+            cells = [text.rjust(width) if column < len(numbers) and numbers[column]
+                     else text.ljust(width)
+                     for column, (text, width) in enumerate(zip(parts, widths, strict=True))]
+            yield "  ".join(cells).rstrip(), bool(numbers) and place == 0
+        if place and max(map(len, folded), default=0) > 1:
+            yield "", False
+
+
+def _fit(widths: list[int]) -> list[int]:
+    """Return widths of columns a sheet has room for; those of long text become narrower."""
+    while sum(min(width, FOLDED) for width in widths) + 2 * (len(widths) - 1) > COLUMNS:
+        widths = widths[:-1]
+    while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:
+        widest = max(range(len(widths)), key=lambda place: widths[place])
+        widths = [width - (place == widest) for place, width in enumerate(widths)]
+    return widths

@@ -6,8 +6,13 @@ from typer.testing import CliRunner
 import twin
 from twin.cli import app
 from twin.errors import UsageError
-from twin.reports.page.parts import Answer, Cell, Column, Page, Row, Section, Table
-from twin.reports.page.written import render_markdown, render_pdf
+from twin.reports.page.parts import Answer, Cell, Column, Notes, Page, Row, Section, Table
+from twin.reports.page.written import (
+    _align,
+    _item_lines,
+    render_markdown,
+    render_pdf,
+)
 
 COLUMNS = (Column(header="layer"), Column(header="ms", number=True))
 
@@ -62,3 +67,19 @@ def test_what_cannot_be_written_is_refused_before_the_model_is_read(tmp_path):
         assert ended.exit_code == 2 and told in ended.stderr
     with pytest.raises(UsageError, match="a report ends in"):
         twin.write_report("x", tmp_path / "a.txt")
+
+
+def test_long_text_is_folded_in_its_column_before_columns_fall_away():
+    rows = [["if", "choose", "of"], ["price limit above 8 USD, " * 6, "nucleo_f401re", "207"],
+            ["always", "INFEASIBLE " * 9, "3"]]
+    lines = [text for text, _ in _align(rows, [False, False, True])]
+    assert all(len(line) <= 98 for line in lines) and lines[0].split() == rows[0]
+    words = " ".join(lines).split()
+    assert words.count("INFEASIBLE") == 9 and words.count("price") == 6 and "207" in words
+    narrow = [["a" * 20] * 6, ["b" * 20] * 6]  # Six of 20 characters have no room: four stay.
+    assert {len(line.split()) for line, _ in _align(narrow)} == {4}
+
+
+def test_a_short_report_says_what_it_cuts():
+    lines = [*_item_lines(Notes(notes=tuple(map(str, range(30)))), "short")]
+    assert lines[-1] == ("- 20 more: --length full", False) and len(lines) == 12
