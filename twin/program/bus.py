@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from hwmodels.program.emulator import merge_pages
@@ -93,6 +94,7 @@ class Bus:
         return False
 
     def has_coprocessor(self, place: int) -> bool:
-        """Whether an instruction is of RP2350's pins (p0) or of its checks of control flow (p7)."""
-        return self.machine.peripherals.part.aliases == "rp2" and self.machine.read(
-            place + 3, 1)[0] & 15 in (0, 7)
+        """Whether an instruction is of RP2350's pins (p0) or checks of flow (p7), or clears p4."""
+        first, second = struct.unpack("<2H", self.machine.read(place, 4))
+        return self.machine.peripherals.part.aliases == "rp2" and (
+            second >> 8 & 15 in (0, 7) or (first, second & 0xFFF) == (0xEE10, 0x430))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from made_program import build_program
 import twin
 from hwmodels.board.file import load_board
 from twin.errors import ProgramError
+from twin.program.bus import Bus
 from twin.program.counting import ASLEEP
 from twin.program.part import Field, Follower, load_part
 from twin.program.peripherals import Peripherals, locate_bit
@@ -177,6 +179,15 @@ def test_a_field_that_follows_any_value_takes_no_room_for_others():
             {4: held})
     assert [follow(how, 2) for how in ("", "!", "^")] == [2, 13, 4]
     assert follow("^", 0xFFFFFFFF) == 0  # 2 to that power would be half a gigabyte.
+
+
+def test_start_up_of_rp2350_clears_its_doubles_and_computes_none():
+    def has(code):
+        machine = SimpleNamespace(peripherals=SimpleNamespace(part=load_part("rp2350a")),
+                                  read=lambda place, size: bytes.fromhex(code))
+        return Bus.has_coprocessor(SimpleNamespace(machine=machine), 0)
+    assert has("10ee3004") and has("50ec1000")  # mrc p4,0,r0,c0,c0,1; mrrc p0
+    assert not has("50ec1004")  # mrrc p4: a double's value
 
 
 def test_a_store_to_flash_is_refused_unless_flash_was_opened(program):
