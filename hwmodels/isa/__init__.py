@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.file_cache import read_yaml_once
@@ -19,6 +19,8 @@ ISAS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 Extension = Literal["c", "dsp", "mve", "pie", "xesp"]
 """Code for an operator: plain C, packed 16-bit multiplies, Helium vectors, vectors of the
 ESP32-S3 and of the ESP32-P4."""
+
+EXTENSIONS: tuple[str, ...] = get_args(Extension)
 
 MACHINES = ("arm", "riscv", "xtensa", "c2000", "host")
 """Kinds of machine code: by which ELF reader, decoder, emulator and compiler are chosen."""

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
-from hwmodels.isa import load_isa
+from hwmodels.isa import EXTENSIONS, load_isa
 from twin.errors import NotApplicableError, UsageError
 from twin.runtimes import Runtime, list_runtimes, load_runtime
 
 KERNEL_PATHS = (
-    ("kernels.extension", "c, dsp, mve",
-     "code the kernels are built with: plain C, packed 16-bit multiplies, Helium vectors"),
+    ("kernels.extension", ", ".join(EXTENSIONS),
+     "code the kernels are built with: plain C, packed 16-bit multiplies, vectors of Helium, the "
+     "ESP32-S3 or the ESP32-P4"),
     ("kernels.convolution", "im2col, direct",
      "windows are copied to columns and multiplied, or read where they are by portable kernels"),
     ("kernels.level", "Os, O2, O3, clang-Os, clang-O2, clang-O3",
@@ -146,8 +147,8 @@ def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
 
 def _choose_extension(runtime: Runtime, board: Board, extension: str) -> str:
     said, isa = f"kernels.extension={extension}", board.core.isa
-    if extension not in ("c", "dsp", "mve"):
-        raise UsageError(f"kernels.extension: {extension!r}; accepted: c, dsp, mve")
+    if extension not in EXTENSIONS:
+        raise UsageError(f"kernels.extension: {extension!r}; accepted: {', '.join(EXTENSIONS)}")
     able = load_isa(isa).extensions
     if extension not in able:
         raise NotApplicableError(f"{said}: the {board.core.model} of {board.name} cannot run it; "

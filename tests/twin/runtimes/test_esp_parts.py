@@ -6,6 +6,7 @@ import pytest
 
 import twin
 from benchmarks.accuracy.dsp import judge
+from hwmodels.isa import load_isa
 from twin.deployment.core import lower_on_core
 from twin.network.zoo.builder import Builder
 
@@ -46,3 +47,13 @@ def test_published_ticks_are_met_in_the_median():
     for build in ("ANSI C", "optimised"):
         rows = tables[f"ESP32-S3 kernels, {build}"].rows
         assert statistics.median(abs(made / said - 1) for _, said, made, _ in rows) < 0.15
+
+
+@pytest.mark.parametrize(("board", "plain"), [
+    ("esp32s3_devkitc", "xtensa-lx6"), ("esp32p4_function_ev", "rv32imc")])
+def test_without_vectors_kernels_are_those_of_a_part_that_has_none(board, plain):
+    deployment = twin.deploy(pointwise(), board, runtime="esp-nn")
+    changed = deployment.replace({"kernels.extension": "c"})
+    times = [twin.predict(one, calibration="none").time_us for one in (deployment, changed)]
+    assert load_isa(deployment.board.core.isa).without == {"c": plain}
+    assert times[1] > 3 * times[0]

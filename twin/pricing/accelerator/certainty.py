@@ -72,7 +72,8 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.epoch
     return Certainty(
         calibration=f"spread of {offload.family} networks and profiled tasks, "
-                    f"{spread.families} families",
+                    f"{spread.families} families" if spread.families else
+                    f"assumed spread: no time of {offload.family} networks was learnt from",
         time_us=bound(total_us, float(sd[0]), band), energy_uj=bounds[0], basis=band.basis,
         errors=band.count,
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, one, band), energy_uj=energy)
