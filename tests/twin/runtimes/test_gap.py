@@ -148,3 +148,9 @@ def test_activations_that_do_not_fit_l2_spill_to_ram_outside():
     deployment = twin.deploy("mobilenet_v1_0.25_224", "gapuino")
     assert "hyperram" in {deployment.board.npu.pool(name).memory
                           for name, _ in deployment.plan.pools.used}
+
+
+def test_an_axis_is_cut_into_many_tiles_before_it_is_cut_into_steps():
+    net = Builder("wide", 0)
+    graph = net.finish(net.layer("logistic", (net.input((1, 1917, 91)),), (1, 1917, 91)))
+    assert 16 <= len(deploy(graph, "gapuino").plan.steps) < 40

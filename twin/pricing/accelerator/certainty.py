@@ -116,10 +116,10 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
 def deviate_tasks(parts: Floats, task: Ints, part: Ints, count: int, spread: Spread) -> Floats:
     """Return how sure the times of tasks are, shape (rows, count); pairs are of tasks."""
     own = np.array([spread.epoch if name == "hardware" else spread.sd(name) for name in PARTS])
-    of_task = (task[:, None] == np.arange(count)).astype(np.float64)
-    totals = parts @ of_task
+    totals, variance = np.zeros((2, len(parts), count))
+    np.add.at(totals, (slice(None), task), parts)
     shares = parts / _or_one(totals)[:, task] * own[part]
-    variance = (shares ** 2) @ of_task
+    np.add.at(variance, (slice(None), task), shares ** 2)
     return np.where(totals != 0, np.sqrt(variance + spread.schedule ** 2), 0.0)
 
 

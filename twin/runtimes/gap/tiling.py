@@ -133,13 +133,13 @@ def cut_layer(shape: Shape, room_bytes: int, tile_rows: int | None, buffers: int
     return cheapest[1]
 
 
-_MOST_TILES = 8
-"""Sizes tried of each axis: all of it, halves, thirds and so on, down to one step."""
+_TILES = (2, 3, 4, 5, 6, 7, 8, *(1 << power for power in range(4, 20)))
+"""Numbers of tiles tried of each axis, besides one and as many as it has steps."""
 
 
 def _list_sizes(extent: int, step: int) -> list[int]:
     """Return sizes of a tile along an axis, the largest first."""
-    sizes = {step * math.ceil(extent / step / count) for count in range(2, _MOST_TILES + 1)}
+    sizes = {step * math.ceil(extent / step / count) for count in _TILES}
     return [extent, *sorted((size for size in {*sizes, step} if size < extent), reverse=True)]
 
 
