@@ -116,11 +116,11 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
 def deviate_tasks(parts: Floats, task: Ints, part: Ints, count: int, spread: Spread) -> Floats:
     """Return how sure the times of tasks are, shape (rows, count); pairs are of tasks."""
     own = np.array([spread.epoch if name == "hardware" else spread.sd(name) for name in PARTS])
-    totals, variance = np.zeros((2, len(parts), count))
-    np.add.at(totals, (slice(None), task), parts)
-    shares = parts / _or_one(totals)[:, task] * own[part]
-    np.add.at(variance, (slice(None), task), shares ** 2)
-    return np.where(totals != 0, np.sqrt(variance + spread.schedule ** 2), 0.0)
+    totals, variance = np.zeros((2, count, len(parts)))
+    np.add.at(totals, task, parts.T)
+    shares = parts.T / _or_one(totals)[task] * own[part][:, None]
+    np.add.at(variance, task, shares ** 2)
+    return np.where(totals != 0, np.sqrt(variance + spread.schedule ** 2), 0.0).T
 
 
 def band_of(spread: Spread) -> Band:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
@@ -148,7 +150,7 @@ class Gap(UnitRules):
 
     def _cut(self, graph: Graph, layer: Layer, source: int, npu: Npu, tile_rows: int | None,
              buffers: int) -> tuple[list[Piece], int]:
-        """Return tiles and buffers of each operand: one where two do not fit, then few channels."""
+        """Return tiles and buffers of each operand, the cheapest; few channels where none fit."""
         scratch, unit = npu.scratch, self.find_unit(layer, npu)
         if scratch is None:
             raise RuntimeRefusedError(f"{npu.name}: no pool of the accelerator states `scratch`; "
@@ -156,25 +158,30 @@ class Gap(UnitRules):
         on_engine = unit is not None and unit.kind == "NE16"
         step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
         shape = read_shape(graph, layer, source)
+        found: list[tuple[float, int, list[Piece]]] = []
         for held, channels in dict.fromkeys(((buffers, step), (1, step), (1, 4))):
-            pieces = cut_layer(
+            if channels < step and found:
+                break
+            cost, pieces = cut_layer(
                 shape, scratch.size_bytes - self.reserved_bytes, tile_rows, held, channels,
                 lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu),
-                lambda tiles: self._estimate(graph, layer, tiles, npu))
-            if pieces:
-                return pieces, held
-        return [], buffers
+                partial(self._estimate, graph, layer, npu, held))
+            found += [(cost, held, pieces)] if pieces else []
+        _, held, pieces = min(found, key=lambda one: one[0], default=(0.0, buffers, []))
+        return pieces, held
 
-    def _estimate(self, graph: Graph, layer: Layer, pieces: list[Piece], npu: Npu) -> float:
-        """Return about how many cycles tiles take, transfers beside the units."""
+    def _estimate(self, graph: Graph, layer: Layer, npu: Npu, held: int,
+                  pieces: list[Piece]) -> float:
+        """Return about how many cycles tiles take, transfers beside the units if two are held."""
         rate, known = npu.engine_bytes_per_cycle, dict[cluster.Part, int]()
         total = moved_before = 0.0
+        beside = max if held > 1 else operator.add
         for piece, then in itertools.pairwise([*pieces, None]):
             assert piece is not None, "the last stands behind all"
             if piece.part not in known:
                 known[piece.part] = self._work(graph, layer, piece.part, npu).compute_cycles or 0
             brought = sum(size for _, size, _ in then.reads) if then is not None else 0
-            total += max(known[piece.part], (brought + moved_before) / rate) + (
+            total += beside(known[piece.part], (brought + moved_before) / rate) + (
                 self.tile_cycles + self.transfer_cycles * (len(piece.reads) + 1))
             moved_before = piece.written_bytes
         first = sum(size for _, size, _ in pieces[0].reads)

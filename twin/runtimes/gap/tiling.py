@@ -100,8 +100,8 @@ def read_shape(graph: Graph, layer: Layer, source: int) -> Shape:
 
 def cut_layer(shape: Shape, room_bytes: int, tile_rows: int | None, buffers: int,
               step: int, extra: Callable[[Part], int],
-              cost: Callable[[list[Piece]], float]) -> list[Piece]:
-    """Return the tiles of a layer, in order; none where not even the smallest fits.
+              cost: Callable[[list[Piece]], float]) -> tuple[float, list[Piece]]:
+    """Return the tiles of a layer, in order, and their cost; none where not the smallest fits.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def cut_layer(shape: Shape, room_bytes: int, tile_rows: int | None, buffers: int
                 continue
             pieces = list(_cut(shape, rows, channels))
             cheapest = min(cheapest, (cost(pieces), pieces), key=lambda one: one[0])
-    return cheapest[1]
+    return cheapest
 
 
 _TILES = (2, 3, 4, 5, 6, 7, 8, *(1 << power for power in range(4, 20)))
