@@ -152,8 +152,9 @@ def _describe_delay(prediction: Prediction, kept: Prediction) -> str:
     now, then = waits_of(prediction.deployment.board), waits_of(kept.deployment.board)
     moved = ", ".join(f"{name} {waits} instead of {then[name]}" for name, waits in now.items()
                       if waits != then[name])
-    return (f"; {format_time(prediction.time_us)} instead of {format_time(kept.time_us)}"
-            + (f" (wait states of {moved})" if moved else ""))
+    now_us, then_us = format_time(prediction.time_us), format_time(kept.time_us)
+    return f"; {now_us} instead of {then_us}" * (now_us != then_us) + (
+        f" (wait states of {moved})" if moved else "")
 
 
 def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os import fspath
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from twin.api.requests.attribution import Why
 from twin.attribution.diagnosis import outlook as foreseeing
 from twin.attribution.diagnosis import why as weighing
 from twin.errors import UsageError
+from twin.learning.lower_bound import find_unreachable
+from twin.pricing.prediction import Prediction
 
 
 @takes(Why)
@@ -40,8 +44,20 @@ def why(asked: Why) -> weighing.Why:
     outlook = foreseeing.foresee(
         foreseeing.at_clocks(deployment, clocks), calibration=calibration,
         library=foreseeing.describe_library(asked.runtime))
-    return weighing.explain(outlook, times, published_us=published, present=present, absent=absent,
-                            priors=priors, arena_bytes=arena)
+    found = weighing.explain(outlook, times, published_us=published, present=present,
+                             absent=absent, priors=priors, arena_bytes=arena)
+    return replace(found, remarks=(*_describe_unreachable(outlook.bases, times), *found.remarks))
+
+
+def _describe_unreachable(bases: Sequence[Prediction], times_us: Sequence[float],
+                          ) -> Iterator[str]:
+    """Yield what is shorter than the units that multiply can be, whatever the library."""
+    for base, time_us in zip(bases, times_us, strict=True):
+        board = base.deployment.board
+        hertz = board.clock(board.core.clock).frequency_hz
+        over = find_unreachable(base.deployment.graph, board, {None: time_us * hertz / 1e6}, hertz)
+        if over is not None:
+            yield f"{over.tell()}: is the unit right, or is it of another network or board?"
 
 
 def _read_time(text: str) -> tuple[float, float | None]:

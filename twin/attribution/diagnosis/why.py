@@ -191,7 +191,9 @@ def check_causes(names: Collection[str]) -> None:
     """Refuse what is no cause's name."""
     for name in names:
         if name not in (*CAUSES, "expected"):
-            raise UsageError(f"{name}: no such cause; {did_you_mean(name, tuple(CAUSES))}")
+            near, known = did_you_mean(name, CAUSES), f"accepted: {', '.join(CAUSES)}"
+            raise UsageError(f"{name}: no such cause; "
+                             + (f"{near} {known}" if near.endswith("?") else known))
 
 
 def _is_larger(fault: Fault, arena_bytes: int | None) -> bool:
@@ -288,6 +290,7 @@ def _remark(outlook: Outlook, published_us: float | None,
             remarks.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "
                            "say where it is, such as --arena psram")
     if deployment.runtime.name in DATA["prebuilt"]:
+        assumed = any("optimisation" in one.causes for one in outlook.hypotheses)
         remarks.append(f"{deployment.runtime.name} comes compiled, no option of your compiler "
-                       "changes its kernels: say which library runs (--runtime)")
+                       "changes its kernels" + ": say which library runs (--runtime)" * assumed)
     return tuple(remarks)

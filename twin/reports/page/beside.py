@@ -103,13 +103,14 @@ def head_sides(kinds: tuple[str, str]) -> tuple[Column, Column, Column]:
 
 def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
     """Return each layer or epoch on both sides, with the causes of its gap folded below it."""
-    columns = (number("#", "index", "{}"), Column("name", lambda row: row.name or row.op),
-               Column("operator", "op"), *head_sides(kinds), number("gap", "gap", "{:+,}"),
-               Column("largest cause of the gap", "reason"))
+    columns = (number("#", "index", "{}"), *head_sides(kinds), number("gap", "gap", "{:+,}"),
+               Column("operator", "op"), Column("largest cause of the gap", "reason"),
+               Column("name", lambda row: row.name or row.op))
     return make_table(
         "beside-table", f"{name_account(account)}; gap = causes + unexplained, in every row",
         columns, account.rows, details=lambda row: _causes(row, account.unit),
-        total=("", "total", "", *write_cells(columns[3:], account.total)))
+        total=("total", *write_cells(columns[1:5], account.total), "",
+               *write_cells(columns[6:7], account.total), ""))
 
 
 def _causes(row: Beside, unit: str) -> tuple[tuple[str, str], ...]:

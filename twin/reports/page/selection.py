@@ -146,5 +146,5 @@ def draw_scores(runs: Sequence[tuple[Choice, Rival]]) -> Plot:
         bars=tuple(bar for name, (look, values) in parts.items() for bar in list_bars(
             values, look, lambda row, value, name=name: (  # type: ignore[misc]
                 f"{runs[row][1].label}<br>{name} {significant(value)}"), name))),
-        short_label, half=True, height_px=110 + 30 * len(runs),
+        short_label, half=True, height_px=150 + 36 * len(runs),
         layout={"xaxis": {"range": [0, 100], "title": {"text": "points"}}})

@@ -59,8 +59,8 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
         yield "or", ", ".join(others[:MOST_NAMED])
     if why.two_at_once >= LEAST:
         (one, two), chance = why.pairs[0]
-        yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two} "
-                              f"({100 * chance:.0f} %)")
+        yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two}"
+                              + f" ({100 * chance:.0f} %)" * (chance >= 0.01))
     if why.asked:
         question = next(row.question for row in why.rows if row.cause == why.asked)
         yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"

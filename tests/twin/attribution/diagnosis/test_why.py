@@ -167,3 +167,13 @@ def test_it_is_a_function_a_document_and_a_kept_run(tmp_path):
     document = twin.to_document(twin.why(**asked))
     assert document == session.read_result() and document["kind"] == "why"
     assert document["causes"][0]["cause"] == found.verdict
+
+
+def test_what_no_library_reaches_and_who_named_it_are_said(outlook):
+    assert any("does 2 at most" in one for one in twin.why(
+        "kws", "nucleo_l4r5zi", "1ns", runtime="x-cube-ai").remarks)
+    remarks = twin.why("kws", "nucleo_l4r5zi", "400ms", runtime="x-cube-ai").remarks
+    assert not any("does 2 at most" in one or "say which library" in one for one in remarks)
+    assert any("comes compiled" in one for one in remarks)
+    with pytest.raises(UsageError, match=r"foo: no such cause; did .* accepted: .*reference"):
+        weighing.check_causes(["foo"])
