@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 from made_predictions import make_prediction
-from typer.core import TyperCommand
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from hwmodels.errors import BoardError, ToolMissingError
 from twin.api.requests import AUTO, Priced, parse_quantity, parse_settings
-from twin.cli import VERBS, app, load_verb
+from twin.cli import LONGEST_SUMMARY, VERBS, app, load_verb, shorten
 from twin.cli.options import derive
 from twin.cli.summaries import summarise
 from twin.errors import DoesNotFitError, UsageError
@@ -84,9 +83,17 @@ def test_help_loads_no_verb_and_says_what_each_says():
         "twin.__main__", "twin.cli", "twin.cli.ending", "twin.cli.summaries", "twin.errors",
         "twin.interruption"}
     group = get_command(app)
-    assert {name: group.get_command(None, name).get_short_help_str(400) for name in VERBS} == {
-        name: TyperCommand(name, help=summarise(place)).get_short_help_str(400)
-        for name, place in VERBS.items()}
+    assert {name: group.get_command(None, name).short_help for name in VERBS} == {
+        name: shorten(summarise(place)) for name, place in VERBS.items()}
+
+
+def test_no_summary_of_a_command_is_cut_and_help_begins_with_examples():
+    group = get_command(app)
+    for name in VERBS:
+        command = group.get_command(None, name)
+        texts = [one.short_help for one in (command, *getattr(command, "commands", {}).values())]
+        assert all(0 < len(text) <= LONGEST_SUMMARY and "..." not in text for text in texts), name
+        assert "Examples:" in run(name, "--help").stdout.partition("Options:")[0], name
 
 
 def test_help_names_every_verb():
