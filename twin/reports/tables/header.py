@@ -81,6 +81,15 @@ def describe_library(prediction: Prediction) -> str:
     return f"{prediction.deployment.runtime.identity}{comma}{why}"
 
 
+def grade_trust(prediction: Prediction) -> str:
+    """Return whether board and library were measured together; "" on an accelerator."""
+    if prediction.tasks:
+        return ""
+    sure = prediction.certainty
+    return "guess: " if sure is None else (
+        "measured here: " if sure.basis == "conformal" else "not measured here: ")
+
+
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
     """Return what is asked first: time, energy, room, arena, library, what takes most time."""
     deployment, sure = prediction.deployment, prediction.certainty
@@ -106,7 +115,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
                     for name, (used, room) in filled.items()),
         "arena": f"{arena.name} >= {arena.needed_bytes:,} bytes" if arena else "",
         "library": describe_library(prediction).partition(": none was asked")[0],
-        "prices": calibration_pairs(prediction)[0][1]}
+        "prices": grade_trust(prediction) + calibration_pairs(prediction)[0][1].removeprefix(
+            "none: ")}
     if largest is not None:
         lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
         lines["helps"] = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].rstrip(".")
