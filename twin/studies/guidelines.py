@@ -393,7 +393,7 @@ def _effects(sources: Sequence[tuple[Study, Table]], core: str = "",
             continue
         rows = [row for row in table.rows if not core or core_class(row.board) == core]
         finding = Finding(vary=study.finding.vary, baseline=study.finding.baseline,
-                          figures=("time_us", "energy_uj"))
+                          figures=("time_us", "energy_uj"), cells=study.finding.cells)
         if any(len(group) > 1 for group in group_rows(rows, finding.vary)):
             for effect in list_effects(Table(rows=tuple(rows)), finding):
                 yield study.name, effect

@@ -114,3 +114,10 @@ def test_a_guide_has_what_studies_found_under_the_section_of_their_changes() -> 
     text = write_guide(guide, {}, {"clocks": ["e3: slow is cheap"]})
     assert "## Clocks\n\n- e3: slow is cheap" in text and "## Fusion" not in text
     assert "kws 2e+03 times a second at 500 uJ" in text and "| best for |" in text
+
+
+def test_a_checklist_compares_no_assumed_row_where_its_study_does_not() -> None:
+    rows = tuple(dataclasses.replace(row, cell="assumed") for row in ROWS)
+    cells = dataclasses.replace(STUDY, finding=dataclasses.replace(STUDY.finding, cells=True))
+    assert learn([(STUDY, Table(rows=rows))]).effects
+    assert not learn([(cells, Table(rows=rows))]).effects
