@@ -225,8 +225,9 @@ class Prediction:
 
     @property
     def macs(self) -> int:
-        """Nominal multiply-accumulates of the model."""
-        return sum(layer.macs for layer in self.layers)
+        """Nominal multiply-accumulates of the model; of one compiled before, those of its tasks."""
+        return sum(layer.macs for layer in self.layers) or sum(
+            work.macs for task in self.tasks for work in task.run.task.units)
 
     @property
     def cycles_by_clock(self) -> dict[str, int]:
