@@ -176,10 +176,6 @@ class ColumnBill(Bill):
 
     Parameters
     ----------
-    columns : BillColumns
-        Where they are.
-    owner : int
-        Whose.
     energy_pj : float or None
         Sum of the lines' energies; None where one is not known.
     """

@@ -116,8 +116,6 @@ def extra_missing(what: str, package: str, extra: str) -> ToolMissingError:
     ----------
     what : str
         What needs it, in the plural: "pictures".
-    package : str
-        What is missing.
     extra : str
         Of this project.
     """
@@ -141,8 +139,6 @@ def reworded(caught: type[Exception] | tuple[type[Exception], ...], refusal: typ
 
     Parameters
     ----------
-    caught : type, or tuple of types
-        What is reworded.
     refusal : type
         What is raised instead.
     before, after : str

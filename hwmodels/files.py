@@ -113,8 +113,6 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666, *,
     ----------
     path : str or Path
         Of the file; where it is a link, of what the link names. Its folder exists.
-    content : bytes
-        All of it.
     mode : int
         Permissions of a new file, of which the user's mask takes some away.
     awaited : bool

@@ -228,8 +228,6 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     ----------
     level : str
         One of `LEVELS`.
-    left, right : sequence of Cell
-        Cells.
 
     Returns
     -------

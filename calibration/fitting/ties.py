@@ -83,8 +83,6 @@ def tie_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Tied:
     ----------
     evidence : Evidence
         Rows of one cell.
-    prior : Prior
-        Of its prices.
     noise : Noise
         Errors.
 

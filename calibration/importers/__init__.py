@@ -92,8 +92,6 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     ----------
     form : str
         One of `FORMATS`.
-    path : str or Path
-        The log.
     board, model : str, optional
         Where the log does not say, or says it in other words.
     clock_hz : float, optional

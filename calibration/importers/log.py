@@ -29,8 +29,6 @@ class Log:
     ----------
     where : str
         The file: source of the measurement and name in errors.
-    text : str
-        Of a text log.
     data : bytes
         Of a binary one.
     partial : bool

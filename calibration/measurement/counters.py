@@ -65,8 +65,6 @@ class Metric:
 
     Parameters
     ----------
-    name, unit : str
-        What and in what.
     value : float
         The figure.
     origin : str

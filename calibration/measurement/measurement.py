@@ -204,8 +204,6 @@ def write_measurement(folder: str | Path, measurement: Measurement,
     ----------
     folder : path
         Created when missing.
-    measurement : Measurement
-        What to write.
     beside : mapping of str to bytes
         Further files, by name: a new folder appears with all of them.
 

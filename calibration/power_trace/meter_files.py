@@ -75,8 +75,6 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
 
     Parameters
     ----------
-    path : path
-        The file.
     meter : str
         One of `METER_FILES`.
     supply_v : float, optional

@@ -51,8 +51,6 @@ class ChildBoard:
         As a failure calls it.
     port : str
         The pty it has opened.
-    process : Popen
-        It.
     log : file
         What it wrote.
     pty : pattern

@@ -31,8 +31,6 @@ class Machine:
         QEMU's name.
     port : str
         The firmware's port for it, the name it is asked for by.
-    core : str
-        Its core.
     program : str
         QEMU program that has it.
     shift : int

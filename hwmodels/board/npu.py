@@ -248,8 +248,6 @@ class Npu:
         Of its clock.
     units, interfaces, pools : tuple
         Its parts.
-    cache : NpuCache or None
-        Where there is one.
     hand_over : HandOver
         What the host does around an epoch.
     energy : NpuEnergy

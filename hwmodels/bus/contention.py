@@ -57,8 +57,6 @@ class Load:
         How fast.
     write : bool
         Whether it writes.
-    burst_beats : int
-        Beats of its bursts.
     bank : int or None
         Bank it stays in; None: it walks through the whole memory.
     """
@@ -83,8 +81,6 @@ class CoreBursts:
         Number of the access that makes it.
     address : ndarray
         First byte.
-    size_bytes, owner : ndarray
-        Of each.
     write : ndarray of bool
         Which of them write.
     """

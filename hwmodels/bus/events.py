@@ -201,8 +201,6 @@ def build_interconnect(board: Board, bus_name: str, **masters: Master) -> Interc
     ----------
     board : Board
         Facts.
-    bus_name : str
-        One of its buses.
     **masters : Master
         In place of those of the same name, or after them.
 

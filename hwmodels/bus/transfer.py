@@ -22,8 +22,6 @@ def copy_cycles(board: Board, dma: Dma, source: Memory, target: Memory,
         For buses and clocks.
     dma : Dma
         Who copies; one port, a burst read and then written.
-    source, target : Memory
-        From where to where.
     size_bytes : int
         To move.
 

@@ -69,8 +69,6 @@ def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operan
         Geometry and policies.
     nests : sequence of Loop or Access
         In program order.
-    operands : sequence of Operand
-        What they touch.
     state : CacheState
         From `new_state` or the kernel before; not changed.
     visit : callable

@@ -192,8 +192,6 @@ def schedule(code: str, timing: CoreTiming) -> BlockTiming:
     ----------
     code : str
         Assembly text of the block.
-    timing : CoreTiming
-        Of the core.
 
     Returns
     -------
@@ -246,8 +244,6 @@ def count_block(block: Block, timing: CoreTiming) -> BlockCounts:
     ----------
     block : Block
         Text and how often it runs.
-    timing : CoreTiming
-        Of the core.
 
     Returns
     -------

@@ -184,8 +184,6 @@ class CoreTiming:
         A low-overhead loop's closing branch issues once per entry only.
     base_latency_cycles : int
         From issue to the use of an address register the instruction stepped.
-    classes : mapping of str to ClassTiming
-        By timing class.
     ports : tuple of PortRule
         First match holds.
     unit_counts : mapping of str to int

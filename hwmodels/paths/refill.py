@@ -26,8 +26,6 @@ def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,
 
     Parameters
     ----------
-    memory : Memory
-        Any.
     size_bytes : int
         Of the line, at an address that is a multiple of it.
     moved_bytes : float

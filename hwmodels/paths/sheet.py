@@ -31,8 +31,6 @@ def lay_out(traffic: Sequence[KernelTraffic], board: Board, code_memory: str) ->
 
     Parameters
     ----------
-    traffic : sequence of KernelTraffic
-        Of each.
     board : Board
         They ran on, or one of the same geometry.
     code_memory : str

@@ -194,8 +194,6 @@ def read_elf_file(path: str | Path, refuse: type[TwinError], what: str = "image"
 
     Parameters
     ----------
-    path : path
-        The file.
     refuse : type
         What is raised, naming the file, for one that cannot be read or is none.
     what : str

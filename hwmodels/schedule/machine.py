@@ -25,8 +25,6 @@ class Machine:
 
     Parameters
     ----------
-    npu : Npu
-        Whose they are.
     keys : Keys
         Numbers of its events, the same for all that runs on it.
     kept : dict

@@ -97,8 +97,6 @@ def cut_rows(rows: int, step: int, kernel: int, stride: int, before: int,
         Outputs in all, and of a tile.
     kernel, stride, before : int
         Of the window, and rows of padding above it.
-    inputs : int
-        Rows there are.
     """
     ends = list(itertools.accumulate(count_tiles(rows, step), initial=0))
     return [(last - first, max(0, min(inputs, (last - 1) * stride - before + kernel)

@@ -34,8 +34,6 @@ class TransferRun:
 
     Parameters
     ----------
-    transfer : Transfer
-        Whose.
     pool, port : Pool, Interface
         What it is bound to.
     bursts : tuple of int

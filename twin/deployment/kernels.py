@@ -46,8 +46,6 @@ def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
     ----------
     asked : mapping of str to str
         Paths of `KERNEL_PATHS`.
-    runtime : Runtime
-        Whose kernels.
     board : Board
         Whose core runs them.
 

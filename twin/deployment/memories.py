@@ -129,8 +129,6 @@ def choose_memories(board: Board, split: bool, what: str, wanted: str) -> tuple[
 
     Parameters
     ----------
-    board : Board
-        Whose memories they are.
     split : bool
         Whether they may be several.
     what : str

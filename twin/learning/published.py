@@ -43,8 +43,6 @@ class Comparison:
 
     Parameters
     ----------
-    row : PublishedRow
-        As published.
     prediction : Prediction or None
         One warm inference.
     reason : str

@@ -115,8 +115,6 @@ def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,
         Predicted times.
     before, after : Draw
         Of the two predictions.
-    level : float
-        Of the interval.
 
     Notes
     -----

@@ -314,8 +314,6 @@ def split_document(document: dict[str, Any], prediction: Prediction) -> dict[str
     ----------
     document : dict
         From `to_document`; not changed.
-    prediction : Prediction
-        Of which it is.
 
     Returns
     -------

@@ -244,11 +244,6 @@ class ReplacementRange:
 def replacement_range(deployment: Deployment) -> ReplacementRange:
     """Predict under every replacement policy a cache of undocumented policy may have.
 
-    Parameters
-    ----------
-    deployment : Deployment
-        Any.
-
     Returns
     -------
     ReplacementRange

@@ -93,8 +93,6 @@ class Lines:
 
     Parameters
     ----------
-    traits : Traits
-        Of the lines.
     clocks : tuple of str
         The accelerator's, the host's, then any others.
     hertz : ndarray of float, (boards, clocks)

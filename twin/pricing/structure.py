@@ -66,8 +66,6 @@ class Structure:
         Hash of everything it depends on.
     layers : tuple of tuple of Call
         Kernels of each layer; of an alias none.
-    traffic : tuple of KernelTraffic
-        Of each kernel.
     sheet : Sheet
         The same in columns.
     """

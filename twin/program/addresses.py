@@ -33,8 +33,6 @@ class Stretch:
 
     Parameters
     ----------
-    address : int
-        Of that one.
     accesses : tuple of Row
         In order.
     """
@@ -61,8 +59,6 @@ class Reader:
 
     Parameters
     ----------
-    address : int
-        Of that one.
     word_at : callable
         Address -> the word of code memory there.
     """

@@ -17,13 +17,7 @@ _WHAT = {17: "write to", 20: "write to", 21: "jump to", 18: "jump to"}
 
 
 class Bus:
-    """Answers accesses of an emulated core that reach no memory it can read and write.
-
-    Parameters
-    ----------
-    machine : Machine
-        Whose.
-    """
+    """Answers accesses of an emulated core that reach no memory it can read and write."""
 
     def __init__(self, machine: Any) -> None:
         self.machine, self.core = machine, machine.machine

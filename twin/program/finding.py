@@ -88,8 +88,6 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
 
     Parameters
     ----------
-    elf : Elf
-        The program.
     board : Board
         It runs on.
     wanted : Wanted

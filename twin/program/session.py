@@ -159,10 +159,6 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
 
     Parameters
     ----------
-    elf : Elf
-        The program.
-    board : Board
-        It runs on.
     wanted : Wanted
         Which part of it.
 

@@ -26,13 +26,7 @@ _ERRORS = re.compile(r"error|(?<!de)fault|assert|abort|panic|^_*exit$|default_?h
 
 
 class Waiting:
-    """What of a machine's time is waiting.
-
-    Parameters
-    ----------
-    machine : Machine
-        Whose.
-    """
+    """What of a machine's time is waiting."""
 
     def __init__(self, machine: Any) -> None:
         self.machine = machine

@@ -37,8 +37,6 @@ def write_csv_files(prediction: Prediction, folder: str | Path, *, accepted: boo
 
     Parameters
     ----------
-    prediction : Prediction
-        What to write.
     folder : str or Path
         Made if it does not exist; files of the same name are replaced.
     accepted : bool, optional

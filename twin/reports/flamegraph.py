@@ -33,8 +33,6 @@ def draw_flamegraph(stacks: Iterable[str], *, title: str = "", unit: str = "samp
     ----------
     stacks : iterable of str
         One per line: frames by semicolon, a blank, a weight. Order is kept from left to right.
-    title : str
-        What it is of.
     unit : str
         Of the weights.
     levels : str

@@ -65,8 +65,6 @@ class Check:
 
     Parameters
     ----------
-    name : str
-        What.
     found : str
         Its version or place; "" where it is not there or not usable.
     advice : str

@@ -273,8 +273,6 @@ def chart_stages(labels: Sequence[str], shares: Mapping[str, Sequence[tuple[floa
 
     Parameters
     ----------
-    labels : sequence of str
-        Of the stages.
     shares : mapping of str to sequence of (low, share, high)
         By figure, per cent of the first stage's; without an interval all are one.
     texts : callable

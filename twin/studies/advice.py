@@ -70,8 +70,6 @@ class Advice:
 
     Parameters
     ----------
-    deployment : Deployment
-        As it is.
     limits : Limits
         It is to meet.
     before : Row
@@ -132,8 +130,6 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
 
     Parameters
     ----------
-    deployment : Deployment
-        As it is.
     limits : Limits
         At least one.
     deployer : Deployer, optional
@@ -236,8 +232,6 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
 
     Parameters
     ----------
-    deployment : Deployment
-        As it is.
     deployer : Deployer
         Prices and temperature.
     bottleneck : str

@@ -236,8 +236,6 @@ class Deployer:
 
         Parameters
         ----------
-        deployment : Deployment
-            As it is.
         changes : sequence of mapping
             What-if paths and values, each made of the deployment by itself.
         """

@@ -80,8 +80,6 @@ class Row:
         Which learnt prices; "" for stated ones.
     accuracy : float or None
         Share of right answers, 0 to 1, where data or a function of the user's were given.
-    accuracy_range : Interval or None
-        Its own.
     accuracy_by : str
         What ran the network, or why its accuracy is not known.
     cell : str

@@ -115,8 +115,6 @@ class Conversation:
         ----------
         name : str
             Key of `TYPES`.
-        payload : bytes
-            Of the request.
         timeout_s : float
             Longest wait in all.
         attempt_s : float, optional

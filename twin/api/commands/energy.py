@@ -41,8 +41,6 @@ class Energy:
     ----------
     measurement : Measurement
         Energy per layer and inference, as written.
-    folder : Path
-        Where.
     doubt : str or None
         Why the power cannot be right.
     remarks : tuple of str

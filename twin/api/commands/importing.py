@@ -38,8 +38,6 @@ class ImportedLog:
     ----------
     measurement : Measurement
         As written.
-    folder : Path
-        Where.
     remarks : tuple of str
         Lines that were left, what is missing, an unknown board.
     """

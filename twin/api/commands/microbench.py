@@ -41,8 +41,6 @@ class MeasuredMachine:
     ----------
     machine : Machine
         Its memories and its core.
-    name : str
-        Of it.
     stated : mapping of str to Stated or None
         What the board file says of its memories; None for this machine.
     folder : Path

@@ -28,8 +28,6 @@ def chain_stages(deployment: Deployment,
 
     Parameters
     ----------
-    deployment : Deployment
-        As it is.
     stages : sequence of mapping
         What-if paths and values of each stage; one that is refused is omitted from those after it.
     """
@@ -62,8 +60,6 @@ def find_stages(deployment: Deployment, most: int, deployer: Deployer,
 
     Parameters
     ----------
-    deployment : Deployment
-        As it is.
     most : int
         Stages; fewer where nothing saves two per cent any more.
     deployer : Deployer

@@ -22,8 +22,6 @@ class Variant:
     ----------
     label : str
         As the page shows it.
-    state : State
-        What it is.
     """
 
     label: str

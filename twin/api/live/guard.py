@@ -66,8 +66,6 @@ class Guard:
 
     Parameters
     ----------
-    app : ASGI app
-        What is guarded.
     hosts : iterable of str
         Names a request may come under.
     any_address : bool

@@ -180,8 +180,6 @@ class Job:
         In order of arrival.
     answer : Future
         Cancelled where the client left.
-    worker : Worker
-        At it.
     begun_s : float
         Since when, by the loop's clock.
     is_long : bool

@@ -58,8 +58,6 @@ class Session:
 
     Parameters
     ----------
-    folder : Path
-        Where it is.
     request : Request
         What was asked.
     head : mapping

@@ -131,8 +131,6 @@ def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[st
     ----------
     found : sequence of Finding
         Every hypothesis.
-    weighed : sequence of Weight
-        Of each.
     """
     misfits = [float(np.sqrt(np.mean(one.residual**2))) for one in weighed]
     best = min((place for place, finding in enumerate(found) if JOINED not in finding.fault.kind),

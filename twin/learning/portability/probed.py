@@ -55,8 +55,6 @@ class Probed:
         Learnt prices.
     rows : tuple of ProbeRow
         What was measured.
-    folders : tuple of str
-        Where.
     remarks : tuple of str
         What could not be learnt from.
     """
@@ -81,8 +79,6 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     ----------
     folders : sequence of str
         Measurements of micro-benchmarks.
-    board : Board
-        It.
     runtime : str, optional
         Whose prices; by default that of the plan they were run for.
 

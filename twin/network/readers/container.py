@@ -126,8 +126,6 @@ def find_models(name: str, content: bytes) -> list[Found]:
     ----------
     name : str
         Of the file, for errors.
-    content : bytes
-        All of it.
 
     Returns
     -------

@@ -37,8 +37,6 @@ def fold(model: OnnxModel, node: Node, budget: Budget) -> bool:
     ----------
     model : OnnxModel
         With shapes of the node's outputs; gets their values.
-    node : Node
-        Any.
     budget : Budget
         Is charged for the results before they are made.
 

@@ -242,8 +242,6 @@ def take_entries(tensor: Tensor, axis: int, kept: np.ndarray) -> Tensor:
 
     Parameters
     ----------
-    tensor : Tensor
-        Any.
     axis : int
         May count from the last.
     kept : ndarray of int

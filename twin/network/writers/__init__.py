@@ -16,8 +16,6 @@ def write_model(graph: Graph, path: str | Path) -> None:
 
     Parameters
     ----------
-    graph : Graph
-        What to write.
     path : str or Path
         Ending in .tflite or .onnx; replaced atomically.
 

@@ -11,13 +11,6 @@ from twin.errors import ModelError
 def replace_file(path: str | Path, content: bytes) -> None:
     """Write bytes beside a file, then rename them over it.
 
-    Parameters
-    ----------
-    path : str or Path
-        Of the file.
-    content : bytes
-        All of it.
-
     Raises
     ------
     ModelError

@@ -50,8 +50,6 @@ def write_tflite(graph: Graph, path: str | Path) -> None:
 
     Parameters
     ----------
-    graph : Graph
-        What to write.
     path : str or Path
         File to create or replace, atomically.
 

@@ -118,8 +118,6 @@ def divide(counts: TaskCounts, shares: Sequence[tuple[float, ...]]) -> TaskCount
 
     Parameters
     ----------
-    counts : TaskCounts
-        Of tasks.
     shares : sequence of tuple of float
         What each layer of a task is charged of it; the amounts are whole 64ths, and the largest
         share takes what rounding leaves. Lines of which nothing falls on a part are omitted.

@@ -21,8 +21,6 @@ class Run:
 
     Parameters
     ----------
-    function : str
-        Whose it is.
     start : int
         Bytes from the function's first.
     sizes : tuple of int

@@ -53,8 +53,6 @@ class Lesson:
         The runtime's file.
     runtime : Runtime
         As it was read back.
-    kernels : tuple of LearntKernel
-        What it has.
     seen : tuple of Seen
         Layers they were learnt from.
     notes : tuple of str

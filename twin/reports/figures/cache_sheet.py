@@ -25,8 +25,6 @@ def write_cache_pictures(locality: Locality, points: Sequence[SweepPoint], folde
         What its accesses met.
     points : sequence of SweepPoint
         Of the curve of misses; without any there is none.
-    folder : path
-        Where to.
     index : int, optional
         Layer of the access map and the bus timeline; by default that with most misses.
     """

@@ -30,8 +30,6 @@ def write_study_pictures(table: Table, target: str | Path) -> tuple[Path, ...]:
 
     Parameters
     ----------
-    table : Table
-        Of a study.
     target : str or Path
         A file by suffix, or a folder: one that exists or ends in a slash.
 

@@ -43,8 +43,6 @@ def draw_sunburst(prediction: Prediction, axes: Axes, quantity: str = "time") ->
     ----------
     prediction : Prediction
         What to show.
-    axes : Axes
-        Where.
     quantity : str
         "time" or "energy".
     """

@@ -60,8 +60,6 @@ class Report:
 
     Parameters
     ----------
-    prediction : Prediction
-        Of it.
     command : str
         What made it, to be made again.
     requirements : tuple of Requirement

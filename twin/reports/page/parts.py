@@ -159,8 +159,6 @@ class Page:
 
     Parameters
     ----------
-    title, subtitle : str
-        What it is of.
     verdict : str
         The answer in two words or three.
     tone : str

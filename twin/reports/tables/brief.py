@@ -38,8 +38,6 @@ def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Co
 
     Parameters
     ----------
-    prediction : Prediction
-        What to report.
     console : Console
         Its width decides how much of a table is shown.
     duty : str

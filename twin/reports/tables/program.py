@@ -11,13 +11,7 @@ Pairs = list[tuple[str, str]]
 
 
 def program_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:
-    """Return what stands for the program in the header, and for its memory.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        Of a program.
-    """
+    """Return what stands for the program in the header, and for its memory."""
     program: Any = prediction.deployment
     elf = program.elf
     named = (f"{len(elf.functions):,} functions, named by address: the file has no symbols"

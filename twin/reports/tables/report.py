@@ -65,8 +65,6 @@ def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
 
     Parameters
     ----------
-    prediction : Prediction
-        What to report.
     console : Console
         Its width decides how many columns a layer gets.
     duty : str

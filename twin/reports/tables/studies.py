@@ -51,8 +51,6 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
 
     Parameters
     ----------
-    table : Table
-        Of a sweep.
     console : Console
         Whose width decides which columns there is room for.
     shown : int

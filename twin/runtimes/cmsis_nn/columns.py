@@ -57,8 +57,6 @@ def gather_drafts(columns: Columns, multiply: Callable[[int, dict[str, int]], li
 
     Parameters
     ----------
-    columns : Columns
-        What is gathered.
     multiply : callable
         (position, steps in positions by loop name) -> drafts for four positions from there.
     """
@@ -128,8 +126,6 @@ def gather_blocks(code: Mapping[str, str], columns: Columns, repeats: int, calls
     ----------
     code : mapping of str to str
         Of the function, per window position, window row, output position and row.
-    columns : Columns
-        What is gathered.
     repeats : int
         Passes over all positions (batches times channel slices).
     calls : int

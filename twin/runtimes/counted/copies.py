@@ -22,8 +22,6 @@ def count_copies(size_bytes: int, times: int, *, to_step: int | None = None, fro
     ----------
     size_bytes : int
         Of one copy.
-    times : int
-        Copies.
     to_step, from_step : int
         Bytes from where one copy writes, or reads, to where the next does; by default copies
         write one behind the other and all read at one place.

@@ -149,8 +149,6 @@ class CheckedLayer:
 
     Parameters
     ----------
-    network, index, op : str, int, str
-        Which it is.
     instructions : int
         As its program ran it.
     predicted : float or None
@@ -178,8 +176,6 @@ class Learnt:
 
     Parameters
     ----------
-    sha256 : str
-        Of all of it.
     isa, core : str
         What its code was compiled for, and ran on.
     sources : tuple of str
@@ -241,8 +237,6 @@ def from_plain(document: Mapping[str, Any], sha256: str) -> Learnt:
     ----------
     document : mapping
         Its `learnt`, as `to_plain` made it.
-    sha256 : str
-        Of it.
 
     Raises
     ------

@@ -149,8 +149,6 @@ def compiled_of(graph: Graph, npu: Npu, host: tuple[str, ...] = ()) -> Compilati
     ----------
     graph : Graph
         The network; its tensors are named by number, so that those of the result can be found.
-    npu : Npu
-        What it is compiled for.
     host : tuple of str
         Operators Vela leaves to the CPU by option.
 

@@ -27,8 +27,6 @@ def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     ----------
     graph : Graph
         For its tensors.
-    layer : Layer
-        The convolution.
     isa : str
         Makes no difference: every instruction set copies the same columns.
 

@@ -54,8 +54,6 @@ def copy_blocks(dialect: str, size_bytes: int, calls: int) -> tuple[Block, ...]:
     ----------
     dialect : str
         Of the core.
-    size_bytes : int
-        Of one copy.
     calls : int
         Copies.
     """
@@ -125,8 +123,6 @@ def fill_moves(dialect: str, size_bytes: int, target: Move) -> tuple[Any, ...]:
     ----------
     dialect : str
         Of the core.
-    size_bytes : int
-        Bytes filled.
     target : Move
         First store; width and inner steps are filled in.
     """
@@ -146,8 +142,6 @@ def split_runs(parts: Sequence[tuple[int, ...]], whole: tuple[int, ...], axis: i
         Shape of the one tensor.
     axis : int
         Along which they follow each other.
-    element_bytes : int
-        Of an element.
 
     Returns
     -------

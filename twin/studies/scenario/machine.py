@@ -26,8 +26,6 @@ class Speed:
         Of the core.
     inference_us : float
         One inference alone on the bus.
-    energy_uj : float
-        Of it.
     idle_mw : float
         With clocks on and nothing to do.
     front_end_us : float

@@ -41,8 +41,6 @@ def search_points(study: Study, predict: Predict) -> None:
 
     Parameters
     ----------
-    study : Study
-        With a search.
     predict : callable
         Called with each batch.
 

@@ -69,8 +69,6 @@ class Sensitivity:
 
     Parameters
     ----------
-    study, model, board, quantity, method : str
-        Of what.
     middle : float
         The figure with every axis in its middle.
     points : int

@@ -58,8 +58,6 @@ class Session:
 
     Parameters
     ----------
-    folder : Path
-        Where it is.
     study : Study
         As its file says.
     """

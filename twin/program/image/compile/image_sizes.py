@@ -136,8 +136,6 @@ def share_memories(sections: Iterable[tuple[int, int, bool]],
         Address at run time, bytes, and whether the file has the content.
     loads : sequence of (int, int, int)
         Segments: address at run time, load address, bytes.
-    board : Board
-        Whose memories.
 
     Returns
     -------

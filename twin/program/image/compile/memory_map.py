@@ -39,8 +39,6 @@ def map_memories(board: Board, *, code: str, weights: str, arena: str,
 
     Parameters
     ----------
-    board : Board
-        Whose memories.
     code, weights, arena : str
         Memories by name.
     others : mapping of str to str

@@ -66,8 +66,6 @@ class CodeBlock:
         What they do; of the last one, what is no branching.
     ending : Ending
         How it ends.
-    function : Function
-        It is of.
     """
 
     function: Function
@@ -94,8 +92,6 @@ class Region:
     ----------
     blocks : mapping of int to CodeBlock
         All blocks of the function.
-    starts : frozenset of int
-        Of the region's own.
     header : int
         Where a loop was entered; -1 for a whole function.
     """
