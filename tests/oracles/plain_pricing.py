@@ -13,7 +13,14 @@ from functools import partial
 
 import numpy as np
 
-from calibration.fitting.intervals import BORROWED_SD, LAYER_SD, OPERATOR_SD, TYPICAL, remaining_sd
+from calibration.fitting.intervals import (
+    BORROWED_SD,
+    FLOAT_SD,
+    LAYER_SD,
+    OPERATOR_SD,
+    TYPICAL,
+    remaining_sd,
+)
 from hwmodels.counts import (
     COPYING,
     EXACT,
@@ -51,6 +58,7 @@ from twin.pricing.certainty import between_sd, far_sd
 from twin.pricing.lines import runtime_prices
 from twin.pricing.locality import replacement_range
 from twin.pricing.structure import find_structure
+from twin.runtimes.choice import float_layers
 from twin.runtimes.runtime import COPY
 
 
@@ -138,8 +146,15 @@ def leave_open(prediction, calibration):
     for layer, name, known in zip(prediction.layers, name_operators(deployment), counted,
                                   strict=True):
         closed = layer.assumed or deployment.runtime.structure == "assumed"
-        own = 0.0 if known else remaining_sd(told.get(name, 0.0),
-                                            BORROWED_SD if closed else OPERATOR_SD)
+        own = remaining_sd(told.get(name, 0.0), BORROWED_SD if closed else OPERATOR_SD)
+        if closed:
+            others = [value for other, value in told.items()
+                      if other.split(" ")[:2] == name.split(" ")[:2]]
+            own = min([own, *(math.hypot(OPERATOR_SD, remaining_sd(value, BORROWED_SD))
+                              for value in others)])
+        if known:
+            floats = {one.index for one in float_layers(deployment.executed)}
+            own = FLOAT_SD if layer.index in floats else 0.0
         total = sum(line.cycles for line in layer.bill.lines)
         part = sum(line.cycles for line in layer.bill.lines
                    if line.place in outside) / total if total else 0.0
@@ -166,7 +181,7 @@ def bound_plainly(prediction, calibration):
                spread(calibration.time.covariance, cycles.sum(axis=0) / totals.sum(), entry.time,
                       weights) + weights @ open_sd + away)]
     sds += [math.hypot(spread(calibration.time.covariance, own / total, entry.time, one),
-                       LAYER_SD[deployment.runtime.structure]) + more + away if total else 0.0
+                       LAYER_SD[deployment.runtime.structure], more) + away if total else 0.0
             for own, total, more in zip(cycles, totals, open_sd, strict=True)]
     policies = replacement_range(deployment)
     times, energies = [], []
