@@ -284,7 +284,9 @@ def describe_sealed(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
         if len(errors) >= FEWEST_SEALED:
             found.append(f"{what}: {len(errors)} sealed rows, median error "
                          f"{100 * median(errors):.1f} %")
-    return (f"{len(sealed)} sealed rows only judge and are not shown"
+    one = len(sealed) == 1
+    return (f"{len(sealed)} sealed row{'s' * (not one)} only judge{'s' * one} and "
+            f"{'is' if one else 'are'} not shown"
             + ("" if found else f"; a median needs {FEWEST_SEALED}"), *found)
 
 
