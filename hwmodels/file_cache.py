@@ -1,7 +1,7 @@
 """Files read once: what was made of a file's content, kept for the next process.
 
 `TWIN_FILES` names another folder; empty, nothing is kept. An entry is sealed with the folder's own
-key and hangs on the content and on the code that read it; where there is none, or it is damaged,
+key and depends on the content and on the code that read it; where there is none, or it is damaged,
 the file is read as it was the first time. So a command imports no parser and no validator.
 """
 

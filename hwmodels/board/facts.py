@@ -170,7 +170,7 @@ class Memory:
         SWITCH, "Whether a cache that serves it may hold its lines; absent: whether one names it.",
         required=False)] = False
     bus: Annotated[str | None, Key(
-        Reference("bus"), "What it hangs on; absent: tightly coupled.")] = None
+        Reference("bus"), "The bus it is on; absent: tightly coupled.")] = None
     clock: Annotated[str, Key(
         Reference("clock"), "Of the latency and wait states; absent: the bus's, else the core's.",
         required=False)] = "cpu"

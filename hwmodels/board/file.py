@@ -111,7 +111,7 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
     Returns
     -------
     Board
-        Validated anew.
+        Validated again.
 
     Raises
     ------

@@ -256,7 +256,7 @@ def _memories(section: Section) -> Iterator[Broken]:
             yield (f"memories.{name}.cacheable",
                    "tightly coupled memory bypasses the caches; accepted: false")
         if memory.role == "tcm" and memory.bus is not None:
-            yield f"memories.{name}.bus", "tightly coupled memory hangs on no bus; accepted: null"
+            yield f"memories.{name}.bus", "tightly coupled memory is not on a bus; accepted: null"
         yield from _external_timings(name, memory)
     for name, cache in section.caches.items():
         for served in cache.serves:

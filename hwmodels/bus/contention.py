@@ -105,10 +105,10 @@ def check_loads(board: Board, loads: Sequence[Load]) -> None:
         path, memory = f"load.{load.master}", board.memory(load.memory)
         if memory.bus is None:
             on_buses = [one.name for one in board.memories if one.bus is not None]
-            raise BoardError(f"{path}.memory: {load.memory} hangs on no bus; accepted: "
+            raise BoardError(f"{path}.memory: {load.memory} is not on a bus; accepted: "
                              + ", ".join(on_buses))
         if board.dma_controller(load.master).bus != memory.bus:
-            raise BoardError(f"{path}.memory: {load.memory} hangs on {memory.bus}, {load.master} "
+            raise BoardError(f"{path}.memory: {load.memory} is on {memory.bus}, {load.master} "
                              f"on {board.dma_controller(load.master).bus}; accepted: a memory of "
                              "its bus")
         if load.burst_beats < 1:

@@ -245,7 +245,7 @@ def make_slave(board: Board, memory: Memory) -> Slave:
     is the way through the interconnect, which other bursts share (assumed).
     """
     if memory.bus is None:
-        raise BoardError(f"{board.name}: memory {memory.name!r} hangs on no bus")
+        raise BoardError(f"{board.name}: memory {memory.name!r} is not on a bus")
     width = board.bus(memory.bus).width_bytes
     moved = memory.bytes_per_cycle or width
     pace = (1 + memory.wait_states) * moved / memory.read_bytes

@@ -1,4 +1,4 @@
-"""What hangs on a bus and what it asks: masters, slaves, streams of bursts.
+"""What is on a bus and what it asks: masters, slaves, streams of bursts.
 
 `hwmodels.bus.events` says what the numbers mean and runs them.
 """

@@ -230,7 +230,7 @@ def _run_calls(cache: Cache, calls: Sequence[_Call], operands: Sequence[Sequence
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Call:
-    """What of a call of `simulate_nests` hangs on no state.
+    """What of a call of `simulate_nests` depends on no state.
 
     Parameters
     ----------

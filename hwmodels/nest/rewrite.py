@@ -111,7 +111,7 @@ def estimate_cost(tree: Tree, line_bytes: int) -> float:
     -----
     Measured: 10 for a loop's turn or a leaf, 4 for a stream of it and 3 for each of its runs of
     accesses in one line; a leaf too crowded to take its streams one by one costs 4 a stream
-    each time one of them enters a line. Only choices between exact ways hang on this.
+    each time one of them enters a line. Only choices between exact ways depend on this.
     """
     streams = sum(isinstance(part, Stream) for part in tree)
     cost = 10.0 + 7 * streams if streams else 0.0

@@ -19,7 +19,7 @@ WIDTHS_BYTES = (1, 2, 4, 8, 16)
 """Bytes one load or store can move."""
 
 MOST_LOOPS = 1 << 13
-"""Loops of which is kept what hangs on no size of a cache and no place of an operand."""
+"""Loops of which is kept what depends on no size of a cache and no place of an operand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

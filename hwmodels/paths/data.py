@@ -107,7 +107,7 @@ class DataPath:
             self._look_up_all(kernels, rows)
 
     def _is_coupled(self, rows: Sequence[Sequence[Cache | None]]) -> bool:
-        """Whether what a cache does hangs on more than what looked it up before."""
+        """Whether what a cache does depends on more than what looked it up before."""
         return any(cache.streaming_lines or cache.below for row in rows for cache in row
                    if cache is not None)
 

@@ -32,7 +32,7 @@ RULES = {
     "supply.regulator": ("none", "this part has no none"),
     "supply.voltage_scale": ("vos9", "not a scale of this part"),
     "memories.dtcm.cacheable": ("true", "bypasses the caches"),
-    "memories.dtcm.bus": ("axi", "hangs on no bus"),
+    "memories.dtcm.bus": ("axi", "is not on a bus"),
     "memories.flash.wait_states": ("3", "fewer than the 6"),
     "memories.sram.address": ("0x20000000", "lies inside dtcm"),
     "memories.sram.bus": ("ahb", "bus 'ahb' does not exist"),

@@ -62,9 +62,9 @@ def test_another_memory_makes_no_new_tree(monkeypatch, policy) -> None:
     # Where phases end follows from where operands are.
     assert made and len(programs) - made == (policy == "lru")
     forget()
-    anew = plan_for(cache_of(policy), moved)
+    again = plan_for(cache_of(policy), moved)
     assert len(trees) == 2
-    np.testing.assert_array_equal(anew.program.words, there.program.words)
+    np.testing.assert_array_equal(again.program.words, there.program.words)
 
 
 def test_policies_share_a_program(monkeypatch) -> None:

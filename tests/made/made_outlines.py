@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 KEEP = "TWIN_KEEP"
-"""Set to 1, files are written anew instead of compared; read their difference before a commit."""
+"""Set to 1, files are written again instead of compared; read their difference before a commit."""
 
 
 def compare_kept(path: Path, text: str) -> None:

@@ -55,7 +55,7 @@ MACHINES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "infinite bandwidth": ("memories", {"latency_cycles": 0.0, "bytes_per_cycle": 1024.0}),
 }
 """Resources that change what happens, by what all parts of a kind are made: each combination is
-predicted anew."""
+predicted again."""
 
 
 def _idealise(deployment: Deployment, parts: str, facts: Mapping[str, Any]) -> Deployment:

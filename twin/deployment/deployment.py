@@ -373,7 +373,7 @@ def _move_code(draft: Deployment, error: DoesNotFitError) -> Iterator[Deployment
 
 
 def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
-    """Return a deployment with changes made, in their order, and placed anew."""
+    """Return a deployment with changes made, in their order, and placed again."""
     from twin.deployment import changes as asked
     from twin.deployment.transfers import merge_loads
 

@@ -33,7 +33,7 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
     Returns
     -------
     Graph
-        Same layers; windows padded as TensorFlow pads SAME are padded anew, pooling over the
+        Same layers; windows padded as TensorFlow pads SAME are padded again, pooling over the
         whole of its input stays so.
 
     Raises
@@ -97,7 +97,7 @@ def _refuse(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
 
 
 def _reframe(layer: Layer, old: Shape, new: Shape) -> Window:
-    """Return a window that is padded anew, or covers its input again."""
+    """Return a window that is padded again, or covers its input again."""
     assert layer.window is not None
     window, pools = layer.window, traits(layer).is_pool
     kernel, stride, padding = list(window.kernel), list(window.stride), list(window.padding)

@@ -147,7 +147,7 @@ class Spans:
                 volts=None if volts is None else np.array([volts[row] for row in own.tolist()]))
 
     def place(self, row: int, board: Board) -> Deployment:
-        """Return the deployment of a row on a board like its own; the first is placed anew."""
+        """Return the deployment of a row on a board like its own; the first is placed again."""
         paths = self.variation.paths
         if not paths:
             return self.base

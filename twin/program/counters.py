@@ -216,7 +216,7 @@ class Counters:
             self.words[self.names.WRITTEN] = 0
 
     def take(self) -> tuple[Any, ...]:
-        """Return what was counted, for `restore`, and begin anew; caches keep their contents."""
+        """Return what was counted, for `restore`, and start again; caches keep their contents."""
         self.drain()
         columns = [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]
         rows = self.blocks[:self.used + 1]

@@ -98,7 +98,7 @@ class Counter(Device):
         return self.count + int(passed * self.rate_hz / self.around.frequency_hz)
 
     def restart(self, count: int, *, runs: bool) -> None:
-        """Go on from a count; what was waited for is waited for anew."""
+        """Go on from a count; what was waited for is waited for again."""
         self.start, self.count, self.runs = self.around.cycles(), count, runs
         for channel in list(self.alarms):
             self.set_alarm(channel)

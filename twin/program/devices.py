@@ -67,7 +67,7 @@ class Stm32Timer(Device):
             self.prescaler = self[self.PSC]
 
     def write(self, offset: int, value: int) -> None:
-        """Begin to count anew from where it is, or from what is written."""
+        """Begin to count again from where it is, or from what is written."""
         if offset == self.SR:
             self._turn(self._counted())
         if offset not in (self.CR1, self.EGR, self.CNT, self.ARR):
@@ -234,7 +234,7 @@ class Stm32Crc(Device):
         self[self.DR] = state
 
     def write(self, offset: int, value: int) -> None:
-        """Begin anew where asked to."""
+        """Start again where asked to."""
         if offset == self.CR and value & 1:
             self[self.DR] = self.around.registers.get(self.base + self.INIT, LOW_WORD)
         elif offset == self.INIT:

@@ -116,7 +116,7 @@ class EspInterrupts(Device):
     ENABLE, PRIORITY, THRESHOLD = 0x104, 0x114, 0x194
 
     def write(self, offset: int, value: int) -> None:
-        """Have what is pending looked at anew."""
+        """Have what is pending looked at again."""
         self.around.wake()
 
     def route(self, name: str, first: int, second: int, third: int) -> tuple[int, int] | None:

@@ -303,7 +303,7 @@ class Machine:
         self.check()
 
     def _reset(self) -> None:
-        """Begin anew as the program asks for, with what is in memory."""
+        """Start again as the program asks for, with what is in memory."""
         if self.words[self.names.RECORDING] or not self.resets_left:
             self.fail(f"resets itself in {self.elf.name_place(self.here())}"
                       f"{self.sought and '; '}{self.sought}")
@@ -385,7 +385,7 @@ class Machine:
         self.fail(f"cannot go on in {self.elf.name_place(place)}: {why}{text}")
 
     def take(self) -> tuple[Any, ...]:
-        """Return what was counted, for `restore`, and begin anew; caches keep their contents."""
+        """Return what was counted, for `restore`, and start again; caches keep their contents."""
         held = self.exceptions
         counted = held.entries, held.returns, held.words_moved
         held.entries = held.returns = held.words_moved = 0

@@ -92,7 +92,7 @@ class Watcher(Recorder):
             self._stream(accesses, *self.classes)
 
     def take(self) -> Any:
-        """Return what was met, and begin anew."""
+        """Return what was met, and start again."""
         taken = self.chunks, self.streams
         self.chunks, self.streams = [], {}
         return taken

@@ -94,7 +94,7 @@ class _Lookup:
         self.clear()
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Begin to count again."""
         cells = MOST_FUNCTIONS * self.regions
         self.sums = np.zeros((6, cells), dtype=np.int64)
         self.leaving = np.zeros((2, MOST_FUNCTIONS * MOST_OWNERS), dtype=np.int64)
@@ -177,7 +177,7 @@ class Recorder:
                 lookup.meet(accesses)
 
     def clear(self) -> None:
-        """Begin to count anew; contents stay."""
+        """Begin to count again; contents stay."""
         for lookup in self.lookups.values():
             lookup.clear()
 
@@ -188,7 +188,7 @@ class Recorder:
             lookup.leaving[:, :functions * MOST_OWNERS])]
 
     def take(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return what was counted and begin anew; contents stay."""
+        """Return what was counted and start again; contents stay."""
         taken = [(lookup.sums, lookup.leaving) for lookup in self.lookups.values()]
         self.clear()
         return taken

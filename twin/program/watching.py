@@ -40,7 +40,7 @@ class Watch:
         self.stale: list[tuple[int, int]] = []
 
     def read_block(self, address: int, size: int) -> int:
-        """Find out what a block accesses; 1 where it is to be translated anew before it runs."""
+        """Find out what a block accesses; 1 where it is to be translated again before it runs."""
         stretches, odd = find_stretches(
             self.reader, address, bytes(self.core.mem_read(address, size)),
             lambda place: int.from_bytes(self.core.mem_read(place, 4), "little"))

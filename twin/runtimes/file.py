@@ -217,7 +217,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
 
 
 def forget_runtimes() -> None:
-    """Read files anew: one was written."""
+    """Read files again: one was written."""
     _read.cache_clear()
     _load.cache_clear()
 

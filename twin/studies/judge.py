@@ -30,7 +30,7 @@ and samples, which give an interval."""
 
 Changes = tuple[tuple[str, str], ...]
 VERSION = 1
-"""Of what is kept: another one is measured anew."""
+"""Of what is kept: another one is measured again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,7 +220,7 @@ def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str]
     Parameters
     ----------
     rows : sequence of Row
-        Each is judged anew.
+        Each is judged again.
     limits : Limits
         What rows are held to; the front is of all of them.
     objectives : sequence of str

@@ -64,7 +64,7 @@ class Conversation:
     A request is sent again, with its sequence number, when a spoilt frame comes in its stead or an
     attempt passes without an answer (four times what answers took lately, then doubling); the
     board answers a repeated request from memory. After a lost line the session is resumed; what
-    was asked then is asked anew, unless `once` forbids it.
+    was asked then is asked again, unless `once` forbids it.
     """
 
     def __init__(self, link: Link, *, number: int | None = None,
@@ -120,7 +120,7 @@ class Conversation:
         attempt_s : float, optional
             Wait before the request is first sent again.
         once : bool
-            Never ask anew after a lost line; raises LinkResumedError instead.
+            Never ask again after a lost line; raises LinkResumedError instead.
 
         Raises
         ------

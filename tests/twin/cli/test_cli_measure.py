@@ -177,7 +177,7 @@ def test_an_interrupted_measurement_is_gone_on_with(tmp_path):
     asked = ("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386", "--runs", 4,
              "--fixed", "-o", tmp_path / "m")
     code, _, err = run(*asked, "--resume")
-    assert code == 0 and "nothing was kept to go on with; begun anew" in err
+    assert code == 0 and "nothing was kept to go on with; begun again" in err
     samples = tmp_path / "m" / "warm" / "samples.jsonl"
     kept = [line for line in samples.read_text().splitlines()
             if json.loads(line)["run"] < 2 or json.loads(line)["counter"].startswith("first_")]

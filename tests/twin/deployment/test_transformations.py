@@ -1,4 +1,4 @@
-"""Transformations of a deployment: set by path, listed with reasons, undone by setting anew."""
+"""Transformations of a deployment: set by path, listed with reasons, undone by setting again."""
 
 from dataclasses import replace
 

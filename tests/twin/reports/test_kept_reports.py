@@ -1,6 +1,6 @@
 """Pages, pictures and tables whole: every header, cell, mark and place is as kept.
 
-After a change that is meant, TWIN_KEEP=1 writes them anew.
+After a change that is meant, TWIN_KEEP=1 writes them again.
 """
 
 from dataclasses import replace

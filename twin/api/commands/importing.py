@@ -252,7 +252,7 @@ def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
         found.append(
             f"nothing in the log says how long a tick is; print {function}() of the firmware once, "
             + ("and import again with that as --clock: without, no time is known" if hertz is None
-               else f"which is to be {hertz:,.0f}: all its times hang on --clock"))
+               else f"which is to be {hertz:,.0f}: all its times depend on --clock"))
     if imported.unread:
         count = len(imported.unread)
         shown = "; ".join(f"{number}: {line.strip()[:60]!r}"

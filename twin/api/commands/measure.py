@@ -89,7 +89,7 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     folder = Path(options.output) if options.output else _default_folder(graph.name, name)
     with claim_folder(folder):
         if not _has_begun(folder, options.resume) and options.resume:
-            watcher.remark(f"{folder}: nothing was kept to go on with; begun anew")
+            watcher.remark(f"{folder}: nothing was kept to go on with; begun again")
         if options.resume:
             _check_resumed(folder, graph, machine, options, watcher)
         data = None if options.input_file is None else _read_input(Path(options.input_file), graph)

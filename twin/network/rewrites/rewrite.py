@@ -182,7 +182,7 @@ def derive(graph: Graph, said: str, **fields: Any) -> Graph:
 
 def rebuild(graph: Graph, tensors: Iterable[Tensor], layers: Iterable[Layer],
             **fields: Any) -> Graph:
-    """Return a graph of other tensors and layers, which are numbered anew in their order."""
+    """Return a graph of other tensors and layers, which are numbered again in their order."""
     return replace(graph, tensors=tuple(tensors), layers=tuple(
         layer if layer.index == index else replace(layer, index=index)
         for index, layer in enumerate(layers)), **fields)

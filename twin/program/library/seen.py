@@ -86,7 +86,7 @@ def find_marks(elf: Elf, graph: Graph) -> tuple[tuple[int, int, int], ...]:
     elf : Elf
         The program.
     graph : Graph
-        Its constants, as the file has them: what a library orders anew is not found.
+        Its constants, as the file has them: what a library reorders is not found.
     """
     found = []
     for number, tensor in enumerate(graph.tensors):

@@ -113,7 +113,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
     warnings = describe_warnings(changed.remarks)
     return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
-                   subtitle=f"{deployment.runtime.identity} · one change, predicted anew"
+                   subtitle=f"{deployment.runtime.identity} · one change, predicted again"
                             + ("" if deployment.board.power.idle_mw is None else
                                " · energy above idle"),
                    sentence=page.sentence + odds, sections=(

@@ -40,7 +40,7 @@ ARRAY_BYTES = 64
 Those of our kernels are vectors of 16."""
 
 _OPAQUE = ".model_weights"
-"""Constants that are data of the network: no branch may hang on them."""
+"""Constants that are data of the network: no branch may depend on them."""
 
 _TRIES = 5
 _LONGEST_WAIT = 64
@@ -181,7 +181,7 @@ class Walker:
         """Whether a condition holds; None when data decide."""
         left, right, carries = flags
         if left == STALE or right == STALE:
-            raise StaleError("a decision hangs on a value that is not known")
+            raise StaleError("a decision depends on a value that is not known")
         scope = self.scope
         if condition in ("eq", "ne"):
             result = scope.is_equal(left, right)
