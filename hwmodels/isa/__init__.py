@@ -34,6 +34,9 @@ class InstructionSet:
     ----------
     machine : str
         One of `MACHINES`.
+    architectures : tuple of int
+        Values of an Arm program's build attribute Tag_CPU_arch that it runs (ABI addenda, IHI 0045,
+        3.3.6.1); empty: not checked.
     dialect : str
         Assembly that plain C kernels are written down in (`twin.runtimes.lowering.blocks`).
     extensions : tuple of str
@@ -71,6 +74,7 @@ class InstructionSet:
     name: str
     description: str
     machine: str
+    architectures: tuple[int, ...] = ()
     dialect: str
     extensions: tuple[Extension, ...] = ("c",)
     vector_bits: int = 0

@@ -21,6 +21,7 @@ from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
 
 LARGEST_FILE_BYTES = 256 << 20
+_CPU_ARCH = 6
 MOST_SEGMENTS, MOST_SECTIONS, MOST_SYMBOLS = 4096, 4096, 1 << 18
 LONGEST_NAME = 1 << 16
 MOST_NAME_BYTES = 32 << 20
@@ -131,6 +132,26 @@ class Tables:
     def allocated(self) -> list[Section]:
         """Sections memory holds while the program runs."""
         return [one for one in self.sections if one.flags & ALLOCATED and one.size_bytes]
+
+    @property
+    def arm_architecture(self) -> int | None:
+        """Value of the build attribute Tag_CPU_arch, None where no such attribute is.
+
+        Reference: Addenda to the ABI for the Arm Architecture (IHI 0045), 3.2 and 3.3.6.1.
+        """
+        section = self.section(".ARM.attributes")
+        data = b"" if section is None else self.data(section)
+        rest = iter(data.partition(b"aeabi\0")[2][5:])  # behind the file's tag and its size
+        for tag in rest:
+            text = tag in (4, 5) or tag > 32 and tag % 2  # ended by a zero
+            value = shift = 0
+            for byte in rest:
+                value, shift = value | (byte & 127) << shift, shift + 7
+                if not (byte if text else byte & 128):
+                    break
+            if tag == _CPU_ARCH:
+                return value
+        return None
 
     def section(self, name: str) -> Section | None:
         """Return the first section of a name."""

@@ -12,6 +12,10 @@ from twin.program.machine import Machine
 from twin.program.recorder import Recorder
 from twin.program.riscv_machine import RiscvMachine
 
+_ARCHITECTURES = {10: "Armv7-M", 11: "Armv6-M", 12: "Armv6S-M", 13: "Armv7E-M",
+                  16: "Armv8-M Baseline", 17: "Armv8-M Mainline", 21: "Armv8.1-M"}
+"""Values of Tag_CPU_arch, by name."""
+
 
 def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
                  recorder: type[Recorder] = Recorder) -> Machine:
@@ -35,6 +39,11 @@ def check_core(elf: Elf, board: Board) -> None:
     ProgramError
         Naming both.
     """
-    if elf.machine != load_isa(board.core.isa).machine:
-        raise ProgramError(f"{elf.path}: machine code of {elf.machine}, and {board.name} has a "
+    isa = load_isa(board.core.isa)
+    code = f"machine code of {elf.machine}"
+    if elf.architecture is not None:
+        code += f", architecture {_ARCHITECTURES.get(elf.architecture, elf.architecture)}"
+    if elf.machine != isa.machine or not (elf.architecture is None or not isa.architectures
+                                          or elf.architecture in isa.architectures):
+        raise ProgramError(f"{elf.path}: {code}, and {board.name} has a "
                            f"{board.core.model}; accepted: a program linked for this board")

@@ -92,6 +92,8 @@ class Elf:
         What of the file is there while it runs.
     arenas : tuple of (int, int)
         Of variables whose name says that buffers lie in them.
+    architecture : int or None
+        As an Arm program's build attributes state it, None where they do not.
     stripped : bool
         Whether it has no symbols: functions are then what its code calls.
     """
@@ -109,6 +111,7 @@ class Elf:
     parts: tuple[Section, ...]
     arenas: tuple[tuple[int, int], ...]
     stripped: bool
+    architecture: int | None = None
 
     @cached_property
     def sections(self) -> Mapping[str, tuple[int, int]]:
@@ -263,6 +266,7 @@ def _read(path: Path, file: Tables) -> Elf:
         data_end=max((span[1] for one, span in spans if one.flags & WRITABLE
                       and "stack" not in one.name), default=0),
         entry=file.entry & ~1, machine=machine, stripped=stripped,
+        architecture=file.arm_architecture,
         parts=tuple(sections), arenas=arenas)
 
 

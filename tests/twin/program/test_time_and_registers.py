@@ -124,6 +124,18 @@ def test_a_loop_that_waits_is_counted_without_running_its_turns(program, monkeyp
     assert fast["instructions"] > 400_000
 
 
+def test_a_program_of_a_larger_core_is_refused(program):
+    from twin.program.cores import check_core
+    from twin.program.elf import read_elf
+
+    elf = read_elf(program)
+    assert elf.architecture == 13
+    for board in ("nucleo_f401re", "nucleo_u575zi_q", "ek_ra8d1"):
+        check_core(elf, load_board(board))
+    with pytest.raises(ProgramError, match=r"architecture Armv7E-M, and rpi_pico has a cortex-m0p"):
+        check_core(elf, load_board("rpi_pico"))
+
+
 def test_wait_for_event_is_an_instruction(program):
     made = call(program, "events")
     assert 4 <= made.found.instructions <= 6  # the first finds the event sent, the second none
