@@ -143,7 +143,7 @@ class Tables:
         data = b"" if section is None else self.data(section)
         rest = iter(data.partition(b"aeabi\0")[2][5:])  # behind the file's tag and its size
         for tag in rest:
-            text = tag in (4, 5) or tag > 32 and tag % 2  # ended by a zero
+            text = tag in (4, 5) or (tag > 32 and tag % 2)  # ended by a zero
             value = shift = 0
             for byte in rest:
                 value, shift = value | (byte & 127) << shift, shift + 7
