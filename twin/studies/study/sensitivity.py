@@ -25,6 +25,10 @@ from twin.studies.study.workers import open_workers
 
 METHODS = ("morris", "sobol")
 
+LEVELS = 4
+JUMP = LEVELS / 2 / (LEVELS - 1)
+"""Of Morris' grid: its levels, and the share of the way that every step of a trajectory takes."""
+
 MIDDLE = 0.5 - 1e-9
 """Share of the way at which an axis is in its middle: of two values it is the first."""
 
@@ -124,7 +128,10 @@ def analyse(source: str | PathLike[str], *, quantity: str = "time_us", method: s
     with open_workers(jobs, cluster) as compute:
         for model in _values(study, "model"):
             for board in _values(study, "board"):
-                asked = _ask(study, axes, {"model": model, "board": board}, drawn)
+                fixed = {"model": model, "board": board}
+                shares, scales = (_settle(axes, fixed, drawn) if method == "morris" else
+                                  (drawn, np.ones(len(axes))))
+                asked = _ask(study, axes, fixed, shares)
                 tasks = cut_tasks(plan, asked)
                 done: dict[int, Sequence[Row]] = {}
                 for number, rows in compute(plan, tasks):
@@ -134,7 +141,7 @@ def analyse(source: str | PathLike[str], *, quantity: str = "time_us", method: s
                 values = _read([row for number in range(len(tasks)) for row in done[number]],
                                quantity, label(model), label(board))
                 found.append(_make(study, axes, (label(model), label(board)), quantity, method,
-                                   drawn, values, seed))
+                                   shares, values, seed, scales))
     return tuple(found)
 
 
@@ -170,13 +177,34 @@ def _draw(axes: Sequence[Axis], method: str, count: int, seed: int) -> np.ndarra
     sample = _import()[0][method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        drawn = (sample.sample(_problem(axes), count, num_levels=4, seed=seed)
+        drawn = (sample.sample(_problem(axes), count, num_levels=LEVELS, seed=seed)
                  if method == "morris" else
                  sample.sample(_problem(axes), count, calc_second_order=False, seed=seed))
     ends = np.full((2 * len(axes) + 1, len(axes)), MIDDLE)
     for place in range(len(axes)):
         ends[1 + 2 * place, place], ends[2 + 2 * place, place] = 0.0, 1.0
     return np.vstack([drawn, ends])
+
+
+def _settle(axes: Sequence[Axis], fixed: dict[str, Any], drawn: np.ndarray,
+            ) -> tuple[np.ndarray, np.ndarray]:
+    """Put Morris' levels on the nearest values of axes that have no others.
+
+    Returns
+    -------
+    ndarray
+        Shares of the way, in the middle of the part of each value. Steps of an axis stay equal.
+    ndarray
+        By axis, SALib's step, by which it divides differences, over that between the values.
+    """
+    drawn, scales = drawn.copy(), np.ones(len(axes))
+    for place, axis in enumerate(axes):
+        last = (len(axis.span.steps) if axis.span is not None and axis.span.count is None else
+                len(axis.list_values(fixed))) - 1
+        if last > 0:
+            drawn[:, place] = (np.rint(drawn[:, place] * last) + 0.5) / (last + 1)
+            scales[place] = JUMP * last / np.rint(JUMP * last)
+    return drawn, scales
 
 
 def _ask(study: Study, axes: Sequence[Axis], fixed: dict[str, Any],
@@ -204,21 +232,21 @@ def _read(rows: Sequence[Row], quantity: str, model: str, board: str) -> np.ndar
 
 
 def _make(study: Study, axes: Sequence[Axis], of: tuple[str, str], quantity: str, method: str,
-          drawn: np.ndarray, values: np.ndarray, seed: int) -> Sensitivity:
+          drawn: np.ndarray, values: np.ndarray, seed: int, scales: np.ndarray) -> Sensitivity:
     ends = values[-(2 * len(axes) + 1):]
     drawn, values = drawn[:-len(ends)], values[:-len(ends)]
     analyser = _import()[1][method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Of an axis that changes nothing.
-        indices = (analyser.analyze(_problem(axes), drawn, values, num_levels=4, seed=seed)
+        indices = (analyser.analyze(_problem(axes), drawn, values, num_levels=LEVELS, seed=seed)
                 if method == "morris" else
                 analyser.analyze(_problem(axes), values, calc_second_order=False, seed=seed))
     first, second = ("mu_star", "sigma") if method == "morris" else ("ST", "ST_conf")
     influences = [Influence(
         axis=axis.name, low_value=_end(axis, 0.0), high_value=_end(axis, 1.0),
         middle_value=_end(axis, MIDDLE), low=float(ends[1 + 2 * place]),
-        high=float(ends[2 + 2 * place]), index=_number(indices[first][place]),
-        spread=_number(indices[second][place]),
+        high=float(ends[2 + 2 * place]), index=_number(indices[first][place] * scales[place]),
+        spread=_number(indices[second][place] * scales[place]),
         alone=None if method == "morris" else _number(indices["S1"][place]))
         for place, axis in enumerate(axes)]
     return Sensitivity(study=study.name, model=of[0], board=of[1], quantity=quantity, method=method,
