@@ -233,9 +233,10 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
     if header.model == UNKNOWN:
         raise MeasurementError(f"{where}: does not say which network it is of; import it again "
                                "with --model")
-    deployment = deploy(read_model(header.model), board, runtime=runtime,
-                        clock_hz=clocks.get("cpu"), weights=placement.get("weights"),
-                        arena=placement.get("arena"), follow_clock=False)
+    named = dict(header.environment).get("model_file", header.model)
+    deployment = deploy(read_model(named), board, runtime=runtime, clock_hz=clocks.get("cpu"),
+                        weights=placement.get("weights"), arena=placement.get("arena"),
+                        follow_clock=False)
     if header.board not in (deployment.board.name, board, UNKNOWN):
         raise MeasurementError(f"{where}: measured on {header.board}, not on "
                                f"{deployment.board.name}")

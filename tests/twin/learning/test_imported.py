@@ -12,7 +12,7 @@ import twin
 from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN
 from hwmodels.board.file import load_board
-from twin.errors import RuntimeRefusedError
+from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.folders import _is_clear
 from twin.runtimes.stated import describe_open, find_release, list_candidates, settle_runtime
 
@@ -53,6 +53,23 @@ def test_a_log_is_imported_checked_and_learnt_from(tmp_path, kws):
     again = twin.predict(twin.deploy("kws", BOARD, runtime=RUNTIME),
                          calibration=tmp_path / "new" / "a.yaml")
     assert again.time_us == pytest.approx(1.15 * kws.time_us, rel=0.05)
+
+
+def test_a_log_of_a_model_file_needs_the_file_only_once(tmp_path, kws):
+    model, folder = tmp_path / "mine.tflite", tmp_path / "m"
+    twin.export_model("kws", model)
+    log = write_log(tmp_path, kws, 1.15)
+    twin.import_log("tflm", log, board=BOARD, model=str(model), clock_hz=TICKS_HZ,
+                    runtime=RUNTIME, output=folder)
+    found, given = twin.diagnose(folder).verdict, twin.diagnose(folder, model=str(model)).verdict
+    assert (found.fault.name, found.probability) == (given.fault.name, given.probability)
+    assert twin.calibrate([folder], BOARD, output=tmp_path / "a.yaml").data.rows == 13
+    twin.export_model("ad", tmp_path / "ad.tflite").rename(model)
+    with pytest.raises(UsageError, match=r"mine.tflite is not: give that file \(--model FILE\)"):
+        twin.diagnose(folder)
+    model.unlink()
+    with pytest.raises(UsageError, match=r"mine.tflite', which is no file .* \(--model FILE\)"):
+        twin.diagnose(folder)
 
 
 def test_a_library_without_a_version_is_the_release_a_prediction_takes(tmp_path, kws):

@@ -87,7 +87,7 @@ class Diagnose(Placed):
     folder: Measured
     _: KW_ONLY
     model: Annotated[str | None, Option(
-        "--model", "MODEL", "By default the zoo's network of the measurement's name.",
+        "--model", "MODEL", "By default the file `import` had, or the zoo's network of that name.",
         files=MODEL_FILES)] = None
     board: MeasuredBoard = None
     healthy: Healthy = None

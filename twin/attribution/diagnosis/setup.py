@@ -60,7 +60,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
         When the model is not known or does not fit.
     """
     header = measurement.header
-    named = model if model is not None else find_model(header.model, header.model_sha256)
+    named = model if model is not None else find_model(
+        dict(header.environment).get("model_file", header.model), header.model_sha256)
     said = dict(header.placement)
     if clock_hz is None and is_clock_own(measurement):
         clock_hz = dict(header.clocks_hz).get("cpu")
@@ -149,19 +150,19 @@ def _build(deployment: Deployment) -> None:
 
 
 def find_model(name: str, sha256: str | None) -> str:
-    """Return the zoo's name of a model when its file is the same.
+    """Return the zoo's name of a model, or its file, when its content is the same.
 
     Raises
     ------
     UsageError
-        When it is none of the zoo's, or another file of that name.
+        When it is neither, or another file of that name.
     """
     if not is_known(name) and not Path(name).exists():
-        raise UsageError(f"the measurement is of {name!r}, which is no network of `twin models`: "
-                         "give its file as the model")
+        raise UsageError(f"the measurement is of {name!r}, which is no file here and no network of "
+                         "`twin models`: give its model file (--model FILE)")
     if sha256 is not None and read_model(name).sha256 != sha256:
         raise UsageError(f"the measurement is of a file named {name!r} with SHA-256 "
-                         f"{sha256[:12]}..., not of the zoo's: give its file as the model")
+                         f"{sha256[:12]}..., which {name} is not: give that file (--model FILE)")
     return name
 
 
