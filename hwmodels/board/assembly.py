@@ -38,6 +38,7 @@ from hwmodels.board.rules import (
     frequency_of,
     line_bytes_of,
     main_core_clock,
+    name_pools,
 )
 from hwmodels.board.schema import Section
 
@@ -267,8 +268,9 @@ def _npu(section: Section, hertz: Hertz) -> Npu | None:
         units=tuple(read(UnitKind, unit, kind=kind) for kind, unit in npu.units.items()),
         interfaces=tuple(read(Interface, part, name=name)
                          for name, part in npu.interfaces.items()),
-        pools=tuple(_pool(section, name, pool, hertz) for name, pool in npu.pools.items()
-                    if not pool.configs or npu.config in pool.configs),
+        pools=tuple(_pool(section, name, npu.pools[name], hertz) for name in name_pools(npu)),
+        sizes=tuple(dict.fromkeys(config for pool in npu.pools.values()
+                                  for config in pool.configs or ())),
         cache=None if npu.cache is None else read(NpuCache, npu.cache),
         hand_over=read(HandOver, npu.hand_over),
         energy=read(NpuEnergy, npu.energy, byte_pj=tuple(

@@ -241,7 +241,7 @@ def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str,
             _set(section, plain, "npu.config", overrides["npu.config"], file)
             _configure(plain, file)
             section = validate(plain, file)
-        for path, value in overrides.items():
+        for path, value in _reach_pools(section.npu, overrides):
             _set(section, plain, path, value, file)
         stated, section = section, validate(plain, file)
         if follow_clock:
@@ -252,6 +252,30 @@ def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str,
     if broken is not None:
         raise BoardError(f"{file}:{broken[0]}: {broken[1]}")
     return assemble(section)
+
+
+def _reach_pools(npu: Section | None, overrides: Mapping[str, object],
+                 ) -> Iterator[tuple[str, object]]:
+    """Yield overrides; a pool of another configuration is the pool in use of the same memory.
+
+    Raises
+    ------
+    BoardError
+        When the configuration has no pool of that memory.
+    """
+    from hwmodels.board.rules import name_pools
+
+    used = {} if npu is None else name_pools(npu)
+    for path, value in overrides.items():
+        name, _, key = path.removeprefix("npu.pools.").rpartition(".")
+        if npu is None or name not in npu.pools or name in used or key == "configs":
+            yield path, value
+            continue
+        same = [pool for pool, memory in used.items() if memory == npu.pools[name].memory]
+        if len(same) != 1:
+            raise BoardError(f"{path}: {npu.config} has no such pool; accepted: {', '.join(used)}")
+        if f"npu.pools.{same[0]}.{key}" not in overrides:
+            yield f"npu.pools.{same[0]}.{key}", value
 
 
 def _configure(document: dict[str, Any], file: str) -> None:

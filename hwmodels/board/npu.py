@@ -248,6 +248,8 @@ class Npu:
         Of its clock.
     units, interfaces, pools : tuple
         Its parts.
+    sizes : tuple of str
+        Configurations the board states memories of.
     hand_over : HandOver
         What the host does around an epoch.
     energy : NpuEnergy
@@ -298,6 +300,7 @@ class Npu:
         "Weights a convolution holds before its first output, at most.")] = 0
     interfaces: tuple[Interface, ...]
     pools: tuple[Pool, ...]
+    sizes: tuple[str, ...] = ()
     cache: NpuCache | None = None
     start_cycles: Annotated[int, Key(
         WHOLE_CYCLES, "From the host's start to the first request, and from the last beat to the "

@@ -362,6 +362,12 @@ def _npu(section: Section) -> Iterator[Broken]:
     yield from _npu_pools(section)
 
 
+def name_pools(npu: Section) -> dict[str, str]:
+    """Return the pools an NPU's configuration has, each with its memory."""
+    return {name: pool.memory for name, pool in npu.pools.items()
+            if not pool.configs or npu.config in pool.configs}
+
+
 def _npu_pools(section: Section) -> Iterator[Broken]:
     """Check that the pools are of the memories they lie in, together and singly."""
     npu = section.npu
@@ -373,8 +379,7 @@ def _npu_pools(section: Section) -> Iterator[Broken]:
         if pool.size_bytes is not None and pool.size_bytes.value > memory_bytes:
             yield (f"npu.pools.{name}.size_bytes", f"{pool.size_bytes.value} bytes are more than "
                    f"{pool.memory} has; accepted: up to {memory_bytes}")
-    if npu.config and not any(not pool.configs or npu.config in pool.configs
-                              for pool in npu.pools.values()):
+    if npu.config and not name_pools(npu):
         able = dict.fromkeys(name for pool in npu.pools.values() for name in pool.configs or ())
         yield "npu.config", f"no pool is stated for {npu.config}; accepted: {', '.join(able)}"
     for memory in dict.fromkeys(pool.memory for pool in npu.pools.values()):

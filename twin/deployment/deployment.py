@@ -180,12 +180,23 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     if runtime == BEST:
         runtime = _find_best(graph, machine, weights, arena)
     library, said = choose_runtime(graph, runtime, machine)
+    machine, sized = _size_npu(graph, machine, library)
+    said += sized
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
     return dataclasses.replace(placed.noted((*graph.notes, *said), first=True),
                                chosen=said, own_scale=_other_scale(stated, machine),
                                original=original if rewritten else None,
                                rewritten=tuple(rewritten.items()))
+
+
+def _size_npu(graph: Graph, board: Board, library: Runtime) -> tuple[Board, tuple[str, ...]]:
+    """Return a board with the NPU a network was compiled for, where it states memories of that."""
+    config = library.compiler.config_of(graph) if library.offload and board.npu else ""
+    if board.npu is None or config == board.npu.config or config not in board.npu.sizes:
+        return board, ()
+    return change_board(board, {"npu.config": config}), (
+        f"npu.config: {config}, which {graph.name} was compiled for",)
 
 
 def _find_best(graph: Graph, board: Board, weights: str | None, arena: str | None) -> str:
@@ -220,8 +231,8 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
 
     Raises
     ------
-    DoesNotFitError
-        When it fits neither way.
+    DoesNotFitError, RuntimeRefusedError
+        When it fits, or is for the NPU, neither way.
 
     Notes
     -----
@@ -240,12 +251,12 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
             return dataclasses.replace(made.noted(said, first=True), chosen=said)
     try:
         return deploy(model, board, **chosen)
-    except DoesNotFitError:
+    except (DoesNotFitError, RuntimeRefusedError):
         room = choose_room(changes)
         if not room:
             raise
-    network, sizes = ({path: room.pop(path) for path in [*room] if path.startswith(stem)}
-                      for stem in ("network.", "memories."))
+    network, sizes = ({path: room.pop(path) for path in [*room] if path.startswith(stems)}
+                      for stems in ("network.", ("memories.", "npu.")))
     places = {path.removeprefix("placement."): str(value) for path, value in room.items()}
     machine = board if isinstance(board, Board) else load_board(board)
     return deploy(model, change_board(machine, sizes), **{"network": network, **chosen, **places})
@@ -270,7 +281,7 @@ def choose_room(changes: Mapping[str, object]) -> dict[str, object]:
     """Return the changes by which a model may fit that does not fit as it is."""
     return {path: value for path, value in changes.items()
             if path.startswith(("network.", "memories."))
-            or path in ("placement.weights", "placement.arena")}
+            or path in ("placement.weights", "placement.arena", "npu.config")}
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,

@@ -304,6 +304,10 @@ class Compiler:
         """Return the memory of the arena, and of the weights where it is not the board's own."""
         return {"arena": npu.pools[0].memory}
 
+    def config_of(self, graph: Graph) -> str:
+        """Return the configuration a network is code for; "" where it is not compiled yet."""
+        return ""
+
     def group(self, graph: Graph, planner: Planner) -> Grouping:
         """Return which layers run where, and which together; memory is planned after it."""
         raise NotImplementedError

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import twin
-from hwmodels.board.file import load_board
+from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
+from twin.deployment.deployment import deploy_towards
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.readers import read_model
@@ -175,6 +176,52 @@ def test_an_executorch_delegate_is_read_as_the_compiled_file_is():
     assert prediction.cycles_by_clock["npu"] > 1000
     with pytest.raises(ValueError, match="ends early"):
         split_delegate(b"vela_bin_stream\0" + (1 << 20).to_bytes(4, "little") + b"\0" * 12)
+
+
+def test_a_compiled_file_brings_its_size_where_the_board_states_memories_of_it():
+    deployment = twin.deploy(FOLDER / "kws_u65-256.tflite", "corstone300_fvp")
+    assert deployment.board.npu.config == "ethos-u65-256"
+    assert "npu.config: ethos-u65-256, which kws_u65-256 was compiled for" in deployment.chosen
+    cycles = {mode: twin.predict(deployment.replace({"npu.memory_mode": mode})).cycles_by_clock[
+        "npu"] for mode in ("Sram_Only", "Dedicated_Sram")}
+    assert 0 < cycles["Sram_Only"] < cycles["Dedicated_Sram"]
+    with pytest.raises(RuntimeRefusedError, match="compiled for ethos-u65-256"):
+        deployment.replace({"npu.config": "ethos-u55-128"})
+
+
+def test_a_compiled_file_runs_where_the_size_is_asked_for():
+    placed = deploy_towards(FOLDER / "kws_u55-128.tflite", "alif_e7_devkit",
+                            {"npu.config": "ethos-u55-128"})
+    assert placed.board.npu.config == "ethos-u55-128"
+
+
+@needs_vela
+@pytest.mark.parametrize("config, mode, pool, used", [
+    ("ethos-u55-128", "Sram_Only", "SRAM", "SRAM"),
+    ("ethos-u65-256", "Sram_Only", "SRAM", "SRAM_U65"),
+    ("ethos-u65-512", "Dedicated_Sram", "DDR", "DRAM"),
+    ("ethos-u85-1024", "Dedicated_Sram", "DRAM", "DRAM_PAIR"),
+    ("ethos-u85-2048", "Sram_Only", "SRAM", "SRAM_QUAD")])
+def test_a_slower_memory_never_speeds_a_network_up(config, mode, pool, used):
+    """Latency up, requests in flight and bandwidth down, by the pool's name at any size."""
+    board = "corstone320_fvp" if "u85" in config else "corstone300_fvp"
+    base = twin.deploy("kws", board, runtime="ethos-u-vela").replace(
+        {"npu.config": config, "npu.memory_mode": mode})
+    own = next(one for one in base.board.npu.pools if one.name == used)
+    for key, factors in (("read_latency_cycles", (0.25, 1, 4)), ("reads_in_flight", (4, 1, 0.125)),
+                         ("write_latency_cycles", (0.25, 1, 4)), ("bytes_per_cycle", (4, 1, 0.125)),
+                         ("writes_in_flight", (4, 1, 0.125))):
+        changed = [base.replace({f"npu.pools.{pool}.{key}": max(1, round(getattr(own, key) * one))})
+                   for one in factors]
+        cycles = [twin.predict(one).cycles_by_clock["npu"] for one in changed]
+        assert cycles == sorted(cycles), (key, cycles)
+        assert cycles[0] < cycles[-1] or (mode == "Dedicated_Sram" and key == "writes_in_flight")
+
+
+def test_a_pool_the_size_has_none_of_is_refused():
+    board = load_board("corstone320_fvp", overrides={"npu.pools.DRAM.memory": "sram"})
+    with pytest.raises(BoardError, match="ethos-u85-256 has no such pool; accepted: SRAM, DRAM"):
+        change_board(board, {"npu.pools.DRAM_MID.read_latency_cycles": 1})
 
 
 @pytest.mark.parametrize("board, runtime, message", [

@@ -62,6 +62,11 @@ class EthosU(Compiler):
     summed: ClassVar[tuple[str, ...]] = ("pool_", *FIGURES)
     memory_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
 
+    def config_of(self, graph: Graph) -> str:
+        """Return the size the first command stream was compiled for."""
+        return next((_stream_of(graph, layer).config for layer in graph.layers
+                     if layer.op == COMPILED), "")
+
     def group(self, graph: Graph, planner: Planner) -> Grouping:
         """Return the layers of each stream, and those Vela leaves to the CPU."""
         _check(planner.npu)
