@@ -98,7 +98,8 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
     # Text of the project, of the machine and of folders the project has made.
     reads_text = {"calibration/virtual_board/host.py", "twin/program/image/compile/ports.py",
                   "twin/program/image/compile/profile.py", "twin/runtimes/library.py",
-                  "twin/cli/summaries.py", "twin/network/rewrites/rewrite.py",
+                  "twin/cli/__init__.py", "twin/cli/summaries.py",
+                  "twin/network/rewrites/rewrite.py",
                   "twin/reports/page/page.py", "twin/__init__.py"}
     for package in ("twin", "calibration", "hwmodels"):
         for path in sorted((ROOT / package).rglob("*.py")):

@@ -83,7 +83,7 @@ def test_inferences_in_one_list_are_runs(tmp_path):
     assert read(tmp_path, "tflm", slower, listing=net).measurement.runs == (0, 1)
     unsure = read(tmp_path, "tflm", slower)
     assert len(unsure.measurement.layers) == 26
-    assert any("one inference, or 2; --model tells" in one for one in unsure.remarks)
+    assert any("one inference, or 2; --model says" in one for one in unsure.remarks)
 
 
 def test_a_profiler_nobody_clears_counts_each_inference_once(tmp_path):

@@ -77,7 +77,6 @@ def test_the_examples_of_the_scenario_page_run(tmp_path, monkeypatch) -> None:
     for arguments in shown:
         ended = run(*arguments)
         assert ended.exit_code == 0, (arguments, ended.output)
-    refused = run("scenario", "run", "my_device.yaml", "-b", "nucleo_u575zi_q")
-    assert refused.exit_code == 3
-    assert "my_device.yaml:loads.0.master: nucleo_u575zi_q has no DMA" in refused.stderr
-    assert "gpdma1" in refused.stderr
+    moved = run("scenario", "run", "my_device.yaml", "-b", "nucleo_u575zi_q")
+    assert moved.exit_code == 0
+    assert "gpdma1" in moved.stderr
