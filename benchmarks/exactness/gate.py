@@ -12,9 +12,9 @@ modules. Event counts, sizes and structure must be equal, cycles, time and energ
 ends of intervals to 1e-6; a whole number of cycles, which is rounded, may differ by one where the
 time beside it agrees. Keys that were added are counted, not refused; prose is not compared.
 
-The kept values are those of 28 November 2026: prices learnt since, and what memories hold, had moved
-nearly all of those kept before (commit 875d15a5) on purpose. A command keeps the library that was
-its board's default then. What differs on purpose is named with its reason in `MOVED`.
+The kept values are those of 28 November 2026: prices learnt since, and what memories hold, had
+moved nearly all of those kept before (commit 875d15a5) on purpose. A command keeps the library that
+was its board's default then. What differs on purpose is named with its reason in `MOVED`.
 """
 
 from __future__ import annotations
