@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwmodels.quantities import NOT_KNOWN, significant
+from hwmodels.quantities import NOT_KNOWN, format_energy, format_time, significant
 from twin.attribution.difference import Account, Row
 from twin.learning.published import Comparison
 from twin.reports.bars import UNEXPLAINED, Bar, BarChart, Look, chain_steps
@@ -19,6 +19,9 @@ KIND_LOOKS: dict[str, Look] = {
 
 STOOD_IN = "predicted with another version of the runtime"
 LONGEST_LABEL = 44
+
+WORDS = {"ns": format_time, "nJ": format_energy}
+"""Writers of units that are a thousandth of what they take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,17 @@ def name_account(account: Account) -> str:
     """Return the quantity of an account with its unit."""
     return account.quantity if account.quantity == account.unit else \
         f"{account.quantity}, {account.unit}"
+
+
+def write_amount(amount: int, unit: str, sign: str = "") -> str:
+    """Write nanoseconds and nanojoules with the unit that suits them, other amounts without."""
+    return f"{amount:{sign},}" if unit not in WORDS else (
+        f"{'-' if amount < 0 else sign}{WORDS[unit](abs(amount) / 1e3)}")
+
+
+def name_unit(unit: str) -> str:
+    """Return the unit that `write_amount` does not write."""
+    return "" if unit in WORDS else unit
 
 
 def look_of(kind: str) -> Look:

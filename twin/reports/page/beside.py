@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from hwmodels.quantities import format_energy, format_time, significant
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
@@ -12,13 +12,16 @@ from twin.attribution.views import PublishedView, View
 from twin.learning.published import Comparison, describe_sealed
 from twin.reports.beside import (
     KIND_LOOKS,
+    WORDS,
     chart_gap,
     chart_pairs,
     name_account,
+    name_unit,
     pair_latencies,
     pair_rows,
+    write_amount,
 )
-from twin.reports.columns import Column, number, write_cells
+from twin.reports.columns import Cell, Column, number, write_cells
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Notes, Plot, Section, Table, make_table, notes
@@ -28,9 +31,6 @@ MOST_FAULTS, MOST_LIKELY = 10, 0.99
 """Faults that are listed: the likeliest, until they make up so much or are so many."""
 LIKELY = 0.001
 """Probability from which a kind of fault is drawn."""
-
-WORDS = {"ns": format_time, "nJ": format_energy}
-"""Writers of units that are a thousandth of what they take."""
 
 
 def describe_comparison(view: View, name: str = "beside") -> Section:
@@ -90,32 +90,42 @@ def judge(difference: Difference) -> tuple[str, str]:
 def list_totals(difference: Difference) -> Table:
     """Return each quantity of one inference on both sides."""
     return make_table("totals", "One inference", (
-        Column("quantity", lambda row: row.name.replace("_bytes", "")), Column("unit", "unit"),
+        Column("quantity", lambda row: row.name.replace("_bytes", "")),
+        Column("unit", lambda row: name_unit(row.unit)),
         *head_sides(list_kinds(difference))), difference.totals)
 
 
 def head_sides(kinds: tuple[str, str]) -> tuple[Column, Column, Column]:
     """Return columns of both sides and their ratio."""
-    first, second = (number(kind, side, kind=kind if kind in KIND_LOOKS else "")
-                     for kind, side in zip(kinds, ("first", "second"), strict=True))
+    first, second = (number(
+        kind, lambda row, side=side: _cell(row, getattr(row, side)),  # type: ignore[misc]
+        kind=kind if kind in KIND_LOOKS else "") for kind, side in zip(
+            kinds, ("first", "second"), strict=True))
     return first, second, number(" / ".join(kinds), "ratio", "{:.2f}")
 
 
 def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
     """Return each layer or epoch on both sides, with the causes of its gap folded below it."""
-    columns = (number("#", "index", "{}"), *head_sides(kinds), number("gap", "gap", "{:+,}"),
+    columns = (number("#", "index", "{}"), *head_sides(kinds),
+               number("gap", lambda row: _cell(row, row.gap, "+")),
                Column("operator", "op"), Column("largest cause of the gap", "reason"),
                Column("name", lambda row: row.name or row.op))
     return make_table(
-        "beside-table", f"{name_account(account)}; gap = causes + unexplained, in every row",
+        "beside-table",
+        f"{account.quantity if account.unit in WORDS else name_account(account)}; "
+        "gap = causes + unexplained, in every row",
         columns, account.rows, details=lambda row: _causes(row, account.unit),
         total=("total", *write_cells(columns[1:5], account.total), "",
                *write_cells(columns[6:7], account.total), ""))
 
 
 def _causes(row: Beside, unit: str) -> tuple[tuple[str, str], ...]:
-    found = [(line.label, f"{line.gap:+,} {unit}") for line in row.moved]
-    return (*found, ("unexplained", f"{row.unexplained:+,} {unit}")) if found else ()
+    found = [(line.label, _gap(line.gap or 0, unit)) for line in row.moved]
+    return (*found, ("unexplained", _gap(row.unexplained, unit))) if found else ()
+
+
+def _cell(row: Beside, amount: int, sign: str = "") -> Cell:
+    return Cell(text=write_amount(amount, row.unit, sign), value=amount)
 
 
 def draw_beside(account: Account, kinds: tuple[str, str]) -> Plot:
@@ -233,9 +243,9 @@ def list_kinds(difference: Difference) -> tuple[str, str]:
     return (first, second) if first != second else (f"{first} before", f"{second} after")
 
 
-def _write(amount: int, unit: str) -> str:
-    return WORDS[unit](amount / 1e3) if unit in WORDS else f"{amount:,} {unit}"
+def _write(amount: int, unit: str, sign: str = "") -> str:
+    return f"{write_amount(amount, unit, sign)} {name_unit(unit)}".rstrip()
 
 
 def _gap(amount: int, unit: str) -> str:
-    return f"{'+' if amount > 0 else '-'}{_write(abs(amount), unit)}"
+    return _write(amount, unit, "+")

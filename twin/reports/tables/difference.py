@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
-from hwmodels.quantities import format_frequency, format_number, significant
+from hwmodels.quantities import (
+    format_energy,
+    format_frequency,
+    format_number,
+    format_time,
+    significant,
+)
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import REPEATS_FLOOR, Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
@@ -14,7 +20,7 @@ from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
 from twin.pricing.ledger import explain_time
-from twin.reports.beside import name_account
+from twin.reports.beside import name_account, name_unit, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
@@ -25,11 +31,11 @@ ABSENT = "-"
 NOT_COUNTED = "not counted"
 
 COLUMNS: Mapping[str, Callable[[Row], str]] = {
-    "gap": lambda row: f"{row.gap:+,}",
+    "gap": lambda row: write_amount(row.gap, row.unit, "+"),
     "%": lambda row: "" if row.increase is None else f"{100 * row.increase:+.2f}",
     "ratio": lambda row: "" if row.ratio is None else significant(row.ratio, 3),
-    "explained": lambda row: f"{row.explained:+,}",
-    "unexplained": lambda row: f"{row.unexplained:+,}",
+    "explained": lambda row: write_amount(row.explained, row.unit, "+"),
+    "unexplained": lambda row: write_amount(row.unexplained, row.unit, "+"),
     "mostly": lambda row: row.reason,
 }
 """Columns after the two sides: gap = second - first = known causes + unexplained; ratio = first /
@@ -60,12 +66,13 @@ def attribute_report(view: View) -> Content:
     """Return both sides, the main account per part, its causes, totals, and the verdict."""
     difference, main = view.difference, view.difference.main
     verdicts = {} if view.diagnosis is None else _row_verdicts(main, view.diagnosis)
+    unit = name_unit(main.unit)
     parts: list[Content] = [
         _sides(difference),
         _rows(difference, difference.first.part, (*main.rows, main.total),
               ("gap", "ratio", "explained", "unexplained"), verdicts,
-              title=f"{main.quantity} in {main.unit}: gap = second - first = known causes + "
-                    "unexplained; ratio = first / second"),
+              title=f"{main.quantity}{f' in {unit}' if unit else ''}: gap = second - first = "
+                    "known causes + unexplained; ratio = first / second"),
         _causes(difference), _totals(difference)]
     if abs(main.total.unexplained) > REPEATS_FLOOR * main.total.first and view.possible:
         parts.append(possible_table(view.possible, main))
@@ -143,7 +150,8 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
                              "unexplained", "gap"))
     for row in rows:
         exceeded = limit is not None and row.exceeds(limit)
-        cells = [row.label, row.unit if unit else row.op, f"{row.first:,}", f"{row.second:,}",
+        cells = [row.label, name_unit(row.unit) if unit else row.op,
+                 *(write_amount(side, row.unit) for side in (row.first, row.second)),
                  *(COLUMNS[name](row) for name in columns)]
         if limit is not None:
             cells.append("exceeds" if exceeded else "ok")
@@ -168,13 +176,14 @@ def _totals(difference: Difference, limit: float | None = None) -> Table:
                       second=sides[1].cycles.get(name, 0)) for name in clocks]
     named += difference.totals[len(rows):]
     table = _rows(difference, "one inference", named, columns, limit=limit, unit=True)
-    for name, bounds in (("time", [side.interval_us for side in sides]),
-                         ("energy", [side.energy_interval_uj for side in sides])):
+    for name, write, bounds in (
+            ("time", format_time, [side.interval_us for side in sides]),
+            ("energy", format_energy, [side.energy_interval_uj for side in sides])):
         level = next((side.level for side in sides if side.level is not None), None)
         if level is not None and any(bounds) and difference.account(name):
             for end, what in enumerate(("from", "to")):
                 add_row(table, (f"{100 * level:.0f} % interval {what}", f"of {name}", *(
-                    "" if one is None else f"{1e3 * one[end]:,.0f}" for one in bounds)))
+                    "" if one is None else write(one[end]) for one in bounds)))
     return table
 
 
