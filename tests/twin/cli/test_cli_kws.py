@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import twin
 from hwmodels.counts import CAUSES
+from hwmodels.quantities import format_energy, format_time
 from twin.attribution.document import load_schema as load_comparison_schema
 from twin.cli import app
 from twin.errors import UsageError
@@ -140,7 +141,8 @@ def test_whatif_shows_the_intervals_of_both_sides():
     ends = [(quantity, end) for quantity in ("time", "energy") for end in ("low", "high")]
     for line, (quantity, end) in zip(bounds, ends, strict=True):
         value = before["time_interval_us" if quantity == "time" else "energy_interval_uj"][end]
-        assert f"{value * 1e3:,.0f}" in line and f"of {quantity}" in line
+        write = format_time if quantity == "time" else format_energy
+        assert write(value) in line and f"of {quantity}" in line
         assert f"interval {'from' if end == 'low' else 'to'}" in line
     stated = run("whatif", *KWS, "--set", "clocks.cpu.frequency_hz=80MHz", "--calibration", "none")
     assert "interval" not in stated.stdout
