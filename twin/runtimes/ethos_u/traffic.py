@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hwmodels.board.npu import BURST_BEATS, Npu, Pool
+from hwmodels.board.npu import BURST_BEATS, Interface, Npu, Pool
 from hwmodels.schedule import Transfer
 from twin.runtimes.ethos_u.cycles import count_blocks, split
 from twin.runtimes.ethos_u.operations import BRICK, Copy, Operand, Operation
@@ -53,24 +53,28 @@ class Memories:
 
     def port(self, pool: Pool, number: int) -> str:
         """Return one of the ports to a pool, by turns."""
+        own = self._ports(pool)
+        return own[number % len(own)].name
+
+    def _ports(self, pool: Pool) -> tuple[Interface, ...]:
         first = int(dict(self.npu.rates)["inner_ports"])
         ports = self.npu.interfaces
-        own = ports[:first] if pool is self.npu.pools[0] else ports[first:] or ports
-        return own[number % len(own)].name
+        return ports[:first] if pool is self.npu.pools[0] else ports[first:] or ports
 
     def transfer(self, channel: int, direction: str, pool: Pool, *, size: int, run: int,
                  limit: str, operand: str = "", repeats: int = 1, overlaps: str = "units",
                  ahead: bool = False) -> Transfer:
         """Return a transfer, contiguous where `run` is 0.
 
-        Bursts in flight are those its buffer holds, and those the memory takes.
+        Bursts in flight are those its buffer holds, and those the memory takes from each port.
         """
         port = self.port(pool, 0 if operand == "input" else 1)
         width = self.npu.interface(port).width_bytes
         longest = min(pool.burst_max_beats, BURST_BEATS[-1]) * width
         burst = min(run or longest, longest)
         rates = dict(self.npu.rates)
-        most = pool.writes_in_flight if direction == "out" else pool.reads_in_flight
+        most = len(self._ports(pool)) * (
+            pool.writes_in_flight if direction == "out" else pool.reads_in_flight)
         flying = int(rates["writes"]) if direction == "out" else max(
             1, int(rates[limit]) // burst)
         return Transfer(
