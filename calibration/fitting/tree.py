@@ -1,7 +1,8 @@
-"""A regression tree of small depth, with its error where groups of rows are held out."""
+"""A tree of small depth, with its error where groups of rows are held out."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,18 +30,18 @@ class Tree:
     left_out: np.ndarray | None
 
 
-def grow_tree(asked: np.ndarray, targets: np.ndarray, groups: list[str], *, depth: int,
-              least: int) -> Tree:
+def grow_tree(asked: np.ndarray, targets: np.ndarray | list[str], groups: Sequence[str] = (), *,
+              depth: int, least: int) -> Tree:
     """Return the tree of rows.
 
     Parameters
     ----------
     asked : ndarray of float, (rows, features)
         What it may ask.
-    targets : ndarray of float, (rows,)
-        What it predicts.
-    groups : list of str
-        Left out together.
+    targets : ndarray of float, (rows,), or list of str
+        What it predicts: a number, or one of a few names.
+    groups : sequence of str
+        Of the rows, which are held out together; none are without.
     depth, least : int
         Levels, and fewest rows of a leaf.
 
@@ -51,34 +52,11 @@ def grow_tree(asked: np.ndarray, targets: np.ndarray, groups: list[str], *, dept
     """
     with need_extra("guidelines", "scikit-learn", "study"):
         from sklearn.model_selection import GroupKFold, cross_val_predict
-        from sklearn.tree import DecisionTreeRegressor
-    tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=least, random_state=0)
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    kind = DecisionTreeClassifier if isinstance(targets, list) else DecisionTreeRegressor
+    tree = kind(max_depth=depth, min_samples_leaf=least, random_state=0)
     tree.fit(asked, targets)
     parts = len(set(groups))
     left_out = None if parts < 2 else cross_val_predict(tree, asked, targets, groups=groups,
                                                         cv=GroupKFold(parts))
     return Tree(nodes=tree.tree_, places=tree.apply(asked), left_out=left_out)
-
-
-def grow_choices(asked: np.ndarray, targets: list[str], *, depth: int, least: int) -> Tree:
-    """Return the tree of rows that have one of a few names in place of a number.
-
-    Parameters
-    ----------
-    asked : ndarray of float, (rows, features)
-        What it may ask.
-    targets : list of str
-        What it predicts.
-    depth, least : int
-        Levels, and fewest rows of a leaf.
-
-    Raises
-    ------
-    ToolMissingError
-        Without scikit-learn.
-    """
-    with need_extra("guidelines", "scikit-learn", "study"):
-        from sklearn.tree import DecisionTreeClassifier
-    tree = DecisionTreeClassifier(max_depth=depth, min_samples_leaf=least, random_state=0)
-    tree.fit(asked, targets)
-    return Tree(nodes=tree.tree_, places=tree.apply(asked), left_out=None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -57,10 +58,14 @@ def shorten(text: str | None) -> str:
     return said[:max((end for end in [*ends, len(said)] if end <= LONGEST_SUMMARY), default=None)]
 
 
+@cache
+def _read_examples() -> list[str]:
+    return (Path(__file__).parent / "examples.yaml").read_text(encoding="utf-8").splitlines()
+
+
 def show_examples(command: Any, name: str) -> Any:
     """Put the examples of a command under the first line of its help; return the command."""
-    lines = (Path(__file__).parent / "examples.yaml").read_text(encoding="utf-8").splitlines()
-    shown = [f"  {line[2:]}" for line in lines if line.startswith(f"- {name} ")]
+    shown = [f"  {line[2:]}" for line in _read_examples() if line.startswith(f"- {name} ")]
     command.short_help = shorten(command.help)
     if shown:
         head, _, rest = (command.help or "").partition("\n\n")

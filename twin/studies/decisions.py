@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.fitting.tree import grow_choices
+from calibration.fitting.tree import grow_tree
 from twin.studies.results import Row
 
 INFEASIBLE = "INFEASIBLE"
@@ -88,7 +88,7 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
     for place in reversed(order):
         best[(values[place] <= asked).all(axis=1)] = place
     labels = [INFEASIBLE if place < 0 else shown[place][1].board for place in best]
-    tree = grow_choices(np.log(asked), labels, depth=DEPTH, least=LEAST)
+    tree = grow_tree(np.log(asked), labels, depth=DEPTH, least=LEAST)
     found = []
     for leaf, rules in _walk(tree.nodes, names):
         mine = [place for place, own in enumerate(tree.places) if own == leaf]

@@ -14,9 +14,9 @@ EDP = "edp"
 """Energy-delay product of a row, time x energy."""
 
 FIGURE_WORDS = {**WORDS, "overhead_us": "overhead of calls", EDP: "energy-delay product",
-         SETUP: "set-up", COLD_START: "first answer after sleep",
-         "misses": "data-cache misses", "miss_rate": "data-cache miss rate",
-         "traffic": "memory traffic", "bandwidth": "bandwidth", "stalls": "memory stalls"}
+                SETUP: "set-up", COLD_START: "first answer after sleep",
+                "misses": "data-cache misses", "miss_rate": "data-cache miss rate",
+                "traffic": "memory traffic", "bandwidth": "bandwidth", "stalls": "memory stalls"}
 
 
 def figure_of(row: Row, figure: str) -> float | None:
