@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -69,9 +69,7 @@ def _bring(text: str, study: Study) -> Brought:
         raise UsageError(f"--elf {text!r}: " + (did_you_mean(wrong, KEYS) if wrong else
                          f"accepted: NAME=FILE, then {'=..., '.join(KEYS)}=... behind commas"))
     option, elf = f"--elf {name}={file}", read_elf(file)
-    taken = {label(value) for axis in study.space.axes if axis.name == "runtime"
-             for value in axis.values} | {*study.cases}
-    if name in taken:
+    if name in (*_list_values(study, "runtime"), *study.cases):
         raise UsageError(f"{option}: the study has a {name} already; accepted: another name")
     model = _choose(option, "model", said.get("model"), _list_values(study, "model"),
                     lambda one: _holds(elf, one))
@@ -111,7 +109,7 @@ def _list_values(study: Study, axis: str) -> list[str]:
 
 
 def _choose(option: str, key: str, stated: str | None, values: Iterable[str],
-            fits: object) -> str:
+            fits: Callable[[str], bool]) -> str:
     """Return the value of an axis a program is of: as stated, or the only one that fits."""
     values = [*values]
     if stated is not None:
@@ -119,7 +117,6 @@ def _choose(option: str, key: str, stated: str | None, values: Iterable[str],
             raise UsageError(f"{option},{key}={stated}: the study has no such {key}; "
                              + did_you_mean(stated, values))
         return stated
-    assert callable(fits)
     able = [one for one in values if fits(one)]
     if len(able) == 1:
         return able[0]
