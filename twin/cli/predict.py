@@ -48,6 +48,9 @@ Epochs = Annotated[bool | None, Option(
     "or none; by default a line each.")]
 PerOperand = Annotated[bool, Option(
     "--per-operand", None, "Split the bill by operand: weights, input, output, scratch.")]
+Counted = Annotated[bool, Option(
+    "--counters", None, "Counters of the platform: what is modelled, and what silicon or an "
+    "emulator counts.")]
 TraceFile = Annotated[str | None, Option(
     "--trace", "FILE", "Write a timeline for chrome://tracing or Perfetto (.json): layers and "
     "causes, or an accelerator's units and engines.")]
@@ -67,8 +70,8 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
             models: ModelsOrNone = None, as_json: AsJson = False, csv_folder: CsvFolder = None,
             plot: PlotTarget = None, epochs: Epochs = None, details: Details = None,
             trace: TraceFile = None, exports: Exports = None, per_operand: PerOperand = False,
-            roofs: Roofs = None, elf: ElfFile = None, part: Part, flames: Flames = None,
-            keep: Kept) -> None:
+            counters: Counted = False, roofs: Roofs = None, elf: ElfFile = None, part: Part,
+            flames: Flames = None, keep: Kept) -> None:
     """Predict cycles, time and energy per layer, and say why; of several a row each.
 
     Without a board: a row for each of five that differ.
@@ -80,7 +83,8 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
             "MODEL": models, "--runtime": placed.runtime, "--weights": placed.weights,
             "--arena": placed.arena, "--assume-unsupported": placed.assume_unsupported,
             "--trace": trace, "--epochs": epochs, "--export": exports, "--roofs": roofs,
-            "--keep": keep.keep, "a second --board": boards[1:], **name_options(fed)})
+            "--keep": keep.keep, "--counters": counters, "a second --board": boards[1:],
+            **name_options(fed)})
         from twin.api.commands.predict import runtime_of
         from twin.api.commands.program import deploy_part
 
@@ -105,7 +109,8 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
         boards = boards or [*FIRST_BOARDS]
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs, "--export": exports,
-            "--per-operand": per_operand, "--roofs": roofs, "--keep": keep.keep})
+            "--per-operand": per_operand, "--counters": counters, "--roofs": roofs,
+            "--keep": keep.keep})
         table = show_several(models, boards, placed, priced, plot=plot, as_json=as_json,
                              limits=fed.arguments,
                              view=SWEPT if not listed else "studies:first_boards"
@@ -117,8 +122,8 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
     if model.endswith((".json", ".csv")) and load("twin.api.commands.compiled:is_compiled")(model):
         refuse_beside(f"a compiler's output such as {model}", {
             "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
-            "--export": exports, "--set": placed.changes, "--keep": keep.keep,
-            **name_options(fed)})
+            "--counters": counters, "--export": exports, "--set": placed.changes,
+            "--keep": keep.keep, **name_options(fed)})
         sheet, remarks = twin.predict_compiled(model, board)
         show_view(sheet, "epochs:epochs_part")
         warn(remarks)
@@ -126,7 +131,8 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
     predict_network(
         Predict(model=model, board=board, **placed.arguments, **priced.arguments), fed,
         as_json=as_json, csv_folder=csv_folder, plot=plot, roofs=roofs, trace=trace,
-        per_operand=per_operand, epochs=epochs, details=details, exports=exports or [], keep=keep)
+        per_operand=per_operand, counters=counters, epochs=epochs, details=details,
+        exports=exports or [], keep=keep)
 
 
 def name_options(asked: Request) -> dict[str, object]:
@@ -137,7 +143,7 @@ def name_options(asked: Request) -> dict[str, object]:
 
 def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str | None,
                     plot: str | None, roofs: str | None, trace: str | None, per_operand: bool,
-                    epochs: bool | None, details: bool | None, exports: list[str],
+                    counters: bool, epochs: bool | None, details: bool | None, exports: list[str],
                     keep: Kept) -> None:
     """Report one network on one board, and write what was asked for beside it."""
     check_files(csv_folder, plot, trace=trace, exports=exports)
@@ -166,7 +172,7 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
     # Files first: a reader that closes the pipe (`| head`) ends this at the report.
     written = write_files(prediction, trace=trace, exports=exports, csv_folder=csv_folder,
                           plot=plot, roofline=roofline)
-    show_report(prediction, as_json, per_operand, epochs, details, row)
+    show_report(prediction, as_json, per_operand, epochs, details, row, counters)
     shown = prediction.warnings if as_json else load(
         "twin.reports.tables.header:place_warnings")(prediction).apart
     warn(dict.fromkeys((*shown, *effects,
@@ -243,10 +249,10 @@ def read_roofline(folder: str, board: str, plot: str | None) -> object:
 
 def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
                 epochs: bool | None = None, details: bool | None = None,
-                row: object = None) -> None:
-    """Print the report, and the bill by operand and the epochs where they are asked for."""
+                row: object = None, counters: bool = False) -> None:
+    """Print the report; bill by operand, counters and epochs where they are asked for."""
     if as_json:
-        show_json(prediction, per_operand=per_operand, duty=row)
+        show_json(prediction, per_operand=per_operand, duty=row, counters=counters)
         return
     duty = "" if row is None else load("twin.reports.tables.studies:say_duty")(row)
     if details is None:
@@ -254,6 +260,8 @@ def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
     views = ["report:report" if details else "brief:brief_report"]
     if per_operand:
         views.append("operands:operand_table")
+    if counters:
+        views.append("measured:platform_table")
     if prediction.tasks and (epochs or (details and epochs is None)):
         views.append("epochs:epochs_report" if epochs else "epoch_table:epoch_table")
     for place, view in enumerate(views):

@@ -210,11 +210,15 @@ def expect_waits(transfers: Transfers, layer_cycles: NDArray[np.float64]) -> NDA
     return waits
 
 
+def busy_share(transfers: Transfers, total_cycles: float) -> float:
+    """Return the share of an inference's cycles of the core in which the controller copies."""
+    busy = sum(map(transfers.copy_cycles, transfers.buffers.layer_bytes))
+    return busy / total_cycles if total_cycles else 0.0
+
+
 def describe_transfers(transfers: Transfers, waited_cycles: float, total_cycles: float) -> str:
     """Say how busy the controller is and what of its work shows."""
-    buffers = transfers.buffers
-    busy = sum(transfers.copy_cycles(size) for size in buffers.layer_bytes)
-    share = busy / total_cycles if total_cycles else 0.0
+    buffers, share = transfers.buffers, busy_share(transfers, total_cycles)
     return (f"weights come by {transfers.controller.name} into {transfers.target.name}: "
             f"{sum(buffers.layer_bytes):,} bytes "
             f"through two buffers, {buffers.size_bytes:,} bytes together, busy "

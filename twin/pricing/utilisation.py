@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hwmodels.schedule import Npu, UnitWork
+from hwmodels.schedule import Npu, TaskRun, UnitWork
 from hwmodels.schedule.units import estimate_unit_cycles, name_bits
 from twin.deployment.costs import TaskPrediction
 
@@ -67,13 +67,8 @@ def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisat
     works = [(estimate_unit_cycles(work, run.npu), work, run.npu) for run in runs
              for work in run.task.units if work.macs]
     useful = math.fsum(_count_useful(cycles, work, npu) for cycles, work, npu in works)
-    worked = sum(cycles for cycles, _, _ in works)
-    alone = waited = 0.0
-    for run in runs:
-        ways = [math.fsum(one.channel_cycles for one in run.transfers
-                          if one.transfer.direction == way) for way in ("in", "out")]
-        alone += max(ways)
-        waited += sum(one.npu_cycles for one in run.exposed if one.cause in _MOVED)
+    worked, alone = sum(cycles for cycles, _, _ in works), math.fsum(map(move_cycles, runs))
+    waited = sum(one.npu_cycles for run in runs for one in run.exposed if one.cause in _MOVED)
     waits = {what: sum(cycles for run in runs for work in run.task.units
                        for name, cycles in work.waits if name == what)
              for what in ("banks", "loops", "barrier")}
@@ -84,6 +79,12 @@ def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisat
         dma_use=min(1.0, alone / core) if alone else None,
         dma_hidden=max(0.0, 1 - waited / alone) if alone else None,
         bank_wait=banks, loop_share=loops, barrier_wait=barrier)
+
+
+def move_cycles(run: TaskRun) -> float:
+    """Return the cycles a task's transfers take alone: the longer of in and out."""
+    return max(math.fsum(one.channel_cycles for one in run.transfers
+                         if one.transfer.direction == way) for way in ("in", "out"))
 
 
 def _count_useful(cycles: int, work: UnitWork, npu: Npu) -> float:

@@ -40,9 +40,10 @@ Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun, Built, Lesson, 
         terms, paths, studies, scenarios, kept runs or transformations returned, `diff_studies` or
         `study_sensitivity`.
     more
-        Of a prediction, `per_operand`: split its bill, and `duty`: the row of what it draws; of a
-        difference, `limit`: the share nothing may grow by, and `with_parts`: no layer either; of a
-        list, `kind`: which it is where it is empty, and further keys.
+        Of a prediction, `per_operand`: split its bill, `duty`: the row of what it draws, and
+        `counters`: those of its platform; of a difference, `limit`: the share nothing may grow by,
+        and `with_parts`: no layer either; of a list, `kind`: which it is where it is empty, and
+        further keys.
 
     Returns
     -------
@@ -119,11 +120,22 @@ def _write_list(found: Iterable[Any] | Mapping[str, Any], kind: str = "",
         fill(row_type, row, **({"name": name} if of == "Graph" else {})) for name, row in rows]}
 
 
-def _predicted(prediction: Prediction, per_operand: bool = False,
-               duty: Any = None) -> Mapping[str, Any]:
+def _predicted(prediction: Prediction, per_operand: bool = False, duty: Any = None,
+               counters: bool = False) -> Mapping[str, Any]:
     from twin.pricing import document
 
-    written = document.to_document(prediction)
+    written: dict[str, Any] = document.to_document(prediction)
+    if prediction.temperature == "cold":
+        from twin.studies.cold_start import start_cold
+
+        found = start_cold(prediction)
+        written["cold_start"] = None if found is None else {
+            "state": found.state, "total_us": found.total_us, "parts_us": dict(found.parts),
+            "interval_us": None if found.interval is None else asdict(found.interval)}
+    if counters:
+        from twin.attribution.platform import list_counters
+
+        written["counters"] = [asdict(row) for row in list_counters(prediction)]
     if duty is not None:
         from twin.studies.results import list_columns
 

@@ -11,6 +11,8 @@ from calibration.measurement.quality import GOAL_TAIL
 from calibration.virtual_board import VirtualBoard
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
+from twin.attribution.platform import list_counters
+from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Content,
@@ -62,6 +64,15 @@ def virtual_boards_table(boards: Sequence[VirtualBoard]) -> Table:
     return tabulate((Column("virtual board", "name"), Column("core", "core"),
                      Column("emulator", "emulator"), Column("counts", "counts"),
                      Column("needs", lambda board: board.missing or "ready")), boards)
+
+
+def platform_table(prediction: Prediction) -> Table:
+    """Return a platform's counters: what the prediction models, and who else counts them."""
+    return tabulate((
+        Column("counter", "name", no_wrap=True),
+        number("modelled", "value", lambda value: "" if value is None else significant(value)),
+        Column("unit", "unit"), Column("measured by", lambda row: row.silicon or ""),
+        Column("simulated by", lambda row: row.emulated or "")), list_counters(prediction))
 
 
 def _heading(network: MeasuredNetwork) -> Content:
