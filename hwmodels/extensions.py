@@ -6,6 +6,12 @@
     twin.importers  a module; the entry's name is the log format's
     twin.figures    a function of a prediction; the entry's name is the picture's
     twin.policies   a module; the entry's name is the cache replacement policy's
+    twin.cores      a package whose folder holds core files
+    twin.features   a mapping of what-if paths to values; the entry's name is the feature's
+    twin.postprocess  a function of a study's rows; the entry's name is the step's
+    twin.backends   a class that runs a network for `twin measure`; the name is the back end's
+    twin.meters     a function that reads a recording; the entry's name is the meter's
+    twin.emulators  a context manager that runs an image; the name is the virtual board's
 
 Nothing is imported until a name is asked for that the project itself does not have, or everything
 of a group is listed: reading the list of installed packages takes longer than a prediction.
@@ -27,7 +33,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUPS = ("twin.boards", "twin.runtimes", "twin.operators", "twin.importers", "twin.figures",
-          "twin.policies")
+          "twin.policies", "twin.cores", "twin.features", "twin.postprocess", "twin.backends",
+          "twin.meters", "twin.emulators")
 
 
 @cache

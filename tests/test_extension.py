@@ -209,3 +209,40 @@ def test_a_warm_prediction_never_lists_packages() -> None:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                            check=True, cwd=EXAMPLE.parents[1])
     assert ended.stdout == "False\n"
+
+
+def test_an_extension_adds_cores_features_steps_and_meters(site, find, tmp_path) -> None:
+    from calibration.power_trace.meter_files import read_meter_file
+    from hwmodels.core.file import list_cores, load_core
+    from twin.api.requests import parse_settings
+    from twin.studies.functions import process_rows
+
+    assert "acme-c0" not in list_cores()
+    find(site)
+    assert "acme-c0" in list_cores() and load_core("acme-c0").model == "acme-c0"
+    assert parse_settings(["acme_small"]) == {"network.width": "0.5", "network.weights": "int4"}
+    assert "acme_small" in {name for name, _, _ in twin.list_features()}
+    rows = process_rows(["acme_fastest"], [
+        {"board": "a", "runtime": "x", "time_us": 8.0}, {"board": "a", "runtime": "y",
+                                                         "time_us": 4.0}])
+    assert [row["of_best"] for row in rows] == [1.0, 2.0]
+    path = tmp_path / "trace.txt"
+    path.write_text("".join(f"{n / 1000:.3f} {10 + 20 * (5 <= n < 15)} {int(5 <= n < 15)}\n"
+                            for n in range(20)))
+    trace = read_meter_file(path, "acme-meter")
+    assert trace.marks_us == (5000.0, 15000.0) and trace.power_mw.max() == 30
+
+
+def test_an_extension_measures_by_its_back_end_and_emulator(site, find, monkeypatch, tmp_path):
+    pytest.importorskip("unicorn")
+    find(site)
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    found = twin.measure("ad", "host", twin.MeasureOptions(
+        backend="acme-numpy", runs=3, warmup=1, output=tmp_path / "host"))
+    warm, = found.networks
+    assert warm.measurement.header.runtime.startswith("acme-numpy@")
+    assert warm.measurement.values("acme_layers").tolist() == [10, 10, 10]
+    found = twin.measure("ad", "nucleo_l4r5zi", twin.MeasureOptions(
+        virtual="acme-m4", runs=1, warmup=0, fixed=True, output=tmp_path / "board"))
+    assert found.networks[-1].measurement.header.kind == "simulated"
+    assert found.networks[-1].whole.p50 > 900_000

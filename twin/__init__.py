@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from twin.api.commands.differentiate import differentiate
     from twin.api.commands.doctor import doctor
     from twin.api.commands.energy import energy
-    from twin.api.commands.explain import explain, list_paths, list_terms
+    from twin.api.commands.explain import explain, list_features, list_paths, list_terms
     from twin.api.commands.firmware import (
         build_firmware,
         compare_firmware,
@@ -94,7 +94,7 @@ __all__ = [
     "compare_firmware", "compare_published", "compare_sessions", "deploy", "deploy_elf",
     "diagnose", "diff", "diff_series", "diff_studies", "differentiate", "doctor", "energy",
     "explain", "export_firmware", "export_model", "flash_firmware", "guidelines", "import_log",
-    "keep", "learn_runtime", "list_boards",
+    "keep", "learn_runtime", "list_boards", "list_features",
     "list_models", "list_paths", "list_runtimes", "list_scenarios", "list_sessions",
     "list_studies", "list_terms", "list_transformations", "list_virtual_boards", "measure",
     "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",

@@ -26,6 +26,7 @@ from calibration.errors import MeasurementError
 from calibration.power_trace.scope_files import read_header
 from calibration.power_trace.trace import METERS, Meter, PowerTrace
 from hwmodels.errors import did_you_mean, reworded
+from hwmodels.extensions import blamed, find_entries, take
 from hwmodels.files import read_regular
 
 LARGEST_TRACE_BYTES = 1 << 28
@@ -33,6 +34,10 @@ LARGEST_TRACE_BYTES = 1 << 28
 
 METER_FILES = tuple(METERS)
 """Formats `read_meter_file` knows."""
+
+GROUP = "twin.meters"
+"""Entry points whose value is a module: `read_recording`, path to `PowerTrace`, and `ACCURACY`,
+where its maker states how accurate it is."""
 
 _SYMBOLS = {"time": "s", "current": "A", "voltage": "V", "power": "W", "shunt": "V"}
 _PREFIXES = {"": 1.0, "m": 1e-3, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "n": 1e-9}
@@ -76,7 +81,7 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     Parameters
     ----------
     meter : str
-        One of `METER_FILES`.
+        One of `METER_FILES`, or of an installed package.
     supply_v : float, optional
         Needed where the file has neither voltage nor power.
     shunt_ohm : float, optional
@@ -102,9 +107,14 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     MeasurementError
         Naming file, line and what is missing.
     """
-    if meter not in METER_FILES:
-        raise MeasurementError(f"no meter {meter!r}; {did_you_mean(meter, METER_FILES)}")
     path = Path(path)
+    if meter not in METER_FILES:
+        if meter not in (theirs := find_entries(GROUP)):
+            raise MeasurementError(f"no meter {meter!r}; "
+                                   + did_you_mean(meter, (*METER_FILES, *theirs)))
+        with blamed(GROUP, meter):
+            trace: PowerTrace = take(GROUP, meter, "read_recording")(path)
+        return trace
     for what, value, unit in (("supply", supply_v, "V"), ("shunt", shunt_ohm, "ohm"),
                               ("sampling frequency", sample_hz, "Hz")):
         if value is not None and not 0 < value < float("inf"):

@@ -24,6 +24,11 @@ from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError, did_you_mean
+from hwmodels.extensions import blamed, find_entries, take
+
+GROUP = "twin.emulators"
+"""Entry points whose value is a module: `PORT`, the firmware's port whose images it runs, and
+`run`, a context manager of image and board that yields `Launched`."""
 
 ENDING_S = 0.2
 """A line is gone a moment before its process has ended."""
@@ -104,6 +109,9 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
         found.append(VirtualBoard(name=machine.port, emulator="qemu", core=machine.core,
                                   counts="exact instructions (simulated)",
                                   missing=missing() if there else machine.advice))
+    found += [VirtualBoard(name=name, core=take(GROUP, name, "PORT"), emulator="extension",
+                           counts="as its package says (simulated)", missing=missing())
+              for name in find_entries(GROUP)]
     found.append(VirtualBoard(
         name="host", core=platform.machine(), emulator="none", missing=missing(),
         counts="nanoseconds, and what the kernel gives (measured)"))
@@ -127,6 +135,11 @@ def check_virtual_board(name: str) -> None:
         raise ToolMissingError(f"virtual board {name} needs: {found[name]}")
 
 
+def port_of(name: str) -> str:
+    """Return the firmware's port whose images a virtual board runs: of ours its own name."""
+    return str(take(GROUP, name, "PORT")) if name in find_entries(GROUP) else name
+
+
 @contextlib.contextmanager
 def launch(name: str, image: str | Path, *, board: Board | None = None) -> Iterator[Launched]:
     """Run an image on a virtual board for as long as the context lasts.
@@ -148,7 +161,7 @@ def launch(name: str, image: str | Path, *, board: Board | None = None) -> Itera
         When it is not installed.
     """
     check_virtual_board(name)
-    check_image(image, name)
+    check_image(image, port_of(name))
     with contextlib.ExitStack() as stack:
         made = _start(name, Path(image), board, stack)
         try:
@@ -179,6 +192,10 @@ def _start(name: str, image: Path, board: Board | None, stack: contextlib.ExitSt
         return Launched(port=machine.port, failure=machine.failure, clocked=False,
                         scales=lambda timer_hz: {
             "timer_ticks": ("instructions", MACHINES[name].instructions_per_tick(timer_hz))})
+    if name in find_entries(GROUP):
+        with blamed(GROUP, name):
+            started: Launched = stack.enter_context(take(GROUP, name, "run")(image, board))
+        return started
     from calibration.virtual_board.costs import costs_of
     from calibration.virtual_board.unicorn_board import run_unicorn
 

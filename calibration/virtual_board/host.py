@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from calibration.errors import MeasurementError
 from calibration.measurement.quality import WAITED
 from calibration.virtual_board.child import ChildBoard, run_child
 
@@ -125,17 +126,48 @@ def run_host(image: str | Path) -> Iterator[tuple[ChildBoard, HostGauges]]:
             gauges.close()
 
 
+def list_processors() -> tuple[int, ...]:
+    """Return the processors this process, and what it starts, may use; none where nothing says."""
+    return tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+
+
+@contextlib.contextmanager
+def bound_to(cpu: int | None) -> Iterator[None]:
+    """Bind this process, and what it starts, to one processor; None: as it is.
+
+    Raises
+    ------
+    MeasurementError
+        For one it may not use.
+    """
+    before = list_processors()
+    if cpu is None:
+        yield
+        return
+    if cpu not in before:
+        raise MeasurementError(f"--cpu {cpu}: accepted: {', '.join(map(str, before)) or 'none'}")
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def describe_host() -> Mapping[str, str]:
-    """Return what of the host decides how fast it is: processor, governor, load."""
-    found = {"machine": platform.machine()}
+    """Return what of the host decides how fast it is: processors it may use, governor, load."""
+    cpus = list_processors()
+    found = {"machine": platform.machine(), "boost": "not known", "governor": "not known",
+             "processors": " ".join(map(str, cpus)) or "not known"}
+    first = Path(f"/sys/devices/system/cpu/cpu{cpus[0] if cpus else 0}/cpufreq")
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 found["processor"] = line.partition(":")[2].strip()
                 break
     with contextlib.suppress(OSError):
-        found["governor"] = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
-                                 ).read_text().strip()
+        found["governor"] = (first / "scaling_governor").read_text().strip()
+    with contextlib.suppress(OSError):
+        found["boost"] = Path("/sys/devices/system/cpu/cpufreq/boost").read_text().strip()
     with contextlib.suppress(OSError):
         found["load"] = " ".join(Path("/proc/loadavg").read_text().split()[:3])
     return found

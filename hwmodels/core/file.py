@@ -1,4 +1,4 @@
-"""Core files: one for each core, in `hwmodels/cores` and folders of the variable `TWIN_CORES`.
+"""Core files: each core's in `hwmodels/cores`, folders of `TWIN_CORES` or of extensions.
 
 A file states what the core is and how it schedules instructions, every number with its source.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hwmodels.board.facts import KINDS, Fact
 from hwmodels.core.timing import TIMING_CLASSES, CoreTiming, Pairing
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.extensions import named_folders
+from hwmodels.extensions import find_folders, named_folders
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
 from hwmodels.isa import ISAS, read_name
@@ -29,7 +29,7 @@ CPUID_PART = 0xFF00FFF0
 
 
 def list_cores() -> tuple[str, ...]:
-    """Return the names of all cores, shipped and of `TWIN_CORES`, sorted."""
+    """Return the names of all cores, shipped, of `TWIN_CORES` and of extensions, sorted."""
     return tuple(sorted(_find_files()))
 
 
@@ -47,7 +47,7 @@ def name_core(cpuid: int) -> str | None:
 
 def _find_files() -> dict[str, Path]:
     found = dict(_shipped())
-    for folder in named_folders("TWIN_CORES", "core"):
+    for folder in (*named_folders("TWIN_CORES", "core"), *find_folders("twin.cores")):
         for path in sorted(folder.glob("*.yaml")):
             if path.stem in found or read_name(path.stem) != path.stem:
                 raise BoardError(f"{path}: there is a core {path.stem} already; accepted: another "

@@ -50,6 +50,8 @@ def explain(words: Words = None, as_json: AsJson = False) -> None:
         if len(words) > 2:
             raise UsageError(f"{' '.join(words)}: accepted: one board")
         show_view(twin.list_paths(*words[1:]), "catalogue:paths_table", as_json=as_json)
+    elif words == ["features"]:
+        show_view(twin.list_features(), "catalogue:features_table", as_json=as_json)
     elif words:
         show_view(twin.explain(" ".join(words)), "catalogue:entry_report", as_json=as_json)
     else:

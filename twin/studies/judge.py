@@ -7,7 +7,6 @@ file by ONNX Runtime, to the bit. What was found is kept by content of network, 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from twin.network.accuracy import Accuracy, change_network, measure_accuracy, wi
 from twin.network.graph import Graph
 from twin.network.labelled import Data, read_data
 from twin.network.rewrites.rewrite import is_neutral, rewrite_network
+from twin.studies.functions import load_function
 
 Function = Callable[[Graph], "float | tuple[int, int]"]
 """A user's: a network, changed where changes are asked -> share of right answers, or right answers
@@ -174,7 +174,7 @@ def make_judge(source: str | Path | Function | Sequence[Any] | None) -> Judge | 
     name = str(source)
     if ".py:" in name:
         path = Path(name.rpartition(":")[0])
-        return Judge(function=_load_function(name), identity=_hash([path]))
+        return Judge(function=load_function(name, "--accuracy"), identity=_hash([path]))
     files = sorted(Path(name).glob("*.npz")) if Path(name).is_dir() else [Path(name)]
     if not files:
         raise UsageError(f"--accuracy {name}: holds no .npz; accepted: a file of inputs (x) and "
@@ -185,20 +185,3 @@ def make_judge(source: str | Path | Function | Sequence[Any] | None) -> Judge | 
 def _hash(files: Iterable[Path]) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest()
                                    for path in files)).hexdigest()
-
-
-def _load_function(name: str) -> Function:
-    path, _, wanted = name.rpartition(":")
-    if not Path(path).is_file():
-        raise UsageError(f"--accuracy {name}: there is no file {path}")
-    spec = importlib.util.spec_from_file_location("twin_accuracy", path)
-    assert spec is not None and spec.loader is not None, "the file ends in .py"
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-        function: Function = getattr(module, wanted)
-    except Exception as error:
-        raise UsageError(f"--accuracy {name}: cannot be loaded: {error}") from error
-    if not callable(function):
-        raise UsageError(f"--accuracy {name}: {wanted} is no function")
-    return function

@@ -257,3 +257,22 @@ def test_marks_that_come_late_are_doubted(folder, tmp_path, late_ms):
                                       "ppk2", "--supply", "3", "--runs", "10"])
     assert result.exit_code == 0, result.stderr
     assert ("last twentieth is at idle power" in " ".join(result.stderr.split())) is bool(late_ms)
+
+
+def test_a_short_or_slow_recording_is_said_and_a_long_fast_one_is_not(folder, tmp_path):
+    from calibration.power_trace.trace import Meter, PowerTrace
+    from twin.api.commands.energy import _judge_length
+
+    def record(period_us: float, seconds: float) -> tuple[str, ...]:
+        time_us = np.arange(1, round(seconds * 1e6 / period_us) + 1) * period_us
+        return _judge_length(PowerTrace(time_us=time_us, power_mw=np.ones(len(time_us)),
+                                        meter=Meter(name="m")))
+
+    assert record(1000, 10) == () == record(10, 12)
+    assert record(2000, 12)[0].startswith("the recording has 500 samples a second over 12 s")
+    assert "over 9 s" in record(100, 9)[0]
+    trace = tmp_path / "recording.csv"
+    write_ppk2(trace)
+    result = CliRunner().invoke(app, ["energy", str(folder), str(trace), "--meter", "ppk2",
+                                      "--supply", str(VOLT)])
+    assert "at least 1,000 over 10 s are advised" in result.stderr

@@ -82,13 +82,14 @@ class Run:
         if virtual is None:
             yield None
             return
-        from calibration.virtual_board import check_virtual_board, launch
+        from calibration.virtual_board import check_virtual_board, launch, port_of
         from twin.program.image.compile.ports import check_core
 
         check_virtual_board(virtual)
         if self.board is not None:
-            check_core(virtual, self.board)
-        elf = Path(self.options.image) if self.options.image is not None else self.build(virtual)
+            check_core(port_of(virtual), self.board)
+        elf = Path(self.options.image) if self.options.image is not None else (
+            self.build(port_of(virtual)))
         with launch(virtual, elf, board=self.board) as made:
             yield replace(made, image=elf)
 

@@ -24,13 +24,17 @@ from calibration.power_trace.board_energy import (
     judge_windows,
 )
 from calibration.power_trace.excerpt import cut_excerpt, dump_excerpt
-from calibration.power_trace.meter_files import read_meter_file
+from calibration.power_trace.meter_files import GROUP, read_meter_file
 from calibration.power_trace.trace import METERS, PowerTrace
 from hwmodels.errors import reworded
+from hwmodels.extensions import take
 from twin.api.requests import measurement, takes
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
 from twin.reports.export import check_place
+
+LEAST_HZ, LEAST_S = 1000.0, 10.0
+"""Samples a second and seconds a recording should have, as the founding protocol asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +107,22 @@ def _integrate(measured: Measurement, recording: PowerTrace, header: Header, sou
     write_measurement(target, found, dump_excerpt(cut_excerpt(
         recording, layers, times_us, runs=runs, by_shape=by_shape)))
     made = Energy(measurement=found, folder=target, doubt=_doubt(measured, found),
-                  remarks=(*merged, *([late] if late else [])))
+                  remarks=(*merged, *([late] if late else []), *_judge_length(recording)))
     if not is_microbench(measured):
         return made
     idle_mw = None if by_shape or not recording.marks_us else idle_power(recording)
     return replace(made, steps=tuple(read_power(measured, found, str(source))), idle_mw=idle_mw)
+
+
+def _judge_length(recording: PowerTrace) -> tuple[str, ...]:
+    """Warn of a recording with fewer samples a second, or shorter, than is asked of one."""
+    begin, end = recording.span_us
+    rate_hz, length_s = 1e6 / recording.period_us, (end - begin) * 1e-6
+    if rate_hz >= LEAST_HZ * (1 - 1e-6) and length_s >= LEAST_S * (1 - 1e-6):
+        return ()
+    return (f"the recording has {rate_hz:,.0f} samples a second over {length_s:.3g} s; at least "
+            f"{LEAST_HZ:,.0f} over {LEAST_S:g} s are advised: raise the meter's rate, or --power "
+            "RUNS of the measurement",)
 
 
 def _doubt(measured: Measurement, found: Measurement) -> str | None:
@@ -120,7 +135,8 @@ def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
               by_shape: bool) -> Header:
     """Return the header of a measurement with the meter's part of where it was made."""
     environment = {**dict(header.environment), "meter": meter, "trace": trace,
-                   "accuracy": METERS[meter].source,
+                   "accuracy": METERS[meter].source if meter in METERS else str(
+                       take(GROUP, meter, "ACCURACY")),
                    "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
     return replace(header, source=f"twin energy of {trace}", environment=tuple(environment.items()))
 

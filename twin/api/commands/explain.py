@@ -33,6 +33,13 @@ def list_terms() -> Mapping[str, Entry]:
     return load_glossary()
 
 
+def list_features() -> Sequence[tuple[str, str, str]]:
+    """List the features `--set` and studies switch on: name, what-if paths, what they do."""
+    from twin.deployment import features
+
+    return features.list_features()
+
+
 def list_paths(board: str | None = None) -> Sequence[tuple[str, str, str]]:
     """List every what-if path of `--set`.
 

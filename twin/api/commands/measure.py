@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.measurement.measurement import BOARD_HASH
+from calibration.virtual_board.host import bound_to
 from hwmodels.board.file import hash_board
 from hwmodels.errors import reworded
 from hwmodels.files import read_regular
@@ -87,7 +88,7 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     graph = read_model(fspath(model))
     name = machine.name if machine is not None else HOST
     folder = Path(options.output) if options.output else _default_folder(graph.name, name)
-    with claim_folder(folder):
+    with claim_folder(folder), bound_to(options.cpu):
         if not _has_begun(folder, options.resume) and options.resume:
             watcher.remark(f"{folder}: nothing was kept to go on with; begun again")
         if options.resume:
@@ -98,9 +99,26 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
 
             heard = listen_to_probe(fspath(model), graph, machine, options, folder, watcher)
             return Measured(folder=folder, networks=(heard,), graph=graph, virtual=None)
+        if options.backend is not None:
+            return _time_backend(graph, options, folder, data, watcher)
         networks = _collect(Run(graph=graph, board=machine, options=options, folder=folder,
                                 data=data, watcher=watcher))
     return Measured(folder=folder, networks=networks, graph=graph, virtual=options.virtual)
+
+
+def _time_backend(graph: Graph, options: MeasureOptions, folder: Path, data: bytes | None,
+                  watcher: Watcher) -> Measured:
+    """Time the network on a back end of this machine; runs of an interpreter have no layers."""
+    from twin.api.commands.backends import measure_backend
+    from twin.attribution.measured_layers import describe_network, find_limits, judge_network
+
+    assert options.backend is not None
+    found = measure_backend(graph, options.backend, folder, data=data, runs=options.runs or 100,
+                            warmup=options.warmup)
+    network = describe_network(found, graph, find_limits(None))
+    for finding in judge_network(network, widths={}):
+        watcher.remark(f"warm: {finding}")
+    return Measured(folder=folder, networks=(network,), graph=graph, virtual=HOST)
 
 
 def _collect(run: Run) -> tuple[MeasuredNetwork, ...]:

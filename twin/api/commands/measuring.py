@@ -54,6 +54,12 @@ def aim(board: str, options: MeasureOptions | None, *,
     if board == HOST and options.port is None:
         options = replace(options, virtual=HOST)
     virtual, clock_hz = options.virtual, options.clock_hz
+    if virtual != HOST and (options.backend is not None or options.cpu is not None):
+        raise UsageError("--backend and --cpu are of this machine; accepted: -b host")
+    if options.backend is not None and (options.image or options.resume or options.power
+                                        or options.mask or options.counters):
+        raise UsageError("--backend: runs no firmware; accepted beside it: --runs, --warmup, "
+                         "--input, --cpu, -o")
     if options.port is not None and virtual is not None:
         raise UsageError("--port and --virtual exclude each other")
     if options.image is not None and virtual is None and not reads_image:

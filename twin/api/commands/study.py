@@ -17,6 +17,7 @@ from twin.api.requests.studies import RunStudy
 from twin.errors import StudyError, UsageError
 from twin.reports.export import to_csv, write_file
 from twin.studies.axes import Brought
+from twin.studies.functions import process_rows
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
 from twin.studies.study.findings import RowPair, diff_tables, list_precisions, tell
@@ -69,6 +70,10 @@ def write_reports(done: Session) -> tuple[Path, ...]:
     if precisions := list_precisions(study, table):
         written.append(write_file(done.folder / "precision_tradeoffs.csv",
                                   to_csv(precisions).encode()))
+    if study.postprocess:
+        rows = process_rows(study.postprocess, done.load_records())
+        written.append(write_file(done.folder / "postprocessed.csv",
+                                  to_csv([*map(dict, rows)]).encode()))
     with contextlib.suppress(TwinError):
         from twin.reports.figures.canvas import save_figure
         from twin.reports.figures.studies import draw_front_figure

@@ -233,13 +233,20 @@ def read_pairs(settings: Iterable[str], form: str, example: str) -> dict[str, st
 
 
 def parse_settings(settings: list[str]) -> dict[str, object]:
-    """Read PATH=VALUE words into a mapping.
+    """Read PATH=VALUE words, and names of features, into a mapping.
 
     Raises
     ------
     UsageError
         When there is none, one has no path or value, or a path is set twice.
     """
+    features = [name for word in settings if "=" not in word for name in split_words(word)]
+    if features:
+        from twin.deployment.features import switch_on
+
+        settings = [*(word for word in settings if "=" in word),
+                    *(f"{path}={value}" for path, value in switch_on(
+                        features, "--set: PATH=VALUE is expected, or a feature").items())]
     changes: dict[str, object] = {**read_pairs(settings, "PATH=VALUE",
                                                "clocks.cpu.frequency_hz=80MHz")}
     if not changes:

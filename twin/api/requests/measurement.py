@@ -138,6 +138,11 @@ class Runs(Request):
         text=str)] = None
     mask: Annotated[bool, Option(
         "--mask", None, "Mask interrupts instead of counting them.")] = False
+    backend: Annotated[str | None, Option(
+        "--backend", "NAME", "On this machine (-b host): onnxruntime, litert or one of an "
+        "installed package runs the network; by default our firmware's kernels.")] = None
+    cpu: Annotated[int | None, Option(
+        "--cpu", "N", "On this machine: the processor it is bound to.", least=0)] = None
     fixed: Annotated[bool, Option(
         "--fixed", None, "Exactly --runs runs, whatever their spread.")] = False
     baud: Annotated[int, Option("--baud", None, "Rate of a serial device.")] = 115200

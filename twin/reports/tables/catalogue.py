@@ -165,6 +165,12 @@ def paths_table(paths: Iterable[tuple[str, str, str]]) -> Table:
                      Column("changes", itemgetter(2))), paths)
 
 
+def features_table(features: Iterable[tuple[str, str, str]]) -> Table:
+    """Return one row per feature: its name, the what-if paths it sets, what that does."""
+    return tabulate((Column("feature", itemgetter(0), no_wrap=True), Column("sets", itemgetter(1)),
+                     Column("does", itemgetter(2))), features)
+
+
 def _counter_pairs(counters: Counters) -> list[tuple[str, str]]:
     """Say what the silicon counts, and what can be measured at each level of metrics."""
     wrapping = ", ".join(counters.wrapping_counters)

@@ -11,10 +11,11 @@ from pydantic import BaseModel, Field
 
 from hwmodels.errors import did_you_mean
 from hwmodels.files import names_file
+from twin.deployment.features import switch_on
 from twin.errors import RuntimeRefusedError, StudyError, UsageError
 from twin.network.readers import SUFFIXES
 from twin.pricing.prediction import TEMPERATURES
-from twin.studies.axes import Value, check_runtimes, make_space, read_sample
+from twin.studies.axes import check_runtimes, make_space, read_sample
 from twin.studies.duty import Duty, read_currents, read_duty, read_sleep
 from twin.studies.files import (
     AS_LIST,
@@ -42,6 +43,8 @@ from twin.studies.study.tasks import (
 )
 
 SHIPPED = Path(__file__).parent / "files"
+AS_IS = "as it is"
+"""The case without a feature, beside which features stand."""
 
 
 class _Limits(BaseModel):
@@ -74,6 +77,8 @@ class _File(BaseModel):
     clocks: Words = []
     set: dict[str, Words] = {}
     cases: dict[Text, dict[str, Text]] = {}
+    features: Words = []
+    postprocess: Words = []
     temperatures: Annotated[Words, Field(min_length=1)] = ["warm"]
     sample: Text | None = None
     seed: int = Field(0, ge=0, le=2**31)
@@ -158,7 +163,9 @@ def _build(path: Path, section: _File) -> Study:
                    max_parameter_bytes=None if section.active_memory_budget_mb is None
                    else section.active_memory_budget_mb * MEGABYTE)
     study = Study(
-        name=section.name, question=section.question, space=space, cases=section.cases,
+        name=section.name, question=section.question, space=space,
+        cases=_list_cases(section),
+        postprocess=tuple(_find(path, section.postprocess, (".py",))),
         temperatures=tuple(dict.fromkeys(section.temperatures)),
         limits=soft, hard=hard, budgets=budgets,
         objectives=read_objectives(section.objectives), search=section.search,
@@ -176,6 +183,13 @@ def _build(path: Path, section: _File) -> Study:
     if study.finding is not None:
         _choose(where, "finding.vary", [study.finding.vary], (*study.axes, CASE, TEMPERATURE))
     return study
+
+
+def _list_cases(section: _File) -> dict[str, dict[str, str]]:
+    """Return the cases, and one for each feature or sum of features, as a+b; none before them."""
+    first: dict[str, dict[str, str]] = {AS_IS: {}} if section.features and not section.cases else {}
+    return {**first, **section.cases,
+            **{name: switch_on(name.split("+")) for name in section.features}}
 
 
 def _read_soft(section: _File, duty: Duty | None) -> tuple[Limits, tuple[Budget, ...]]:
@@ -209,8 +223,8 @@ def _choose(where: str, key: str, given: list[str], accepted: tuple[str, ...]) -
             raise StudyError(f"{where}:{key}: {one!r}; " + did_you_mean(one, accepted))
 
 
-def _find(path: Path, names: list[str], suffixes: tuple[str, ...]) -> list[Value]:
+def _find(path: Path, names: list[str], suffixes: tuple[str, ...]) -> list[str]:
     """Return names, those of files as paths from where the study file is."""
-    return [str(path.parent / name) if name.endswith(suffixes) and names_file(path.parent / name)
-            else name for name in names]
+    return [str(path.parent / name) if name.rpartition(".py:")[0] or (
+        name.endswith(suffixes) and names_file(path.parent / name)) else name for name in names]
 

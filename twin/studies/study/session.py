@@ -120,6 +120,11 @@ class Session:
                              "the command that began it goes on with it")
         return read_table(self.folder / RESULTS)
 
+    def load_records(self) -> list[dict[str, Any]]:
+        """Return the table as mappings from column to value, every column that is written."""
+        with open_regular(self.folder / RESULTS, LARGEST_TABLE_BYTES) as stream:
+            return list(read_parquet(stream).to_pylist())
+
     def _part(self, task: Task) -> Path:
         return self.folder / "parts" / f"{task.address}.parquet"
 

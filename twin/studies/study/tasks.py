@@ -190,6 +190,8 @@ class Study:
         Programs the user brings: a configuration each, beside those of the space.
     budgets : tuple of Budget
         Lists of soft limits, and of memory budgets; each is a column of its own.
+    postprocess : tuple of str
+        Steps of the user's that its rows go through, as `functions.load_step` takes them.
     """
 
     name: str
@@ -206,6 +208,7 @@ class Study:
     notes: tuple[str, ...] = ()
     brought: tuple[Brought, ...] = ()
     budgets: tuple[Budget, ...] = ()
+    postprocess: tuple[str, ...] = ()
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""What a made-up company adds to embedded-twin: all five kinds of extension, a file each."""
+"""What a made-up company adds to embedded-twin: one extension of each kind, a file each."""

@@ -355,3 +355,41 @@ def test_several_budgets_are_columns_of_rejected_rows_too(tmp_path) -> None:
     path.write_text(BUDGETS.replace("[0.05, 1.0]", "[0.05, -1]"))
     with pytest.raises(StudyError, match=r"memory_budgets_mb\.1"):
         load_study(path)
+
+
+STEPS = '''
+def slow_down(rows):
+    return [{"case": row["in.case"], "ms": row["time_us"] / 1e3} for row in rows]
+
+def rank(rows):
+    return sorted(rows, key=lambda row: row["ms"])
+
+def fail(rows):
+    raise KeyError("no such column")
+
+def count(rows):
+    return len(rows)
+'''
+
+
+def test_features_are_cases_and_steps_work_on_the_rows(tmp_path) -> None:
+    """The steps stand beside the study's file, and get what `results.parquet` has."""
+    (tmp_path / "steps.py").write_text(STEPS)
+    text = ("schema: 1\nname: switched\nmodels: [ad]\nboards: [nucleo_l4r5zi]\n"
+            "runtimes: [cmsis-nn]\nfeatures: [no_simd, no_simd+half_width]\n"
+            "postprocess: [\"steps.py:slow_down\", \"steps.py:rank\"]\n")
+    (tmp_path / "s.yaml").write_text(text)
+    done = twin.run_study(tmp_path / "s.yaml", tmp_path / "out")
+    rows = {dict(row.inputs)["case"]: row.time_us for row in done.load_results().rows}
+    assert list(rows) == ["as it is", "no_simd", "no_simd+half_width"]
+    lines = (tmp_path / "out" / "postprocessed.csv").read_text().splitlines()
+    assert lines[0] == "case,ms"
+    assert [line.partition(",")[0] for line in lines[1:]] == sorted(rows, key=rows.__getitem__)
+    for step, told in (("fail", "steps.py:fail: KeyError"), ("count", "returned int; accepted")):
+        (tmp_path / "s.yaml").write_text(text.replace("steps.py:rank", f"steps.py:{step}"))
+        with pytest.raises(UsageError, match=told):
+            twin.run_study(tmp_path / "s.yaml", tmp_path / step)
+        assert (tmp_path / step / "results.parquet").is_file()
+    (tmp_path / "s.yaml").write_text(text.replace("no_simd,", "no_simdd,"))
+    with pytest.raises(StudyError, match=r"s.yaml: features: 'no_simdd' is no feature; did you"):
+        load_study(str(tmp_path / "s.yaml"))

@@ -197,9 +197,10 @@ def check_core(name: str, board: Board) -> None:
 
 def name_emulators(board: Board) -> str:
     """Name the virtual boards with a board's core, or say that there is none."""
-    from calibration.virtual_board import list_virtual_boards
+    from calibration.virtual_board import list_virtual_boards, port_of
 
-    fitting = [one.name for one in list_virtual_boards() if has_core_of(load_port(one.name), board)]
+    fitting = [one.name for one in list_virtual_boards()
+               if has_core_of(load_port(port_of(one.name)), board)]
     return ", ".join(fitting) or "none: no emulator has that core"
 
 

@@ -1,0 +1,1 @@
+"""Core files: YAML in the shape of those the project ships."""

@@ -1,0 +1,64 @@
+"""Back ends of this machine: timed in a process of their own, with a sample for each run."""
+
+import os
+
+import pytest
+
+import twin
+from calibration.errors import MeasurementError
+from calibration.virtual_board.host import bound_to, describe_host, list_processors
+from twin.api.commands.backends import _ask
+from twin.errors import UsageError
+
+linux = pytest.mark.skipif(not list_processors(), reason="nothing says which processors there are")
+
+
+@pytest.mark.parametrize("backend, package", [("litert", "ai_edge_litert"),
+                                              ("onnxruntime", "onnxruntime")])
+def test_an_interpreter_is_timed(backend, package, tmp_path):
+    pytest.importorskip(package)
+    before = list_processors()
+    found = twin.measure("ad", "host", twin.MeasureOptions(
+        backend=backend, runs=7, warmup=2, cpu=before[0] if before else None, output=tmp_path))
+    network, = found.networks
+    header = network.measurement.header
+    assert header.kind == "measured" and header.runtime.startswith(f"{backend}@")
+    assert len(network.measurement.runs) == 7 and not network.layers
+    assert 0 < network.whole.time_us < 1e6
+    assert dict(header.environment)["processors"] == (str(before[0]) if before else "not known")
+    assert list_processors() == before
+    again = twin.diff(tmp_path / "warm", tmp_path / "warm")
+    assert not again.exceeding(0.01)
+
+
+@linux
+def test_binding_ends_whatever_happens():
+    before = os.sched_getaffinity(0)
+    with pytest.raises(KeyError), bound_to(min(before)):
+        assert os.sched_getaffinity(0) == {min(before)}
+        assert describe_host()["processors"] == str(min(before))
+        raise KeyError
+    assert os.sched_getaffinity(0) == before
+    with pytest.raises(MeasurementError, match=r"--cpu 4096: accepted: \d"), bound_to(4096):
+        pass
+
+
+@pytest.mark.parametrize("board, options, told", [
+    ("host", {"backend": "litertt"}, "--backend litertt: is none; did you mean litert"),
+    ("nucleo_f401re", {"backend": "litert"}, "are of this machine; accepted: -b host"),
+    ("nucleo_f401re", {"cpu": 0}, "are of this machine"),
+    ("host", {"backend": "litert", "mask": True}, "runs no firmware; accepted beside it: --runs")])
+def test_what_makes_no_sense_is_refused(board, options, told, tmp_path):
+    with pytest.raises(UsageError, match=told):
+        twin.measure("ad", board, twin.MeasureOptions(**options, output=tmp_path / "m"))
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_network_the_back_end_cannot_run_is_one_line(tmp_path):
+    pytest.importorskip("onnxruntime")
+    options = twin.MeasureOptions(backend="onnxruntime", runs=1, output=tmp_path / "m")
+    with pytest.raises(twin.TwinError, match=r"cannot be written as \.onnx") as refused:
+        twin.measure("kwt1", "host", options)
+    assert "\n" not in str(refused.value) and not (tmp_path / "m").exists()
+    with pytest.raises(MeasurementError, match=r"^litert: .*does not run"):
+        _ask(("litert", __file__, b"", 1, 0), 60.0)
