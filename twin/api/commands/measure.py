@@ -205,7 +205,7 @@ def fold_stacks(measured: Measured) -> tuple[list[str], str | None]:
     -------
     tuple of (list of str, str or None)
         One line per stack: frames by semicolon, then its weight. Layers as measured; on the host
-        functions, where py-spy is installed, and else a remark.
+        functions, where py-spy is installed, and else a warning.
     """
     sampled = measured.virtual == HOST
     if sampled:
