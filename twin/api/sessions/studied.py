@@ -48,11 +48,16 @@ def pack_study(folder: Path, scratch: Path, write: Callable[[Table], Any]) -> Se
 
 
 def check_files(folder: Path) -> None:
-    """Refuse a study of others that names files elsewhere; raises `SessionError`."""
+    """Refuse a study of others that names files elsewhere, or code; raises `SessionError`."""
     with reworded(DocumentError, SessionError, f"{folder / STUDY_FILE}: cannot be read: "):
         document = read_yaml(folder / STUDY_FILE)
-    for key in ("models", "boards", "calibration", "set", "cases") if isinstance(
-            document, dict) else ():
+    if not isinstance(document, dict):
+        return
+    for key in ("postprocess", "accuracy"):
+        if any(".py:" in name for name in _list_texts(document.get(key))):
+            raise SessionError(f"{folder / STUDY_FILE}:{key}: names code, which a bundle does not "
+                               "run; accepted: twin study run, after reading it")
+    for key in ("models", "boards", "calibration", "set", "cases"):
         for name in _list_texts(document.get(key)):
             if "/" in name or "\\" in name:
                 check_name(name)

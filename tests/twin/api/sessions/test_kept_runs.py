@@ -286,6 +286,10 @@ def test_a_study_of_another_names_no_file_elsewhere(tmp_path) -> None:
         (tmp_path / "study.yaml").write_text(text)
         with pytest.raises(SessionError, match="is no name"):
             check_files(tmp_path)
+    for text in ('postprocess: ["steps.py:rank"]', "accuracy: mine.py:judge"):
+        (tmp_path / "study.yaml").write_text(text)
+        with pytest.raises(SessionError, match="names code, which a bundle does not run"):
+            check_files(tmp_path)
 
 
 def test_links_and_locked_entries_are_refused(root, tmp_path) -> None:
