@@ -67,8 +67,8 @@ def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisat
     works = [(estimate_unit_cycles(work, run.npu), work, run.npu) for run in runs
              for work in run.task.units if work.macs]
     useful = math.fsum(_count_useful(cycles, work, npu) for cycles, work, npu in works)
-    worked, alone = sum(cycles for cycles, _, _ in works), math.fsum(map(move_cycles, runs))
-    waited = sum(one.npu_cycles for run in runs for one in run.exposed if one.cause in _MOVED)
+    worked = sum(cycles for cycles, _, _ in works)
+    alone, waited = _count_transfers(runs)
     waits = {what: sum(cycles for run in runs for work in run.task.units
                        for name, cycles in work.waits if name == what)
              for what in ("banks", "loops", "barrier")}
@@ -85,6 +85,25 @@ def move_cycles(run: TaskRun) -> float:
     """Return the cycles a task's transfers take alone: the longer of in and out."""
     return max(math.fsum(one.channel_cycles for one in run.transfers
                          if one.transfer.direction == way) for way in ("in", "out"))
+
+
+def describe_dma(tasks: Sequence[TaskPrediction]) -> str:
+    """Say which share of an accelerator's cycles transfers take, and what is hidden; "" for none.
+
+    Hidden transfers pass beside the units' work: nobody waits for them.
+    """
+    runs = [task.run for task in tasks if not task.run.task.on_host]
+    core, (alone, waited) = sum(run.core_npu_cycles for run in runs), _count_transfers(runs)
+    if not core or not alone:
+        return ""
+    return (f"DMA busy {100 * min(1.0, alone / core):.0f} % of the accelerator's cycles, "
+            f"{100 * max(0.0, 1 - waited / alone):.0f} % of that hidden")
+
+
+def _count_transfers(runs: Sequence[TaskRun]) -> tuple[float, float]:
+    """Return the cycles transfers would take alone, and those waited for."""
+    return math.fsum(map(move_cycles, runs)), sum(
+        one.npu_cycles for run in runs for one in run.exposed if one.cause in _MOVED)
 
 
 def _count_useful(cycles: int, work: UnitWork, npu: Npu) -> float:

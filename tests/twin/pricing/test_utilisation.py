@@ -6,7 +6,7 @@ import io
 import pytest
 
 import twin
-from twin.pricing.utilisation import USES, find_utilisation
+from twin.pricing.utilisation import USES, describe_dma, find_utilisation
 from twin.reports.export import layer_rows
 
 
@@ -46,6 +46,17 @@ def test_transfers_are_hidden_with_two_buffers_only():
     hidden = [used(twin.predict(deployment.replace({"offload.buffers": count})), 2).dma_hidden
               for count in ("1", "2")]
     assert hidden[0] < 0.2 < hidden[1]
+
+
+def test_a_sentence_says_how_much_of_all_transfers_is_hidden(prediction):
+    runs = [task.run for task in prediction.tasks]
+    waited = sum(one.npu_cycles for run in runs for one in run.exposed if one.cause.endswith(
+        ("_wait", "_contention", "_memory")))
+    alone = sum(max(sum(one.channel_cycles for one in run.transfers
+                        if one.transfer.direction == way) for way in ("in", "out")) for run in runs)
+    assert describe_dma(prediction.tasks).endswith(
+        f", {100 * (1 - waited / alone):.0f} % of that hidden")
+    assert describe_dma(()) == ""
 
 
 def test_only_what_runs_on_an_accelerator_has_the_columns(prediction):

@@ -154,3 +154,8 @@ def test_an_axis_is_cut_into_many_tiles_before_it_is_cut_into_steps():
     net = Builder("wide", 0)
     graph = net.finish(net.layer("logistic", (net.input((1, 1917, 91)),), (1, 1917, 91)))
     assert 16 <= len(deploy(graph, "gapuino").plan.steps) < 40
+
+
+def test_a_local_memory_the_tool_itself_fills_is_refused():
+    with pytest.raises(RuntimeRefusedError, match=r"npu.pools.L1.size_bytes: 1,024 bytes leave"):
+        twin.predict(deploy(conv()).replace({"npu.pools.L1.size_bytes": "1KiB"}))

@@ -15,7 +15,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.board.file import list_boards, load_board
 from twin.cli import app
 from twin.errors import UsageError
-from twin.reports.tables.selection import say_pick, selection_report
+from twin.reports.tables.selection import say_mostly, say_pick, selection_report
 from twin.studies.change import is_sure
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
 from twin.studies.results import Row, judge
@@ -52,6 +52,16 @@ def test_what_fails_says_why_and_what_would_help(selection) -> None:
     text = Console(width=80, record=True)
     text.print(selection_report(selection, text))
     assert "not nucleo_h7a3zi_q" in text.export_text()
+
+
+def test_the_largest_cause_stands_in_the_table_or_beneath_it(selection) -> None:
+    mostly = say_mostly(selection.feasible[0].row)
+    assert mostly and say_mostly(row(1.0)) == ""
+    for width, text in ((140, "flash  USD meets mostly"), (60, f"mostly {mostly} nucleo_u575zi_q")):
+        console = Console(width=width)
+        with console.capture() as shown:
+            console.print(selection_report(selection, console))
+        assert " ".join(text.split()) in " ".join(shown.get().split())
 
 
 def test_the_score_is_the_documented_sum() -> None:

@@ -19,9 +19,9 @@ from twin.attribution.epochs import PHASES, EpochPair, EpochReport, Figure
 from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
-from twin.pricing.ledger import explain_time
 from twin.reports.beside import name_account, name_unit, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
+from twin.reports.tables.header import explain_side
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
 
@@ -112,8 +112,8 @@ def what_if_report(changed: WhatIf) -> Content:
     if changed.odds is not None and before.time_us != after.time_us:
         parts.append(Text(f"faster with a probability of {format_chance(changed.odds)}: what "
                           "is not known of prices is shared by both"))
-    parts.append(spaced([Text("before: " + explain_time(before)),
-                         Text("after:  " + explain_time(after), style="bold")]))
+    parts.append(spaced([Text("before: " + explain_side(before)),
+                         Text("after:  " + explain_side(after), style="bold")]))
     return spaced(parts)
 
 

@@ -24,10 +24,12 @@ from twin.pricing.ledger import (
     bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
+    explain_time,
     find_largest,
     make_ledger,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.pricing.utilisation import describe_dma
 
 _GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
 
@@ -238,6 +240,11 @@ def result_line(prediction: Prediction) -> str:
                         for name, count in cycles.items())
     return (f"{format_time(prediction.time_us)}, energy {format_energy(prediction.energy_uj)}, "
             f"{counted}{ipc}, {prediction.temperature} caches")
+
+
+def explain_side(prediction: Prediction) -> str:
+    """Say where the time goes and, of an accelerator, what its transfers take."""
+    return "; ".join(filter(None, (explain_time(prediction), describe_dma(prediction.tasks))))
 
 
 def setup_line(prediction: Prediction, ledger: Ledger) -> str:

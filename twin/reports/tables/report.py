@@ -23,7 +23,6 @@ from twin.pricing.layer_columns import (
 from twin.pricing.ledger import (
     Ledger,
     cycles_by_clock,
-    explain_time,
     line_energy_uj,
     line_time_us,
     make_ledger,
@@ -35,6 +34,7 @@ from twin.reports.columns import Column, number
 from twin.reports.tables.header import (
     answer_pairs,
     clock_label,
+    explain_side,
     header_pairs,
     name_epochs,
     place_warnings,
@@ -76,7 +76,7 @@ def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
         layers_part(prediction, ledger, console),
         bill_table(prediction, ledger, console),
         Text(setup_line(prediction, ledger)),
-        Text(explain_time(prediction), style="bold"),
+        Text(explain_side(prediction), style="bold"),
         *(Text(f"warning: {text}") for text in place_warnings(prediction).rest),
     ])
 

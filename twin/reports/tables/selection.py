@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from hwmodels.quantities import format_power, format_size, list_first
 from twin.network.model_names import name_model
 from twin.network.rewrites.rewrite import EFFORTS
+from twin.pricing.variables import CAUSE
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
@@ -176,12 +177,23 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
         return [Column("", mark_row), number("score", lambda row: scores[id(row)], "{:.0f}"),
                 Column("board", "board"), Column("runtime", "runtime"),
                 number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
-                *head_placement(rows), *list_figures(rows, selection.table, wide=wide)]
+                *head_placement(rows), *list_figures(rows, selection.table, wide=wide),
+                *([Column("mostly", say_mostly)] if any(map(say_mostly, rows)) else [])]
 
     chosen, left_out = fit_widths(columns, rows, console, selection.limits)
-    return Group(draw_columns(chosen, rows), *([Text(
-        f"no room for {', '.join(left_out)}: a wider terminal, -o or --json", style="dim")]
-        if left_out else []))
+    return Group(draw_columns(chosen, rows), *(
+        [Text(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json", style="dim")]
+        if left_out else []), *([Text("mostly " + "; ".join(
+            f"{say_mostly(row)} {row.board}" for row in rows if say_mostly(row)))]
+            if "mostly" in left_out else []))
+
+
+def say_mostly(row: Row) -> str:
+    """Return the largest cause of a row's time and its share of it; "" where none is known."""
+    causes = [(value, name.partition(".")[2]) for name, value in row.variables
+              if name.startswith(f"{CAUSE}.")]
+    value, name = max(causes, default=(0.0, ""))
+    return f"{name} {value / row.time_us:.0%}" if name and row.time_us else ""
 
 
 def list_remarks(selection: Selection) -> list[str]:

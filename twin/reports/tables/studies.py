@@ -320,7 +320,7 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
     if fits(columns):
         return columns, []
     columns, left_out = list_them(False), list[str]()
-    for name in ("cell", "placement", "J/day", "flash", "scale", "KiB", "USD", "MHz"):
+    for name in ("cell", "placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz"):
         if name not in limited and not fits(columns) and any(
                 column.header == name for column in columns):
             left_out.append(name)

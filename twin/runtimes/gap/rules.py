@@ -155,6 +155,10 @@ class Gap(UnitRules):
         if scratch is None:
             raise RuntimeRefusedError(f"{npu.name}: no pool of the accelerator states `scratch`; "
                                       "accepted: a board with a local memory tiles pass through")
+        if scratch.size_bytes <= self.reserved_bytes:
+            raise RuntimeRefusedError(
+                f"npu.pools.{scratch.name}.size_bytes: {scratch.size_bytes:,} bytes leave no room "
+                f"for tiles, stacks and the tool take {self.reserved_bytes:,}; accepted: more")
         on_engine = unit is not None and unit.kind == "NE16"
         step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
         shape = read_shape(graph, layer, source)
