@@ -60,7 +60,10 @@ def test_weights_are_loaded_once_and_apart():
     # a byte a CPU cycle, of which two are one of the accelerator
     words = 32 * 3 + 64 * 32 + -(-10 * 64 // 36) * 4 * 64
     assert (wait.place, wait.exposed) == ("KERNELS", 9 * words // 2)
-    assert not any(epoch.run.task.transfers for epoch in twin.predict(deployment).tasks)
+    prediction = twin.predict(deployment)
+    assert not any(epoch.run.task.transfers for epoch in prediction.tasks)
+    copied = sum(line.energy_pj for line in prediction.setup.lines if line.place == "KERNELS")
+    assert copied == pytest.approx(63 * 9 * words)
 
 
 @pytest.mark.parametrize(("change", "reason"), [
