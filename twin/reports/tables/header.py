@@ -29,7 +29,6 @@ from twin.pricing.ledger import (
     make_ledger,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
-from twin.pricing.utilisation import describe_dma
 
 _GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
 
@@ -244,7 +243,12 @@ def result_line(prediction: Prediction) -> str:
 
 def explain_side(prediction: Prediction) -> str:
     """Say where the time goes and, of an accelerator, what its transfers take."""
-    return "; ".join(filter(None, (explain_time(prediction), describe_dma(prediction.tasks))))
+    sentence = explain_time(prediction)
+    if not prediction.tasks:
+        return sentence
+    from twin.pricing.utilisation import describe_dma
+
+    return "; ".join(filter(None, (sentence, describe_dma(prediction.tasks))))
 
 
 def setup_line(prediction: Prediction, ledger: Ledger) -> str:
