@@ -52,7 +52,8 @@ class Counters:
     code : module
         What the bytes of a block tell.
     further : sequence of (int, int)
-        Memory code may be put into: first addresses, and those behind the last.
+        Memory code may be put into, and constants that may be code: first addresses, and those
+        behind the last.
 
     Notes
     -----

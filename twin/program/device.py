@@ -75,6 +75,10 @@ class Device:
         """Return the cycle at which it next raises an interrupt."""
         return None
 
+    def turnover(self) -> int | None:
+        """Return the cycle at which it next begins at 0 again, if that is soon."""
+        return None
+
     def fire(self) -> None:
         """Act at that cycle."""
 

@@ -85,9 +85,15 @@ class Stm32Timer(Device):
 
     def due(self) -> int | None:
         """Return when it turns over, where that interrupts."""
-        if not self[self.CR1] & self[self.DIER] & 1:
-            return None
-        return self.start + ((self.turns + 1) * self._period() - self.count) * self._cycles_each()
+        return self._after(self.turns + 1) if self[self.CR1] & self[self.DIER] & 1 else None
+
+    def turnover(self) -> int | None:
+        """Return when it turns over."""
+        return self._after(self._counted() // self._period() + 1) if self[self.CR1] & 1 else None
+
+    def _after(self, turns: int) -> int:
+        """Return the cycle at which so many turns end."""
+        return self.start + (turns * self._period() - self.count) * self._cycles_each()
 
     def fire(self) -> None:
         """Turn over."""
@@ -241,6 +247,25 @@ class Stm32Crc(Device):
             self[self.DR] = value
 
 
+class Stm32Semaphores(Device):
+    """Hardware semaphores of STM32H7 (RM0399, 11): a read of RLR takes one that is free.
+
+    Notes
+    -----
+    Only one core runs, the Cortex-M7 (number 3): none is ever held by the other.
+    """
+
+    READ_LOCK, TAKEN_BY_M7 = 0x80, 1 << 31 | 3 << 8
+
+    def read(self, offset: int) -> int | None:
+        """Take a semaphore, and return who holds it."""
+        if not self.READ_LOCK <= offset < 2 * self.READ_LOCK:
+            return None
+        if not self[offset - self.READ_LOCK] >> 31:
+            self[offset - self.READ_LOCK] = self.TAKEN_BY_M7
+        return self[offset - self.READ_LOCK]
+
+
 class RpSio(Device):
     """What a core of RP2040 or RP2350 has at hand: its number, divider, spinlocks, mailbox.
 
@@ -299,7 +324,8 @@ class RpSio(Device):
 
 
 KINDS: Mapping[str, type[Device]] = {
-    "stm32_timer": Stm32Timer, "stm32_crc": Stm32Crc, "rp_timer": RpTimer, "rp_sio": RpSio,
+    "stm32_timer": Stm32Timer, "stm32_crc": Stm32Crc,
+    "stm32_semaphores": Stm32Semaphores, "rp_timer": RpTimer, "rp_sio": RpSio,
     "nrf_counter": NrfCounter, "esp_systimer": EspSystimer, "esp_interrupts": EspInterrupts,
     "esp_clock": EspClock, "esp_flash": EspFlash,
     "esp_software": EspSoftware}

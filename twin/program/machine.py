@@ -76,7 +76,7 @@ class Machine:
         self.stack_and_entry = self.stack, self.next = self._find_start()
         self.recorder = recorder(board, list_regions(board, elf, self.stack))
         self.counters = Counters(elf, self.listing, self.recorder, limit, self.code,
-                                 [span for span, _ in self.writable])
+                                 [*elf.constants, *(span for span, _ in self.writable)])
         self.names, self.words = self.counters.names, self.counters.words
         self.words[[self.names.SELF, self.names.EVENT, self.names.READ_REGISTER]] = (
             self.words.ctypes.data, EVENT_ADDRESS, find_function("uc_reg_read"))
@@ -257,12 +257,11 @@ class Machine:
     def _look_at_time(self, address: int) -> int:
         """Pend what is due; stop before the block where an interrupt is to be taken."""
         self.peripherals.fire()
-        if self.exceptions.next() is None:
-            if not self.traced:
-                self.waiting.look(address)
+        if self.exceptions.next() is not None:
+            self.waiting.leave()
+        elif self.traced or not self.waiting.look(address):
             self.set_alarm()
             return 0
-        self.waiting.leave()
         self.set_alarm()
         self.machine.emu_stop()
         return 1
@@ -295,12 +294,19 @@ class Machine:
             if place & ~1 == until and self._stopped is None and not self.watch.stale:
                 break
             if self.peripherals.reset_wanted:
+                self._uncount(place)
                 self._reset()
             elif self._stopped is None and self.rom.holds(place):
                 self.next = self.rom.serve(place) or place
-            elif not self.watch.translate_anew():
+            elif not self.waiting.pass_turns() and not self.watch.translate_anew():
                 self._go_on(place)
         self.check()
+
+    def _uncount(self, place: int) -> None:
+        """Count a block up to the store at a place only: the reset it asks for ends it."""
+        rest = self.read(place & ~1, max(int(self.words[self.names.LAST_END]) - (place & ~1), 0))
+        self.words[self.names.INSTRUCTIONS] -= max(
+            len(self.code.measure_instructions(rest)) - 1, 0)
 
     def _reset(self) -> None:
         """Start again as the program asks for, with what is in memory."""

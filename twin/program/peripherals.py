@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from hwmodels.board.facts import Board
@@ -16,6 +16,8 @@ from twin.program.part import Follower, load_part
 from twin.program.polling import Polling
 
 MOST_TEXT = 1 << 16
+CLOCK_READS = 8192
+"""After so many it is looked whether a loop waits for a clock."""
 
 SYSTICK_CTRL, SYSTICK_LOAD, SYSTICK_VAL = 0xE000E010, 0xE000E014, 0xE000E018
 CYCCNT, CPUID, ICSR = 0xE0001004, 0xE000ED00, 0xE000ED04
@@ -65,7 +67,7 @@ class Peripherals:
         self.touched: dict[int, int] = {}
         self.fixed: dict[int, int] = {}
         self.tick_start, self.count_start, self.ticks_seen = 0, 0, 0
-        self.reads = 0
+        self.reads, self.clock_reads, self.clocks = 0, 0, set[int]()
         self.flash_open = self.reset_wanted = False
         self.last_read: tuple[int, int, int] | None = None
         self.untimed: set[int] = set()
@@ -110,20 +112,31 @@ class Peripherals:
             return self.read(word, 4, block) >> bit & 1
         word, _ = self._place(address)
         self.touched.setdefault(word, block)
-        self.reads += 1
         value: int | None
         if word in self.fixed:
             value = self.fixed[word]
+            self.reads += 1
         elif word in (SYSTICK_CTRL, SYSTICK_VAL, CYCCNT, ICSR):
-            value = self._read_core(word)
+            value = self.note_clock(word, self._read_core(word))
         else:
             owner = self.owners.get(word >> 10)
             value = owner.read(word - owner.base) if owner is not None else None
-            if value is None:
+            if value is not None:
+                self.note_clock(word, value)
+            else:
                 held = 0 if word in self.part.silent else self.registers.get(word, 0)
                 value = self.polling.answer(word, block, held)
+                self.reads += 1
         self.last_read = word, value, block
         return value >> 8 * (address & 3) & ((1 << 8 * size) - 1)
+
+    def note_clock(self, word: int, value: int) -> int:
+        """Write down that a clock was read, and have a loop that may wait for it looked at."""
+        self.clocks.add(word)
+        self.clock_reads += 1
+        if self.clock_reads % CLOCK_READS == 0:
+            self.wake()
+        return value
 
     def _read_core(self, word: int) -> int:
         cycles = self.cycles()
@@ -244,9 +257,13 @@ class Peripherals:
 
     # ---- the tick ----
 
-    def next_event(self) -> int | None:
-        """Modelled cycle at which a clock interrupts next; None where none does."""
-        times = [self.next_tick(), *(device.due() for device in self.devices)]
+    def next_event(self, clocks: Collection[int] = ()) -> int | None:
+        """Modelled cycle at which a clock interrupts next, or one of those read turns over."""
+        owners = [self.owners.get(word >> 10) for word in clocks]
+        times = [self.next_tick(), *(device.due() for device in self.devices),
+                 *(owner.turnover() for owner in owners if owner is not None)]
+        if {SYSTICK_CTRL, SYSTICK_VAL}.intersection(clocks):
+            times.append(self._tick_turnover())
         return min((one for one in times if one is not None), default=None)
 
     def fire(self) -> None:
@@ -276,10 +293,13 @@ class Peripherals:
         if control & (_ENABLED | _INTERRUPTS) != _ENABLED | _INTERRUPTS:
             self.tick_due = None
         elif self.tick_due is None:
-            period = (self.registers.get(SYSTICK_LOAD, 0) & 0xFFFFFF) + 1
-            passed = max(self.cycles() - self.tick_start, 0)
-            self.tick_due = self.tick_start + (passed // period + 1) * period
+            self.tick_due = self._tick_turnover()
         return self.tick_due
+
+    def _tick_turnover(self) -> int:
+        period = (self.registers.get(SYSTICK_LOAD, 0) & 0xFFFFFF) + 1
+        passed = max(self.cycles() - self.tick_start, 0)
+        return self.tick_start + (passed // period + 1) * period
 
     def priority(self, number: int) -> int:
         """Priority of an exception; lower goes first."""

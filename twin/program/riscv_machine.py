@@ -152,7 +152,8 @@ class RiscvMachine(Machine):
         if number not in COUNTERS:
             return self.controls.get(number, 0)
         counter, first = COUNTERS[number]
-        return self._read_counter(counter) >> first & LOW_WORD
+        return self.peripherals.note_clock(
+            number, self._read_counter(counter) >> first & LOW_WORD)
 
     def _write_control(self, number: int, value: int) -> None:
         if number not in COUNTERS:

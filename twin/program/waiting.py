@@ -2,7 +2,8 @@
 
 A loop that comes back to where it was with equal registers and memory, having used no register of a
 peripheral, goes on so until an interrupt. Its turns up to the next one are counted, not emulated:
-counts of one turn times their number, exactly what the emulator would have counted.
+counts of one turn times their number, exactly what the emulator would have counted. Loops that read
+clocks are those of `twin.program.clock_loops`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from typing import Any
 
 import numpy as np
+
+from twin.program.clock_loops import ClockLoop
 
 LEAST_CYCLES, MOST_CYCLES = 4096, 1 << 22
 """Between two looks whether a loop waits."""
@@ -34,9 +37,11 @@ class Waiting:
         self.event = False
         self.interrupts = self.without_end = 0
         self.patience = LEAST_CYCLES
-        self.begin: int | None = None
+        self.path: list[int] = []
         self.registers: tuple[int, ...] = ()
         self.turn: Any = None
+        self.trial: ClockLoop | None = None
+        self.loop: ClockLoop | None = None
         self.skipped: dict[int, tuple[int, int]] = {}
 
     # ---- sleep ----
@@ -76,37 +81,64 @@ class Waiting:
     @property
     def watched(self) -> bool:
         """Whether a turn of a loop is being looked at, block by block."""
-        return self.begin is not None
+        return bool(self.path) or self.trial is not None
 
-    def look(self, address: int) -> None:
-        """Look whether a loop waits; called before a block, in turns and while one is watched."""
-        if self.begin is None:
-            self.begin, self.blocks, self.turn = address, 0, None
-            self.registers, self.uses = self.machine.emulator.get_all(), self._used()
-            return
-        self.blocks += 1
-        if self._used() != self.uses or self.blocks > MOST_BLOCKS:
+    def look(self, address: int) -> bool:
+        """Look whether a loop waits; called before a block, in turns and while one is watched.
+
+        Returns whether to stop before it, for `pass_turns` or as the end of a trial.
+        """
+        if self.trial is not None:
+            return self.trial.follow(address)
+        devices = self.machine.peripherals
+        if not self.path:
+            devices.clocks.clear()
+            self._begin(address, None)
+        elif (devices.reads, devices.polling.writes) != self.uses or len(self.path) > MOST_BLOCKS:
             self.leave()
-        elif address == self.begin:
-            if self.machine.emulator.get_all() != self.registers:
-                self.leave()
-            elif self.turn is None:
-                self.turn, self.blocks = (self._count(), self._contents()), 0
-            else:
-                self._skip(address)
+        elif address != self.path[0]:
+            self.path.append(address)
+        elif not devices.clocks and self.machine.emulator.get_all() != self.registers:
+            self.leave()
+        elif self.turn is None:
+            self._begin(address, (self._count(), self.contents(), self.path))
+        elif not devices.clocks:
+            self._skip(address)
+        elif self.path != self.turn[2]:
+            self.leave()
+        else:
+            change = [now - before for now, before in zip(self.arrays(), self.turn[0], strict=True)]
+            self.loop = ClockLoop(self.machine, tuple(self.path), change)
+            return True
+        return False
+
+    def _begin(self, address: int, turn: Any) -> None:
+        """Watch a turn from a block on; the one before it is known, or None."""
+        devices = self.machine.peripherals
+        self.path, self.turn, self.registers = [address], turn, self.machine.emulator.get_all()
+        self.uses = devices.reads, devices.polling.writes
+
+    def pass_turns(self) -> bool:
+        """Let the turns of a loop that waits for a clock pass; whether there was one."""
+        loop, self.loop = self.loop, None
+        if loop is None:
+            return False
+        self.leave()
+        if loop.pass_turns():
+            self.patience = LEAST_CYCLES
+        self.machine.set_alarm()
+        return True
 
     def leave(self) -> None:
         """Watch no longer, and wait longer before the next look."""
-        self.begin = self.turn = None
+        self.path, self.turn = [], None
         self.patience = min(2 * self.patience, MOST_CYCLES)
 
-    def _used(self) -> tuple[int, int]:
-        return self.machine.peripherals.reads, self.machine.peripherals.polling.writes
-
-    def _contents(self) -> list[bytes]:
+    def contents(self) -> list[bytes]:
+        """Return what is in memories a program writes."""
         return [bytes(pages) for _, pages in self.machine.writable]
 
-    def _arrays(self) -> list[np.ndarray]:
+    def arrays(self) -> list[np.ndarray]:
         """Return the arrays that count: of blocks, of accesses, of caches."""
         machine, names = self.machine, self.machine.names
         machine.counters.drain()
@@ -118,16 +150,16 @@ class Waiting:
         return found
 
     def _count(self) -> list[np.ndarray]:
-        return [one.copy() for one in self._arrays()]
+        return [one.copy() for one in self.arrays()]
 
     def _skip(self, address: int) -> None:
         """Count the turns up to the next interrupt, if the last one left memory as it was."""
-        counted, contents = self.turn
-        if self._contents() != contents:
+        counted, contents, _ = self.turn
+        if self.contents() != contents:
             return self.leave()
         machine, names, words = self.machine, self.machine.names, self.machine.words
-        self.begin, self.patience = None, LEAST_CYCLES
-        arrays = self._arrays()
+        self.path, self.patience = [], LEAST_CYCLES
+        arrays = self.arrays()
         changes = [now - before for now, before in zip(arrays, counted, strict=True)]
         instructions, cycles = changes[1].tolist()
         taken = sum(machine.exceptions.taken.values())

@@ -41,6 +41,18 @@ CODE delay(void) { tick_on(); uint32_t t = ticks; while (ticks - t < 10) __asm v
 CODE delay_event(void) { tick_on(); uint32_t t = ticks;
     while (ticks - t < 10) __asm volatile("wfe"); }
 CODE delay_busy(void) { tick_on(); uint32_t t = ticks; while (ticks - t < 10) ; }
+CODE timer_busy(void) { REG(0x40000028) = 83; REG(0x4000002C) = 0xFFFFFFFF; REG(0x40000014) = 1;
+    REG(0x40000000) = 1; while (REG(0x40000024) < 5000) ; }
+CODE timer_turns(void) { REG(0x40000028) = 83; REG(0x4000002C) = 999; REG(0x40000014) = 1;
+    REG(0x40000000) = 1; uint32_t sum = 0, was = 0;
+    while (sum < 5000) { uint32_t now = REG(0x40000024);
+        sum += now >= was ? now - was : now + 1000 - was; was = now; } room[3] = sum; }
+CODE tick_flags(void) { REG(0xE000E014) = 84000 - 1; REG(0xE000E018) = 0; REG(0xE000E010) = 5;
+    for (int i = 0; i < 10; i++) while (!(REG(0xE000E010) & 1 << 16)) ; }
+CODE counted_reads(void) { REG(0xE0001000) |= 1;
+    for (room[4] = 0; room[4] < 30000; room[4]++) room[5] += REG(0xE0001004) & 1; }
+CODE counter_busy(void) { uint32_t t = REG(0xE0001004);
+    while (REG(0xE0001004) - t < 84000 * 10) room[6] = REG(0xE0001004); }
 CODE events(void) { __asm volatile("sev\n wfe\n wfe"); }
 CODE timer(void) { REG(0x40000028) = 83; REG(0x4000002C) = 0xFFFFFFFF; REG(0x40000014) = 1;
     REG(0x40000000) = 1; while (REG(0x40000024) < 1000) ; }
@@ -65,7 +77,8 @@ CODE Error_Handler(void) { __asm volatile("cpsid i"); for (;;) ; }
 CODE clock(void) { tick_on(); if (!(REG(0x40007004) & 0x8)) Error_Handler(); }
 CODE superloop(void) { tick_on(); for (;;) ; }
 void (*const keep[])(void) = {delay, delay_event, delay_busy, events, timer, timer_interrupt,
-    write_flash, program_flash, bits, dma_done, copied, direct, clock, superloop};
+    write_flash, program_flash, bits, dma_done, copied, direct, clock, superloop, timer_busy,
+    timer_turns, tick_flags, counted_reads, counter_busy};
 int main(void) { return (int)keep[turns & 7]; }
 """
 
@@ -102,26 +115,55 @@ def test_sleep_is_billed_as_idle_at_the_sleep_current(program, name):
     assert prediction.energy_uj < 0.5 * busy.energy_uj
 
 
-def test_a_loop_that_waits_is_counted_without_running_its_turns(program, monkeypatch):
-    found = call(program, "delay_busy").found
-    skipped, look = [], Waiting._skip
-    monkeypatch.setattr(Waiting, "_skip", lambda self, address: (
-        skipped.append(address), look(self, address))[1])
-    monkeypatch.setattr(Waiting, "look", lambda self, address: None)
-    # The child process emulates; here it is run in this one.
+def run_here(program, name):
+    """Emulate in this process, where a child would."""
     from twin.program.asking import Wanted
     from twin.program.elf import read_elf
     from twin.program.session import run_program
 
-    wanted = Wanted(begin=None, end=None, call="delay_busy", nth=1, layers="none", registers={},
+    wanted = Wanted(begin=None, end=None, call=name, nth=1, layers="none", registers={},
                     files={}, limit=10**8)
-    slow = run_program(read_elf(program), load_board(BOARD), wanted)
+    return run_program(read_elf(program), load_board(BOARD), wanted)
+
+
+def count_calls(monkeypatch, owner, name):
+    calls, original = [], getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda self, *given: (
+        calls.append(given), original(self, *given))[1])
+    return calls
+
+
+def test_a_loop_that_waits_is_counted_without_running_its_turns(program, monkeypatch):
+    found = call(program, "delay_busy").found
+    skipped = count_calls(monkeypatch, Waiting, "_skip")
+    monkeypatch.setattr(Waiting, "look", lambda self, address: False)
+    slow = run_here(program, "delay_busy")
     monkeypatch.undo()
-    monkeypatch.setattr(Waiting, "_skip", lambda self, address: (
-        skipped.append(address), look(self, address))[1])
-    fast = run_program(read_elf(program), load_board(BOARD), wanted)
+    assert not skipped
+    skipped = count_calls(monkeypatch, Waiting, "_skip")
+    fast = run_here(program, "delay_busy")
     assert skipped and fast == slow and found.instructions == fast["instructions"]
-    assert fast["instructions"] > 400_000
+    assert fast["instructions"] > 100_000
+
+
+@pytest.mark.parametrize(("name", "most"), [
+    ("timer_busy", 0.05), ("timer_turns", 0.4), ("tick_flags", 0.2), ("counter_busy", 0.05)])
+def test_a_loop_that_waits_for_a_clock_is_counted_to_the_same_numbers(program, monkeypatch, name,
+                                                                      most):
+    reads = count_calls(monkeypatch, Peripherals, "note_clock")
+    monkeypatch.setattr(Waiting, "look", lambda self, address: False)
+    slow, slow_reads = run_here(program, name), len(reads)
+    monkeypatch.undo()
+    reads = count_calls(monkeypatch, Peripherals, "note_clock")
+    fast = run_here(program, name)
+    assert fast == slow and fast["instructions"] > 100_000
+    assert len(reads) < most * slow_reads
+
+
+def test_a_loop_that_counts_its_turns_is_run_though_it_reads_a_clock(program, monkeypatch):
+    fast = run_here(program, "counted_reads")
+    monkeypatch.setattr(Waiting, "look", lambda self, address: False)
+    assert run_here(program, "counted_reads") == fast
 
 
 def test_a_program_of_a_larger_core_is_refused(program):
