@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.network.model_names import name_model
+from twin.reports.charts import Axis, Chart, Curve
 from twin.reports.columns import Column, number
+from twin.reports.page.charts import plot_chart
 from twin.reports.page.parts import Notes, Page, Section, Table, make_table
-from twin.studies.decisions import INFEASIBLE, Decision
+from twin.reports.palette import BLUE, GREY
+from twin.studies.decisions import INFEASIBLE, Decision, Path
 from twin.studies.guidelines import Guidelines, HardwareClass, Leaf
 from twin.studies.results import Row
 from twin.studies.study.figures import name_figure
@@ -40,7 +44,10 @@ def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
     """
     sections = [
         Section(name="decisions", title="Which hardware meets what", items=tuple(
-            _decide(network, leaves) for network, leaves in guide.decisions.items()),
+            item for network, leaves in guide.decisions.items() if leaves
+            for item in (plot_chart(chart_decisions(network, leaves),
+                                    height_px=80 + 44 * len(leaves), least_px=900),
+                         _decide(network, leaves))),
             lead="A tree for each network, learnt from requirements drawn over the range of its "
                  "rows, each given the row that meets it: the cheapest chip, then that with least "
                  "energy. A leaf cites the rows it stands on by number and study; right: of the "
@@ -84,6 +91,54 @@ def _decide(network: str, leaves: Sequence[Decision]) -> Table:
     ranked = sorted(leaves, key=lambda leaf: (leaf.choice == INFEASIBLE, -leaf.requirements))
     return make_table(f"decide-{network.partition(' ')[0]}", f"{network}: requirements to hardware",
                       columns, ranked)
+
+
+def _join(leaves: Sequence[Decision]) -> Sequence[Decision]:
+    """Return leaves with branches all of whose leaves choose the same drawn as one."""
+    for deepest in range(max(len(leaf.path) for leaf in leaves), 0, -1):
+        found: list[Decision] = []
+        for leaf in leaves:
+            last = found[-1] if found else None
+            if last is not None and last.choice == leaf.choice and (
+                    len(last.path) == len(leaf.path) == deepest
+                    and last.path[:-1] == leaf.path[:-1]):
+                count = last.requirements + leaf.requirements
+                found[-1] = replace(leaf, path=leaf.path[:-1], requirements=count, right=(
+                    last.right * last.requirements + leaf.right * leaf.requirements) / count)
+            else:
+                found.append(leaf)
+        leaves = found
+    return leaves
+
+
+def chart_decisions(network: str, found: Sequence[Decision]) -> Chart:
+    """Describe a tree from its root on the left: upper branches are limits up to the value."""
+    leaves = _join(found)
+    spots: dict[Path, list[int]] = {}
+    for place, leaf in enumerate(leaves):
+        for depth in range(len(leaf.path) + 1):
+            spots.setdefault(leaf.path[:depth], []).append(place)
+    at = {path: (float(len(path)), (min(held) + max(held)) / 2) for path, held in spots.items()}
+    ends = {leaf.path: leaf for leaf in leaves}
+    asked = {path[:-1]: path[-1][0] for path in spots if path}
+    deepest = max(map(len, spots))
+    inner, last = ([path for path in spots if (path in ends) == is_end] for is_end in (False, True))
+    return Chart(
+        name=f"tree-{network.partition(' ')[0]}", title=f"{network}: a tree of requirements",
+        caption="Each node asks for a limit of yours: yes is the branch above, no (a looser limit) "
+                "the one below. At its end stands the cheapest board whose row meets all, and for "
+                "which share of the requirements there that is right; the table has its rows.",
+        curves=(*(Curve(x=[at[path[:-1]][0], at[path[:-1]][0], at[path][0]],
+                        y=[at[path[:-1]][1], at[path][1], at[path][1]], dashes="-", colour=GREY)
+                  for path in spots if path),
+                *(Curve(x=[at[path][0] for path in paths], y=[at[path][1] for path in paths],
+                        mark=mark, colour=BLUE, sizes=(6.0,))
+                  for paths, mark in ((inner, "o"), (last, "s")) if paths)),
+        notes=tuple((*at[path], f"{ends[path].choice} ({ends[path].right:.0%})" if path in ends
+                     else "{} \u2264 {} {}?".format(*asked[path].rsplit(" ", 2)))
+                    for path in spots),
+        x=Axis(ends=(-0.1, deepest + 1.1)),
+        y=Axis(ends=(len(leaves) - 0.5, -0.5)))
 
 
 def _cite(place: int, row: Row) -> str:

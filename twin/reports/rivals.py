@@ -105,6 +105,13 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
         caption=_tell_lowest(known, quantity, lowest))
 
 
+def list_quantities(rivals: Sequence[Rival]) -> tuple[str, ...]:
+    """Return what a 2x2 sheet shows: time, energy, RAM, and price where prices differ, or flash."""
+    prices = {one.row.price_usd for one in rivals} - {None}
+    return ("time_us", "energy_uj", "ram_bytes",
+            "price_usd" if len(prices) > 1 else "flash_bytes")
+
+
 def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
     """Return the lowest of those that meet the limits, of each kind that compares.
 

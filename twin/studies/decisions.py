@@ -43,6 +43,8 @@ class Decision:
         How many lead here.
     rows : tuple of (int, Row)
         The rows that were best, the most often best first, with their numbers in the table.
+    path : tuple of (str, bool)
+        From the root: each limit that is asked, and whether the one given is above it.
     """
 
     rules: tuple[str, ...]
@@ -50,6 +52,7 @@ class Decision:
     right: float
     requirements: int
     rows: tuple[tuple[int, Row], ...]
+    path: tuple[tuple[str, bool], ...] = ()
 
 
 def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
@@ -90,12 +93,13 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
     labels = [INFEASIBLE if place < 0 else shown[place][1].board for place in best]
     tree = grow_tree(np.log(asked), labels, depth=DEPTH, least=LEAST)
     found = []
-    for leaf, rules in _walk(tree.nodes, names):
+    for leaf, path in _walk(tree.nodes, names):
         mine = [place for place, own in enumerate(tree.places) if own == leaf]
         choice, count = Counter(labels[place] for place in mine).most_common(1)[0]
         cited = Counter(int(best[place]) for place in mine if labels[place] == choice)
         found.append(Decision(
-            rules=rules, choice=choice, right=count / len(mine), requirements=len(mine),
+            rules=_shorten(path), path=path, choice=choice, right=count / len(mine),
+            requirements=len(mine),
             rows=tuple(shown[place] for place, _ in cited.most_common(3) if place >= 0)))
     return tuple(found)
 
@@ -104,16 +108,25 @@ def _known(value: float | None) -> float:
     return math.inf if value is None else float(value)
 
 
+Path = tuple[tuple[str, bool], ...]
+
+
 def _walk(tree: Any, names: Sequence[str], node: int = 0,
-          rules: tuple[str, ...] = ()) -> list[tuple[int, tuple[str, ...]]]:
-    """Return each leaf with its rules, a tighter bound of a kind in place of the one before."""
+          path: Path = ()) -> list[tuple[int, Path]]:
+    """Return each leaf with the limits that lead to it."""
     if tree.children_left[node] == tree.children_right[node]:
-        return [(node, rules)]
+        return [(node, path)]
     name, unit, factor = ASKED[names[tree.feature[node]]]
-    limit = f"{factor * math.exp(tree.threshold[node]):.3g} {unit}"
-    found = []
-    for child, head in ((tree.children_left, f"{name} limit up to"),
-                        (tree.children_right, f"{name} limit above")):
-        kept = tuple(rule for rule in rules if not rule.startswith(head))
-        found += _walk(tree, names, int(child[node]), (*kept, f"{head} {limit}"))
-    return found
+    limit = f"{name} {factor * math.exp(tree.threshold[node]):.3g} {unit}"
+    return [leaf for child, above in ((tree.children_left, False), (tree.children_right, True))
+            for leaf in _walk(tree, names, int(child[node]), (*path, (limit, above)))]
+
+
+def _shorten(path: Path) -> tuple[str, ...]:
+    """Return the rules of a path, a tighter bound of a kind in place of the one before."""
+    rules: dict[tuple[str, bool], str] = {}
+    for limit, above in path:
+        name, value, unit = limit.rsplit(" ", 2)
+        rules.pop((name, above), None)
+        rules[name, above] = f"{name} limit {'above' if above else 'up to'} {value} {unit}"
+    return tuple(rules.values())

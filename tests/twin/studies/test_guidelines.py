@@ -8,10 +8,10 @@ import pytest
 
 from twin.api.commands.guidelines import _list_sections
 from twin.errors import StudyError
-from twin.reports.guide import describe_guide
+from twin.reports.guide import chart_decisions, describe_guide
 from twin.reports.page.written import render_markdown
 from twin.studies.axes import make_space
-from twin.studies.decisions import DRAWN, INFEASIBLE, decide
+from twin.studies.decisions import DRAWN, INFEASIBLE, Decision, decide
 from twin.studies.guidelines import LEAST, characterise, learn
 from twin.studies.results import Row, Table
 from twin.studies.study.file import load_study
@@ -103,6 +103,24 @@ def test_a_decision_cites_the_rows_that_meet_its_requirements() -> None:
     # 9 USD buy the fast board: nothing cheaper meets a tenth of the slow one's time.
     slow = next(leaf for leaf in leaves if leaf.choice == BOARDS[0])
     assert any(rule.startswith("latency limit above") for rule in slow.rules)
+
+
+def test_a_tree_is_drawn_with_branches_of_one_answer_joined() -> None:
+    def leaf(choice: str, *path: tuple[str, bool], count: int = 100) -> Decision:
+        return Decision(rules=(), choice=choice, right=1.0 if count == 100 else 0.5,
+                        requirements=count, rows=(), path=path)
+
+    a, b = "energy 3 mJ", "error rate 5 %"
+    chart = chart_decisions("kws in made", (
+        leaf(INFEASIBLE, (a, False), (b, False)),
+        leaf(INFEASIBLE, (a, False), (b, True), count=300),
+        leaf("fast", (a, True), (b, False)), leaf("slow", (a, True), (b, True))))
+    texts = [text for _, _, text in chart.notes]
+    assert texts == ["energy \u2264 3 mJ?", "INFEASIBLE (62%)", "error rate \u2264 5 %?",
+                     "fast (100%)", "slow (100%)"]
+    assert len([curve for curve in chart.curves if curve.dashes]) == 4  # branches
+    depth = {text: x for x, _, text in chart.notes}
+    assert depth["energy \u2264 3 mJ?"] < depth["INFEASIBLE (62%)"] < depth["slow (100%)"]
 
 
 def test_a_guide_has_what_studies_found_under_the_section_of_their_changes() -> None:

@@ -340,3 +340,37 @@ def test_what_a_user_states_of_another_board_stays():
         "sleep.wake_up": "5us"})
     assert outcome.machine.sleep_mw == pytest.approx(3.3, rel=0.2)
     assert outcome.machine.wake_up_us == 5
+
+
+def test_leakage_follows_the_temperature_to_its_fixed_point() -> None:
+    """Always computing: T = ambient + R (P + L (2^((T - 25) / d) - 1)) in the end."""
+    thermal = Thermal(ambient_c=45, resistance_c_per_w=50, capacity_j_per_c=0.02, limit_c=500,
+                      resume_c=400, leakage_doubles_c=20)
+    busy = Sensor(hop_us=6_000.0, buffers=4)
+    leaky = machine(replace(FAST, leakage_mw=4.0))
+    run = simulate(scenario(thermal=thermal, sensor=busy), leaky)
+    end = thermal.ambient_c
+    for _ in range(50):
+        end = 45 + 0.05 * (40 + 4 * (2 ** ((end - 25) / 20) - 1))
+    assert run.hottest_c == pytest.approx(end, abs=0.02)
+    assert run.spans[-1].power_mw == pytest.approx(40 + 4 * (2 ** ((end - 25) / 20) - 1), rel=1e-3)
+    still = simulate(scenario(thermal=replace(thermal, leakage_doubles_c=None), sensor=busy), leaky)
+    assert still.hottest_c == pytest.approx(settle_c(thermal, 40.0), abs=0.02)
+    assert still.hottest_c < run.hottest_c
+    # Asleep for nearly all of it, at ambient: 0.01 mW doubles in 20 K; at 25 degC nothing changes.
+    def rest(ambient_c: float) -> float:
+        held = replace(thermal, ambient_c=ambient_c, resistance_c_per_w=1e-6)
+        return simulate(scenario(thermal=held), leaky).energy_uj["asleep"]
+
+    assert rest(45) == pytest.approx(2 * rest(25), rel=1e-6)
+
+
+def test_a_leaky_part_is_throttled_at_its_limit() -> None:
+    thermal = Thermal(ambient_c=25, resistance_c_per_w=1000, capacity_j_per_c=0.02, limit_c=60,
+                      resume_c=45)
+    asked = scenario(thermal=thermal, sensor=Sensor(hop_us=6_000.0, buffers=4), duration_us=120e6,
+                     clocks_hz=(50e6, 100e6))
+    cool, hot = (simulate(asked, machine(SLOW, replace(FAST, leakage_mw=leak)))
+                 for leak in (0.0, 2.0))
+    assert hot.hottest_c == pytest.approx(60, abs=1.0)
+    assert hot.throttled_us > cool.throttled_us

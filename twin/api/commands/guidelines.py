@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from hwmodels.board.file import load_board
 from twin.api.commands.report import check_report, write_page
 from twin.deployment.deployment import deploy
 from twin.pricing.calibrated import predict_calibrated
-from twin.reports.guide import describe_guide
+from twin.reports.guide import chart_decisions, describe_guide
 from twin.reports.page.parts import Page
 from twin.reports.page.written import render_markdown
-from twin.studies.guidelines import core_class, learn
+from twin.studies.decisions import Decision
+from twin.studies.guidelines import Guidelines, core_class, learn
 from twin.studies.study.findings import tell
 from twin.studies.study.session import Session, open_session
 from twin.studies.study.tasks import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_CAUSES = 3
 """Printed for a class of hardware."""
@@ -41,17 +47,18 @@ def guidelines(folders: Iterable[str | PathLike[str]]) -> str:
     ToolMissingError
         Without scikit-learn.
     """
-    return render_markdown(_describe(folders))
+    return render_markdown(_describe(folders)[1])
 
 
-def _describe(folders: Iterable[str | PathLike[str]]) -> Page:
+def _describe(folders: Iterable[str | PathLike[str]]) -> tuple[Guidelines, Page]:
     sessions = [open_session(fspath(folder)) for folder in folders]
     tables = [(one.study, one.load_results()) for one in sessions]
     values: dict[str, list[str]] = defaultdict(list)
     for study, table in tables:
         for section in _list_sections(study):
             values[section] += [f"{study.name}: {line}" for line in tell(study, table)[1:]]
-    return describe_guide(learn(tables), list_causes(sessions), values)
+    guide = learn(tables)
+    return guide, describe_guide(guide, list_causes(sessions), values)
 
 
 _PATHS = {"placement": ("placement.", "caches."), "clocks": ("clock",),
@@ -103,6 +110,21 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
 
 
 def write_guidelines(folders: Iterable[str | PathLike[str]], path: str | PathLike[str]) -> Path:
-    """Write guidelines to a file: .md, .pdf or .html."""
+    """Write guidelines to a file: .md, .pdf or .html; pages and PDF have the trees drawn."""
     check_report(path)
-    return write_page(_describe(folders), path)
+    guide, page = _describe(folders)
+    return write_page(page, path, pictures=[partial(_draw_tree, network, leaves)
+                                            for network, leaves in guide.decisions.items()
+                                            if leaves])
+
+
+def _draw_tree(network: str, leaves: Sequence[Decision]) -> Figure:
+    from twin.reports.figures.canvas import new_sheet
+    from twin.reports.figures.charts import draw_chart
+
+    chart = chart_decisions(network, leaves)
+    with new_sheet(11.0, 1.2 + 0.45 * len(leaves), chart.title, chart.caption) as figure:
+        axes = figure.subplots()
+        draw_chart(chart, axes)
+        axes.set_axis_off()
+    return figure

@@ -1,4 +1,4 @@
-"""Rows of a table beside each other: time, energy, RAM and flash in a 2x2 sheet, and as a radar."""
+"""Rows of a table beside each other: time, energy, RAM and price in a 2x2 sheet, and as a radar."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import new_sheet, write_legend
 from twin.reports.figures.charts import draw_chart
-from twin.reports.rivals import Rival, chart_quantity, chart_radar, name_rivals
+from twin.reports.rivals import (
+    Rival,
+    chart_quantity,
+    chart_radar,
+    list_quantities,
+    name_rivals,
+)
 from twin.reports.tables.studies import name_network
-from twin.studies.results import QUANTITIES, Table
+from twin.studies.results import Table
 from twin.studies.sweep import network_of
 
 if TYPE_CHECKING:
@@ -30,7 +36,8 @@ def draw_dashboard_figure(table: Table) -> Figure:
                    + (" that meet the limits" if not all(one.row.met for one in rivals) else "")
                    + _describe_rest(table, rivals)) as figure:
         asked = dict(table.limits.list_limits())
-        for axes, quantity in zip(figure.subplots(2, 2).ravel(), QUANTITIES, strict=False):
+        for axes, quantity in zip(figure.subplots(2, 2).ravel(), list_quantities(rivals),
+                                  strict=True):
             draw_bars(chart_quantity(rivals, quantity, asked.get(quantity)), axes, thick=0.62)
     return figure
 

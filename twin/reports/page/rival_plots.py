@@ -9,7 +9,13 @@ from twin.reports.page.bars import plot_bars
 from twin.reports.page.charts import plot_chart
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
-from twin.reports.rivals import Rival, chart_front, chart_quantity, chart_radar
+from twin.reports.rivals import (
+    Rival,
+    chart_front,
+    chart_quantity,
+    chart_radar,
+    list_quantities,
+)
 from twin.studies.limits import Limits
 from twin.studies.results import QUANTITIES
 
@@ -17,10 +23,10 @@ MOST_BARS, MOST_SPOKED, LONGEST_LABEL = 12, 6, 26
 
 
 def draw_dashboard(rivals: Sequence[Rival], limits: Limits | None = None) -> tuple[Plot, ...]:
-    """Return bars of time, energy, RAM, flash and a duty's power; the best is hatched, starred."""
+    """Return bars of time, energy, RAM, flash, prices that differ and a duty's power."""
     asked = dict((limits or Limits()).list_limits())
     plots = []
-    for quantity in (*QUANTITIES[:4], "mean_mw"):
+    for quantity in dict.fromkeys((*QUANTITIES[:4], list_quantities(rivals)[-1], "mean_mw")):
         known = [one for one in rivals if getattr(one.row, quantity) is not None]
         if known:
             shown = known[:MOST_BARS]

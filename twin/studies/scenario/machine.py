@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.prices import leakage_pj
 from twin.deployment.deployment import Deployment, deploy
 from twin.deployment.memories import choose_memory
 from twin.errors import ScenarioError
@@ -32,6 +33,8 @@ class Speed:
         Making features of a hop.
     slowdowns : tuple of float
         Time of an inference beside each load, over that alone.
+    leakage_mw : float
+        Static power at 25 degC, part of the other powers; 0: none follows the temperature.
     """
 
     clock_hz: float
@@ -40,6 +43,7 @@ class Speed:
     idle_mw: float
     front_end_us: float
     slowdowns: tuple[float, ...] = ()
+    leakage_mw: float = 0.0
 
     @property
     def run_mw(self) -> float:
@@ -133,7 +137,8 @@ def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: floa
         for number, load in enumerate(scenario.loads))
     return Speed(clock_hz=clock_hz, inference_us=alone.time_us,
                  energy_uj=energy + added * alone.time_us * 1e-3, idle_mw=idle,
-                 front_end_us=scenario.front_end_cycles / clock_hz * 1e6, slowdowns=slow)
+                 front_end_us=scenario.front_end_cycles / clock_hz * 1e6, slowdowns=slow,
+                 leakage_mw=leakage_pj(at.board.power) or 0.0)
 
 
 def _change(scenario: Scenario, key: str, placed: Deployment,

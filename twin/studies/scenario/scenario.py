@@ -135,6 +135,9 @@ class Thermal:
         At the one the clock is throttled, below the other it is let up again.
     throttled_hz : float or None
         Highest clock meanwhile; None: the slowest of the governor's.
+    leakage_doubles_c : float or None
+        Degrees in which leakage, and what sleep draws, doubles, from 25 degC on (assumed: bulk CMOS
+        does in 10 to 25); None: it does not follow the temperature.
     """
 
     __pydantic_config__ = CHECKED
@@ -145,6 +148,7 @@ class Thermal:
     limit_c: Celsius
     resume_c: Celsius
     throttled_hz: Annotated[Frequency | None, Field(alias="throttled_clock")] = None
+    leakage_doubles_c: Positive | None = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,10 @@
 """A device over time, event by event in SimPy: sensor, core, other masters, heat.
 
-Heat is one thermal resistance and one capacity, in closed form between changes of power.
+Heat is one thermal resistance and one capacity, in closed form between changes of power. Leakage is
+
+    P(T) = P(25 degC) 2^((T - 25) / d)
+
+with the temperature at the last change, at most `STEP` time constants ago.
 """
 
 from __future__ import annotations
@@ -66,6 +70,9 @@ STATES = (RUN, FRONT_END, RAMP, WAKING, IDLE, ASLEEP)
 
 BUSY, QUIET = 0.8, 0.3
 """Shares of a hop above and below which `ondemand` goes a step up and down (assumed)."""
+
+RATED_C, STEP, MOST_STEPS = 25.0, 1 / 16, 20_000
+"""Temperature of stated leakage; time constants leakage is taken as constant; steps of a run."""
 
 SHOWN = 20_000
 """Spans that are kept for pictures."""
@@ -222,12 +229,25 @@ class _Device:
         return len(speeds) - 1
 
     def power_mw(self) -> float:
-        """Return what the core draws now."""
-        if self.state in (RUN, FRONT_END):
-            return self.speed.run_mw
+        """Return what the core draws now, leakage at its temperature."""
         if self.state == ASLEEP and self.asleep_mw is not None:
-            return self.asleep_mw
-        return self.speed.idle_mw
+            return self.asleep_mw + self.added_mw(self.asleep_mw)
+        stated = self.speed.run_mw if self.state in (RUN, FRONT_END) else self.speed.idle_mw
+        return stated + self.added_mw(self.speed.leakage_mw)
+
+    def added_mw(self, leakage_mw: float) -> float:
+        """Return what leakage draws beyond what is stated for `RATED_C`."""
+        thermal = self.scenario.thermal
+        if not self.leaks or thermal is None or self.temperature is None:
+            return 0.0
+        return float(leakage_mw * math.expm1(
+            math.log(2) * (self.temperature - RATED_C) / (thermal.leakage_doubles_c or math.inf)))
+
+    @property
+    def leaks(self) -> bool:
+        """Whether leakage follows the temperature."""
+        thermal = self.scenario.thermal
+        return thermal is not None and bool(thermal.leakage_doubles_c and self.speed.leakage_mw)
 
     def total_mw(self) -> float:
         """Return what everything draws now."""
@@ -384,11 +404,16 @@ class _Device:
         """Hold the clock down while it is too hot."""
         thermal = self.scenario.thermal
         assert thermal is not None
+        step_us = max(STEP * thermal.resistance_c_per_w * thermal.capacity_j_per_c * 1e6,
+                      self.scenario.duration_us / MOST_STEPS)
         while True:
             self._account()
             assert self.temperature is not None
             goal = thermal.resume_c if self.throttled else thermal.limit_c
             soon = reach_us(thermal, self.temperature, self.total_mw(), goal)
+            if self.leaks and soon > step_us:
+                yield self.env.timeout(step_us) | self.changed
+                continue
             if math.isinf(soon):
                 yield self.changed
                 continue
