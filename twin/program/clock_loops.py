@@ -14,7 +14,7 @@ import numpy as np
 
 LEAST_TURNS = 8
 MOST_CYCLES = 1 << 31
-"""Passed at once: a difference of two readings of 32 bits is not taken for a negative one."""
+"""Passed in one step: a difference of two readings of 32 bits is not taken for a negative one."""
 _NOWHERE = 0xFFFFFFFE
 
 State = tuple[Any, ...]

@@ -95,18 +95,18 @@ def _decide(network: str, leaves: Sequence[Decision]) -> Table:
 
 def _join(leaves: Sequence[Decision]) -> Sequence[Decision]:
     """Return leaves with branches all of whose leaves choose the same drawn as one."""
-    for deepest in range(max(len(leaf.path) for leaf in leaves), 0, -1):
+    for deepest in range(max(len(end.path) for end in leaves), 0, -1):
         found: list[Decision] = []
-        for leaf in leaves:
+        for end in leaves:
             last = found[-1] if found else None
-            if last is not None and last.choice == leaf.choice and (
-                    len(last.path) == len(leaf.path) == deepest
-                    and last.path[:-1] == leaf.path[:-1]):
-                count = last.requirements + leaf.requirements
-                found[-1] = replace(leaf, path=leaf.path[:-1], requirements=count, right=(
-                    last.right * last.requirements + leaf.right * leaf.requirements) / count)
+            if last is not None and last.choice == end.choice and (
+                    len(last.path) == len(end.path) == deepest
+                    and last.path[:-1] == end.path[:-1]):
+                count = last.requirements + end.requirements
+                found[-1] = replace(end, path=end.path[:-1], requirements=count, right=(
+                    last.right * last.requirements + end.right * end.requirements) / count)
             else:
-                found.append(leaf)
+                found.append(end)
         leaves = found
     return leaves
 
@@ -115,11 +115,11 @@ def chart_decisions(network: str, found: Sequence[Decision]) -> Chart:
     """Describe a tree from its root on the left: upper branches are limits up to the value."""
     leaves = _join(found)
     spots: dict[Path, list[int]] = {}
-    for place, leaf in enumerate(leaves):
-        for depth in range(len(leaf.path) + 1):
-            spots.setdefault(leaf.path[:depth], []).append(place)
+    for place, end in enumerate(leaves):
+        for depth in range(len(end.path) + 1):
+            spots.setdefault(end.path[:depth], []).append(place)
     at = {path: (float(len(path)), (min(held) + max(held)) / 2) for path, held in spots.items()}
-    ends = {leaf.path: leaf for leaf in leaves}
+    ends = {end.path: end for end in leaves}
     asked = {path[:-1]: path[-1][0] for path in spots if path}
     deepest = max(map(len, spots))
     inner, last = ([path for path in spots if (path in ends) == is_end] for is_end in (False, True))

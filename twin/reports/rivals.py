@@ -106,7 +106,7 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
 
 
 def list_quantities(rivals: Sequence[Rival]) -> tuple[str, ...]:
-    """Return what a 2x2 sheet shows: time, energy, RAM, and price where prices differ, or flash."""
+    """Return the four drawn 2x2: time, energy, RAM, and prices where they differ, else flash."""
     prices = {one.row.price_usd for one in rivals} - {None}
     return ("time_us", "energy_uj", "ram_bytes",
             "price_usd" if len(prices) > 1 else "flash_bytes")

@@ -93,8 +93,8 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
     labels = [INFEASIBLE if place < 0 else shown[place][1].board for place in best]
     tree = grow_tree(np.log(asked), labels, depth=DEPTH, least=LEAST)
     found = []
-    for leaf, path in _walk(tree.nodes, names):
-        mine = [place for place, own in enumerate(tree.places) if own == leaf]
+    for node, path in _walk(tree.nodes, names):
+        mine = [place for place, own in enumerate(tree.places) if own == node]
         choice, count = Counter(labels[place] for place in mine).most_common(1)[0]
         cited = Counter(int(best[place]) for place in mine if labels[place] == choice)
         found.append(Decision(
@@ -113,13 +113,13 @@ Path = tuple[tuple[str, bool], ...]
 
 def _walk(tree: Any, names: Sequence[str], node: int = 0,
           path: Path = ()) -> list[tuple[int, Path]]:
-    """Return each leaf with the limits that lead to it."""
+    """Return each end of the tree with the limits that lead to it."""
     if tree.children_left[node] == tree.children_right[node]:
         return [(node, path)]
     name, unit, factor = ASKED[names[tree.feature[node]]]
     limit = f"{name} {factor * math.exp(tree.threshold[node]):.3g} {unit}"
-    return [leaf for child, above in ((tree.children_left, False), (tree.children_right, True))
-            for leaf in _walk(tree, names, int(child[node]), (*path, (limit, above)))]
+    return [end for child, above in ((tree.children_left, False), (tree.children_right, True))
+            for end in _walk(tree, names, int(child[node]), (*path, (limit, above)))]
 
 
 def _shorten(path: Path) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Rows of a table beside each other: time, energy, RAM and price in a 2x2 sheet, and as a radar."""
+"""Rows of a table beside each other: time, energy, RAM and price 2x2, and as a radar."""
 
 from __future__ import annotations
 
