@@ -20,6 +20,7 @@ from twin.network.readers.ethos_u import split_delegate
 from twin.runtimes.ethos_u import vela
 from twin.runtimes.ethos_u.commands import read_stream
 from twin.runtimes.ethos_u.container import read_compiled
+from twin.runtimes.ethos_u.counters import count_run
 from twin.runtimes.ethos_u.cycles import count_cycles
 from twin.runtimes.ethos_u.operations import read_operation
 from twin.runtimes.ethos_u.tasks import make_tasks, order_slots
@@ -271,6 +272,34 @@ def test_a_network_before_vela_is_billed_by_its_own_layers():
     npu = {layer.op: layer.bill.clock_cycles().get("npu", 0) for layer in prediction.layers}
     assert npu["conv_2d"] > 0 and npu["depthwise_conv_2d"] > 0 and npu["softmax"] > 0
     assert all(not reason for reason in prediction.deployment.plan.reasons)
+
+
+@needs_vela
+def test_chained_additions_run_beside_convolutions_and_cycles_are_near_arm_s_model():
+    """Its PMU counted 54,925 MAC-active of 70,062 cycles for this network on Corstone-320.
+
+    github:AmbiqAI/vela_example_generator at c284228f, example_models/performance; no fit took it.
+    Another release compiled it, which copies the input first (2,048 cycles of the MAC array).
+    """
+    prediction = twin.predict(twin.deploy("ic", "corstone320_fvp", runtime="ethos-u-vela"))
+    totals = {name: sum(count_run(task.run).get(name, 0) for task in prediction.tasks)
+              for name in ("mac_active", "npu_active")}
+    assert totals["mac_active"] == pytest.approx(54_925 - 2_048, rel=0.03)
+    assert totals["npu_active"] == pytest.approx(70_062 - 2_048, rel=0.05)
+    for layer in prediction.layers:
+        if layer.op == "add":
+            assert len(layer.tasks) == 1 and layer.tasks[0].startswith("conv@")
+            assert layer.tasks == prediction.layers[layer.index - 1].tasks
+
+
+def test_a_pool_of_one_element_takes_a_quarter_of_one_of_four():
+    stream = open_stream("conv1x1_u85-256").stream
+    npu = machine("ethos-u85-256", "corstone320_fvp")
+    pool = next(read_operation(one, stream.config) for one in stream.commands
+                if one.kind == "pool")
+    cycles = [count_cycles(dataclasses.replace(pool, kernel=kernel), npu).mac
+              for kernel in ((1, 1), (2, 2), (4, 4))]
+    assert cycles[1:] == [4 * cycles[0], 16 * cycles[0]]
 
 
 @needs_vela

@@ -101,13 +101,16 @@ def _count_taps(operation: Operation, taps: int, plane: int, deep: int, decode: 
     """Kernel steps, cycles and slices of input depth for so many elements of a kernel."""
     bits, channels = operation.inputs[0].bits, operation.inputs[0].shape[2]
     if operation.kind == "pool" and not operation.over_depth:
-        return 1, max(4, taps) * plane * deep * (1 if rates["macs"] == 32 else bits // 2), 1
+        each = 1 if rates["macs"] == 32 else bits // 2
+        return 1, max(1 if recent else 4, taps) * plane * deep * each, 1
     if operation.kind == "depthwise":
         steps, cycles = _kernel_steps(taps, 4, recent)
         return steps, max(decode * steps, cycles * plane * bits // 8) * deep, 1
     if operation.kernel_first and operation.kind == "conv":
         steps, cycles = _kernel_steps(taps, 2 if bits == 16 else 4, recent)
         slices = -(-channels // 8)
+        if recent and taps == 1:
+            decode //= 4
         return steps, max(decode * steps, cycles * plane) * deep * slices, slices
     if not recent:
         slices = -(-channels * bits // 8 // 32)
@@ -121,12 +124,12 @@ def _kernel_steps(taps: int, least: int, recent: bool) -> tuple[int, int]:
     """Return the steps through a kernel, and cycles of a microblock for eight channels of it.
 
     A U55 or U65 takes four elements in four cycles, filled up; a U85 as many cycles as elements,
-    the rest of a group of five at least two.
+    the rest of a group of five at least two, one alone in one.
     """
     if not recent:
         steps = -(-taps // least)
         return steps, 4 * steps
-    rest = taps % 5
+    rest = taps % 5 if taps > 1 else 0
     return -(-taps // least), taps - rest + (max(rest, 2) if rest else 0)
 
 

@@ -43,6 +43,8 @@ class Operand:
         Whether it is read or written at all; a scalar, and what is chained, is not.
     apart : bool
         Whether its pixels do not follow one another: it is some channels of a wider one.
+    chained : bool
+        Whether it is read as the operation before writes it, from inside.
     """
 
     region: int
@@ -51,6 +53,7 @@ class Operand:
     bricks: bool
     in_memory: bool = True
     apart: bool = False
+    chained: bool = False
 
     def count_bytes(self, height: int, width: int, depth: int) -> int:
         """Return the bytes of a part of it, whole bricks where it is in bricks."""
@@ -216,6 +219,10 @@ def _is_apart(command: Command, name: str, depth: int, precision: int) -> bool:
     return command.get(f"{name}_stride_x") not in (0, depth << precision)
 
 
+def _is_chained(precision: int, recent: bool) -> bool:
+    return recent and precision >> 14 == _CHAINED
+
+
 def _read_input(command: Command, output: Operand, kernel: tuple[int, int],
                 stride: tuple[int, int], dilation: tuple[int, int], upscale: int,
                 recent: bool) -> Operand:
@@ -232,7 +239,7 @@ def _read_input(command: Command, output: Operand, kernel: tuple[int, int],
         region=get("ifm_region") & 7, shape=(max(1, rows), max(1, columns),
                                              get("ifm_depth_m1") + 1),
         bits=8 << (precision >> 2 & 3), bricks=bool(precision >> 6 & 1),
-        in_memory=not (recent and precision >> 14 == _CHAINED),
+        in_memory=not _is_chained(precision, recent), chained=_is_chained(precision, recent),
         apart=_is_apart(command, "ifm", get("ifm_depth_m1") + 1, precision >> 2 & 3))
 
 
@@ -249,7 +256,8 @@ def _read_pair(command: Command, output: Operand, recent: bool) -> tuple[Operand
         found.append(Operand(
             region=command.get(f"{name}_region") & 7, shape=(height, width, depth),
             bits=8 << (precision >> 2 & 3), bricks=bool(precision >> 6 & 1),
-            in_memory=not (alone or (recent and precision >> 14 == _CHAINED))))
+            in_memory=not (alone or _is_chained(precision, recent)),
+            chained=not alone and _is_chained(precision, recent)))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ with delegates of Ethos-U, which are read as those are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -331,18 +332,21 @@ def _regions(graph: Graph, planner: Planner, grouping: Grouping) -> list[_Region
 def _list_steps(graph: Graph, region: _Region, npu: Npu) -> list[Step]:
     """Return the tasks of a stream, each with the layers it computes; the driver starts the first.
 
-    Layers no command comes from are charged nothing but stand with the first task.
+    A task has the layers of all its commands, which may be a chain, and shares its time by their
+    multiply-accumulates. Layers no command comes from are charged nothing but stand with the
+    first task.
     """
     tasks = make_tasks(region.stream, npu, npu.memory_mode)
-    named = dict(region.sources)
-    silent = [i for i in region.layers if i not in named.values()]
+    silent = set(region.layers) - {layer for _, layer in region.sources}
+    starts = [int(task.name.rpartition("@")[2]) for task in tasks]
     steps: list[Step] = []
-    behind = region.layers[0]
-    for number, task in enumerate(tasks):
-        offset = int(task.name.rpartition("@")[2])
-        behind = named.get(offset, behind)
-        layers = (behind, *(i for i in silent if i != behind)) if not number else (behind,)
-        efforts = [max(1, layer_macs(graph, graph.layers[layers[0]])), *(0 for _ in layers[1:])]
+    own: tuple[int, ...] = region.layers[:1]
+    for number, (task, start, end) in enumerate(zip(tasks, starts, [*starts[1:], math.inf],
+                                                    strict=True)):
+        own = tuple(dict.fromkeys(layer for offset, layer in region.sources
+                                  if start <= offset < end)) or own[-1:]
+        layers = (*own, *sorted(silent - {*own})) if not number else own
+        efforts = [max(1, layer_macs(graph, graph.layers[i])) if i in own else 0 for i in layers]
         steps.append(Step(
             kind="task", layers=layers, shares=tuple(one / sum(efforts) for one in efforts),
             task=replace(

@@ -7,13 +7,14 @@ its own. Commands are read ahead, beside the operation before.
 An operation of the MAC array that waits for all of the one before it (`blockdep` 0) and is waited
 for hands whole blocks from unit to unit, so that its first block is not overlapped, nor its last.
 Any other overlaps with its neighbours, and an element-wise one adds nothing up: their units are
-taken to hand work on as it comes.
+taken to hand work on as it comes. Operations of an Ethos-U85 chained by a buffer inside are one
+task: the blocks of one are the next one's, and the output unit works for all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.board.npu import Npu
@@ -34,6 +35,9 @@ MAC, OUTPUT, DECODER = "MAC", "OUTPUT", "DECODER"
 _COMMANDS, _INPUT, _WEIGHTS, _SCALES, _OUTPUT, _COPY = 0, 1, 3, 4, 5, 6
 """Channels of a task."""
 
+_CHAIN = 1 << 16
+"""Channels between those of two operations of a chain."""
+
 COMMANDS = "commands"
 """Operand of the command stream."""
 
@@ -50,12 +54,15 @@ class Slot:
         Beside it.
     offset, command_bytes : int
         Where in the stream it starts, and bytes of the commands up to there.
+    chained : tuple of Operation
+        Those that take its output, one after another, without memory between.
     """
 
     operation: Operation | None
     copies: tuple[Copy, ...]
     offset: int
     command_bytes: int
+    chained: tuple[Operation, ...] = ()
 
 
 def order_slots(stream: Stream) -> tuple[Slot, ...]:
@@ -79,15 +86,27 @@ def order_slots(stream: Stream) -> tuple[Slot, ...]:
                 slots.append(Slot(operation=None, copies=tuple(waiting),
                                   offset=waiting[0].offset, command_bytes=0))
                 waiting.clear()
-            slots.append(Slot(
-                operation=read_operation(command, stream.config), copies=tuple(waiting),
-                offset=command.offset, command_bytes=command.offset - read))
+            operation = read_operation(command, stream.config)
+            if slots and not waiting and _hands_on(slots[-1], operation):
+                slots[-1] = replace(
+                    slots[-1], chained=(*slots[-1].chained, operation),
+                    command_bytes=slots[-1].command_bytes + command.offset - read)
+            else:
+                slots.append(Slot(operation=operation, copies=tuple(waiting),
+                                  offset=command.offset, command_bytes=command.offset - read))
             waiting.clear()
             running, needed, read = True, False, command.offset
     if waiting:
         slots.append(Slot(operation=None, copies=tuple(waiting), offset=waiting[0].offset,
                           command_bytes=0))
     return tuple(slots)
+
+
+def _hands_on(slot: Slot, operation: Operation) -> bool:
+    """Whether an operation takes the output of a slot from inside the NPU."""
+    last = (slot.operation, *slot.chained)[-1]
+    return last is not None and not last.output.in_memory and any(
+        operand.chained for operand in operation.inputs)
 
 
 def make_tasks(stream: Stream, npu: Npu, mode: str) -> tuple[Task, ...]:
@@ -125,7 +144,12 @@ def _make_task(slot: Slot, behind: Slot | None, memories: Memories) -> Task:
         if operation.blockdep == 0 and cycles.mac and _is_waited_for(behind):
             steps = math.prod(count_blocks(operation))
         units = list(_list_units(operation, cycles))
-        for transfer, sink in _list_transfers(operation, memories):
+        moved = [*_list_transfers(operation, memories)]
+        for number, chained in enumerate(slot.chained, 1):
+            units = _add_units(units, _list_units(chained, count_cycles(chained, memories.npu)))
+            moved += [(replace(one, channel=one.channel + number * _CHAIN), sink)
+                      for one, sink in _list_transfers(chained, memories)]
+        for transfer, sink in moved:
             transfers.append(transfer)
             node = f"E{transfer.channel}"
             links.append(Link(node, f"U{_find(units, sink)}") if transfer.direction == "in"
@@ -149,6 +173,16 @@ def _make_task(slot: Slot, behind: Slot | None, memories: Memories) -> Task:
                 transfers=tuple(transfers), links=tuple(links), start_cycles=start, steps=steps,
                 operations=((name, 1), *((("copy", len(slot.copies)),) if slot.copies and
                                          operation is not None else ())))
+
+
+def _add_units(units: Sequence[UnitWork], more: Iterable[UnitWork]) -> list[UnitWork]:
+    """Return units with the work of a chained operation: each kind there is once."""
+    known = {unit.kind: unit for unit in more}
+    added = [unit if own is None else replace(
+        unit, macs=unit.macs + own.macs, ops=unit.ops + own.ops,
+        compute_cycles=(unit.compute_cycles or 0) + (own.compute_cycles or 0))
+        for unit in units for own in (known.pop(unit.kind, None),)]
+    return [*known.values(), *added]
 
 
 def _find(units: Sequence[UnitWork], kind: str) -> int:
@@ -186,7 +220,7 @@ def _list_transfers(operation: Operation, memories: Memories) -> Iterator[tuple[
             (_SCALES, operation.scale_bytes, operation.scale_region, "scale_bytes", OUTPUT)):
         if size:
             yield memories.transfer(channel, "in", memories.pool(region), size=size, run=0,
-                                    limit=limit, repeats=places, ahead=True,
+                                    limit=limit, repeats=places, ahead=unit == DECODER,
                                     operand="weights" if unit == DECODER else "scales"), unit
     if operation.output.in_memory:
         size, run = walk_output(operation)
