@@ -256,6 +256,15 @@ def test_a_configuration_is_one_of_its_family_and_a_memory_mode_one_of_vela_s():
             "corstone300_fvp", overrides={"npu.memory_mode": "Sram"}))
 
 
+@pytest.mark.parametrize("text", [
+    "", "<no", '<db><table name="queue"><![CDATA[id\n1\n]]></table></db>',
+    '<db><table name="cmdstream"><![CDATA[no\n1\n]]></table></db>'])
+def test_a_debug_database_that_is_none_is_refused_in_a_line(text):
+    with pytest.raises(ToolMissingError, match="debug database is not understood") as caught:
+        vela._read_sources(text, 1)
+    assert "\n" not in str(caught.value)
+
+
 def test_without_vela_a_network_names_the_extra_and_a_compiled_file_still_runs(monkeypatch):
     monkeypatch.setenv("TWIN_VELA", "/no/such/vela")
     with pytest.raises(ToolMissingError, match="extra 'ethos'"):
@@ -346,6 +355,13 @@ def test_a_compilation_has_a_limit_and_a_failure_is_one_line(monkeypatch, tmp_pa
         vela.compile_network(b"x", machine("ethos-u55-128"))
     slow.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 9.8 && exit\necho broken; exit 3\n")
     with pytest.raises(ToolMissingError, match=r"vela failed \(3\): broken"):
+        vela.compile_network(b"x", machine("ethos-u55-128"))
+    slow.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 9.7 && exit\nkill -9 $$\n")
+    with pytest.raises(ToolMissingError, match="ended by signal 9, as for want of memory"):
+        vela.compile_network(b"x", machine("ethos-u55-128"))
+    slow.write_text("#!/bin/sh\n:\n")
+    vela.version_of.cache_clear()
+    with pytest.raises(ToolMissingError, match="--version prints no version; accepted"):
         vela.compile_network(b"x", machine("ethos-u55-128"))
 
 

@@ -89,7 +89,11 @@ def version_of(command: str, changed_ns: int) -> str:
     if Path(command).parent == Path(sys.executable).parent:
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version("ethos-u-vela")
-    return _run([command, "--version"], 60).strip().split()[-1]
+    found = re.search(r"\d+(\.\w+)+\s*$", _run([command, "--version"], 60))
+    if found is None:
+        raise ToolMissingError(f"{command} --version prints no version; accepted: vela of "
+                               "ethos-u-vela")
+    return found.group().strip()
 
 
 def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
@@ -253,7 +257,9 @@ def _run(command: list[str], seconds: int) -> str:
             child.kill()
             child.communicate()
     if child.returncode:
-        raise ToolMissingError(f"vela failed ({child.returncode}): {_last_line(text)}")
+        ended = (f"vela was ended by signal {-child.returncode}, as for want of memory"
+                 if child.returncode < 0 else f"vela failed ({child.returncode})")
+        raise ToolMissingError(f"{ended}: {_last_line(text)}")
     return text
 
 
@@ -284,8 +290,18 @@ def _read_sources(text: str, streams: int) -> tuple[tuple[tuple[int, int], ...],
     A command is of an operation of the optimised network, that of an operator of the source, whose
     `ext_key` is its place in the file; one Vela made itself has none.
     """
+    try:
+        return _list_sources(ElementTree.fromstring(text), streams)
+    except (ElementTree.ParseError, KeyError, ValueError) as error:
+        raise ToolMissingError(f"vela's debug database is not understood ({error!r}), which says "
+                               "what layer a command is of; accepted: that of ethos-u-vela "
+                               "4.5 to 5.2") from None
+
+
+def _list_sources(database: ElementTree.Element,
+                  streams: int) -> tuple[tuple[tuple[int, int], ...], ...]:
     tables = {table.get("name"): list(csv.DictReader((table.text or "").strip().splitlines()))
-              for table in ElementTree.fromstring(text).iter("table")}
+              for table in database.iter("table")}
     places = {row["id"]: int(row["ext_key"]) for row in tables.get("source", ())
               if re.fullmatch(r"\d+", row.get("ext_key") or "")}
     sources = {row["id"]: places[row["source_id"]] for row in tables.get("optimised", ())
