@@ -14,7 +14,7 @@ task: the blocks of one are the next one's, and the output unit works for all of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.board.npu import Npu
@@ -231,14 +231,3 @@ def _list_transfers(operation: Operation, memories: Memories) -> Iterator[tuple[
 def _is_waited_for(behind: Slot | None) -> bool:
     """Whether what comes next begins when all of an operation is done."""
     return behind is None or behind.operation is None or behind.operation.blockdep == 0
-
-
-def mode_of(regions: Mapping[int, int]) -> str:
-    """Return the memory mode a compiled network was laid out for, from its regions' sizes.
-
-    Parameters
-    ----------
-    regions : mapping of int to int
-        Bytes by region: a fast scratch beside the arena is what a dedicated SRAM has.
-    """
-    return "Dedicated_Sram" if regions.get(2, 0) > 0 else "Shared_Sram"
