@@ -34,10 +34,13 @@ BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",
 """Where rows of a core run; rows of other cores are held against the table itself."""
 
 LIBRARIES = {"cmsis-nn": "tflm-cmsis-nn", "reference": "tflm-reference"}
+"""Runtimes by kernels; others are runtimes by that name, whose levels are their releases."""
 
 
 def name_runtime(kernels: str, level: str) -> str:
     """Return the runtime of kernels built at a level ("Os", of an older release "Os@2023")."""
+    if kernels not in LIBRARIES:
+        return f"{kernels}@{level.lower()}"
     options, _, release = level.partition("@")
     return f"{LIBRARIES[kernels]}@{release or '2026'}" + (
         options.replace("O2", "").replace("Os", "-os"))
@@ -72,7 +75,7 @@ def execute(row: Counted) -> tuple[int, int, int]:
 def read_amounts(row: Counted) -> Amounts:
     """Return what the table says of a row."""
     graph = read_graphs()[row.model]
-    work = describe(graph, graph.layers[0])
+    work = describe(graph, graph.layers[0], row.kernels)
     amounts = None if work is None else look_up(
         row.kernels, row.core.removeprefix("cortex-"), row.level, graph.layers[0].op, work)
     if amounts is None:

@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,9 +117,10 @@ def group_rows(use: str = "fit") -> dict[Key, list[Row]]:
     """Return the rows of a use by the code they ran."""
     groups: dict[Key, list[Row]] = {}
     graphs = read_graphs()
-    works = {name: describe(graph, graph.layers[0]) for name, graph in graphs.items()}
+    describe_once = cache(lambda name, kernels: describe(
+        graphs[name], graphs[name].layers[0], kernels))
     for counted in read_rows():
-        work = works[counted.model]
+        work = describe_once(counted.model, counted.kernels)
         if work is None or counted.use != use:
             continue
         key = Key(counted.kernels, counted.core, counted.level,

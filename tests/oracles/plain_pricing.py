@@ -154,7 +154,8 @@ def leave_open(prediction, calibration):
                               for value in others)])
         if known:
             floats = {one.index for one in float_layers(deployment.executed)}
-            own = FLOAT_SD if layer.index in floats else 0.0
+            own = FLOAT_SD if (
+                layer.index in floats or deployment.runtime.scales_in_float) else 0.0
         total = sum(line.cycles for line in layer.bill.lines)
         part = sum(line.cycles for line in layer.bill.lines
                    if line.place in outside) / total if total else 0.0

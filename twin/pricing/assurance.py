@@ -126,6 +126,8 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         from twin.pricing.calibration import list_counted
 
         floats = {layer.index for layer in float_layers(deployment.executed)}
+        if deployment.runtime.scales_in_float:
+            floats = set(range(len(unlearned)))
         for place in np.flatnonzero(list_counted(deployment, item.assumed)):
             unlearned[place] = FLOAT_SD if place in floats else 0.0
     return Doubt(

@@ -205,7 +205,7 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
         from twin.runtimes.counted.table import REFERENCE, choose_core
 
         counted_here = not choose_core(core.isa, core.fpu)[1]
-        carried = runtime.counted[0] == REFERENCE
+        carried = runtime.counted[0] == REFERENCE or runtime.is_alone
     return HERE if counted_here else CARRIED if (
         carried and load_isa(core.isa).counts_carry) else ""
 

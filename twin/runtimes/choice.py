@@ -236,6 +236,13 @@ def check_network(graph: Graph, runtime: Runtime) -> None:
     check_layers(graph)
     _check_types(graph, runtime)
     check_batch(graph, runtime)
+    if runtime.is_alone:
+        assert runtime.counted is not None
+        from twin.runtimes.counted.lower import check_alone
+
+        for layer in graph.layers:
+            if not traits(layer).alias:
+                check_alone(runtime.identity, *runtime.counted, layer.op)
     if runtime.unpacks_weights:
         return
     for layer in graph.layers:

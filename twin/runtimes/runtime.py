@@ -95,6 +95,8 @@ class Runtime:
         Instruction sets its library's own kernels were counted on, to be carried to others.
     copies_shapes : bool
         Whether an operator that only renames its input copies it.
+    scales_in_float : bool
+        Whether kernels of bytes scale their results in float, as routines of the build do it.
     scalar_on_helium : tuple of str
         Operators it has no vector code of.
     vectors_on_helium : tuple of str
@@ -147,6 +149,7 @@ class Runtime:
     counted: tuple[str, str] | None = None
     counted_on: tuple[str, ...] = ()
     copies_shapes: bool = False
+    scales_in_float: bool = False
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -180,6 +183,11 @@ class Runtime:
     def is_compiled(self) -> bool:
         """Whether kernels are read from a built image; versions are compilers and their levels."""
         return self.library == "firmware"
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether its kernels, counted under its own name, fall back to no other library's."""
+        return self.counted is not None and self.counted[0] == self.name
 
     def lowering(self, op: str, dtype: str, isa: str) -> Lowering:
         """Return how this runtime runs an operator on activations of a type, on a core.
@@ -220,9 +228,10 @@ class Runtime:
 
             lowering = tile_outputs(lowering, self.tile_outputs)
         if self.counted is not None:
-            from twin.runtimes.counted.lower import lower_counted
+            from twin.runtimes.counted.lower import check_alone, lower_counted
 
             kernels, level = self.counted
+            check_alone(self.identity, kernels, level, op, isa)
             return lower_counted("reference" if direct else kernels, level, lowering)
         if dtype == "int16" and not foreign and self.library == "cmsis_nn":
             from twin.runtimes.counted.lower import lower_counted

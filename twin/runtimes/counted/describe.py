@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 
 from twin.network.graph import Graph, Layer
 from twin.runtimes.counted.terms import (
@@ -14,7 +15,7 @@ from twin.runtimes.counted.terms import (
     rows,
     windows,
 )
-from twin.runtimes.counted.work import Describe, Work
+from twin.runtimes.counted.work import Describe, Terms, Work
 
 
 @cache
@@ -24,8 +25,21 @@ def _terms() -> Mapping[str, tuple[str, Describe]]:
             for op, terms in module.TERMS.items()}
 
 
-def describe(graph: Graph, layer: Layer) -> Work | None:
-    """Return the work of a layer; None for an operator nobody counted."""
+ALONE = ("tinymaix",)
+"""Kernels of libraries that fall back to no other's; a file of `terms/` describes each."""
+
+
+def terms_of(kernels: str) -> Terms:
+    """Return what kernels that fall back to no other's have, by operator."""
+    terms: Terms = import_module(f"{__package__}.terms.{kernels}").TERMS
+    return terms
+
+
+def describe(graph: Graph, layer: Layer, kernels: str = "") -> Work | None:
+    """Return the work of a layer under some kernels; None for an operator nobody counted."""
+    if kernels in ALONE:
+        alone = terms_of(kernels).get(layer.op)
+        return None if alone is None else alone(graph, layer)
     terms = _terms().get(layer.op)
     return None if terms is None else terms[1](graph, layer)
 

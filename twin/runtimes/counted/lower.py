@@ -17,10 +17,23 @@ from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.runtimes.counted.describe import describe, family_of, is_described
-from twin.runtimes.counted.mixture import mix, widen
+from twin.runtimes.counted.describe import (
+    ALONE,
+    describe,
+    family_of,
+    is_described,
+    terms_of,
+)
+from twin.runtimes.counted.mixture import in_order, mix, widen
 from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up
-from twin.runtimes.lowering import MOST_KEPT, Lowering, Site, assume, no_scratch
+from twin.runtimes.lowering import (
+    MOST_KEPT,
+    Lowering,
+    Site,
+    assume,
+    has_extension,
+    no_scratch,
+)
 from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
 from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
@@ -28,6 +41,9 @@ KEPT = frozenset((
     "conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected", "batch_matmul", "svdf",
     "lstm", "average_pool_2d", "max_pool_2d"))
 """Operators whose lowered loops are kept: a core's pipeline and MAC units see their order."""
+
+DSP_LEVEL = "-simd"
+"""How levels end whose code only cores with Arm's DSP extension run."""
 
 CLOSE = 0.25
 """How far apart the counted and the lowered loops may be for that, relative."""
@@ -46,6 +62,25 @@ def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
     """
     return Lowering(lower=partial(_lower, kernels, level, base),
                     scratch_bytes=no_scratch if base is None else base.scratch_bytes)
+
+
+def check_alone(runtime: str, kernels: str, level: str, op: str,
+                isa: str | None = None) -> None:
+    """Refuse an operator a library has no kernel of and falls back to none, or another core's code.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        Naming what is accepted.
+    """
+    if kernels not in ALONE:
+        return
+    if op not in terms_of(kernels):
+        raise RuntimeRefusedError(f"runtime {runtime} has no kernel for {op!r}; accepted: "
+                                  + ", ".join(terms_of(kernels)))
+    if isa and level.endswith(DSP_LEVEL) and not has_extension(isa, "dsp"):
+        raise RuntimeRefusedError(f"runtime {runtime} is written for Arm's DSP extension, which "
+                                  f"{isa} has not; accepted: a release without {DSP_LEVEL}")
 
 
 def lower_stand_in(runtime: str, op: str) -> Lowering:
@@ -71,14 +106,14 @@ def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: str) -
     graph, layer
         What runs.
     """
-    work = describe(graph, layer)
+    work = describe(graph, layer, kernels)
     amounts = None if work is None else look_up(kernels, core, level, layer.op, work)
     return amounts is None or amounts.stands_in
 
 
 def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
            site: Site) -> tuple[Kernel, ...]:
-    work = describe(graph, layer)
+    work = describe(graph, layer, kernels)
     core, foreign = choose_core(site.isa, site.fpu)
     amounts = None if work is None else look_up(kernels, core, level, layer.op, work)
     if amounts is not None and foreign:
@@ -87,13 +122,17 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
     if amounts is None:
         if lowered is None:
             raise RuntimeRefusedError(f"layer {layer.index} {layer.op} {layer.name!r}: no kernel "
-                                      "of this library was counted or lowered")
+                                      f"of {kernels} was counted or lowered")
         return lowered
     if lowered is None:
         return (_read_once(graph, layer, site, amounts),)
+    if kernels in ALONE:
+        return (_replace_blocks(lowered, amounts, mix(
+            in_order(plain(choose_dialect(site.isa))), widen(
+                amounts.instructions, amounts.loads, amounts.stores))),)
     if layer.op in KEPT and abs(_count_kinds(lowered).total() / amounts.total - 1) <= CLOSE:
         return _bring_to(lowered, amounts, site)
-    return (_replace_blocks(lowered, amounts, site),)
+    return (_replace_blocks(lowered, amounts, _mix(amounts, site)),)
 
 
 def _try_base(base: Lowering | None, graph: Graph, layer: Layer,
@@ -153,12 +192,13 @@ def _scale(block: Block, scale: float) -> Block:
     return replace(block, trips=trips, entries=min(block.entries, trips))
 
 
-def _replace_blocks(lowered: tuple[Kernel, ...], amounts: Amounts, site: Site) -> Kernel:
+def _replace_blocks(lowered: tuple[Kernel, ...], amounts: Amounts,
+                    blocks: tuple[Block, ...]) -> Kernel:
     """Return one kernel with the accesses of the lowered ones and the counted instructions."""
     first = lowered[0]
     operands = {operand.name: operand for kernel in lowered for operand in kernel.operands}
     return replace(
-        first, blocks=_mix(amounts, site),
+        first, blocks=blocks,
         nests=tuple(nest for kernel in lowered for nest in kernel.nests),
         operands=tuple(operands.values()), assumed=amounts.stands_in,
         useful_macs=sum(kernel.useful_macs for kernel in lowered))

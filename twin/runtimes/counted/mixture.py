@@ -22,7 +22,15 @@ CLASSES = ("alu", "load", "store", "branch", "mul", "div", "fp", "vector")
 BODY = 64
 """Instructions of the longest loop body."""
 
+PRODUCTS = " products"
+"""How a dialect's name ends whose products use what was just read and add to one sum."""
+
 _TEXTS = read_yaml_once(Path(__file__).with_name("mixture.yaml"))
+
+
+def in_order(dialect: str) -> str:
+    """Return the dialect of products in the order compilers write, where there is one."""
+    return dialect + PRODUCTS if dialect + PRODUCTS in _TEXTS else dialect
 
 
 def widen(amounts: Mapping[str, int], loads: int, stores: int) -> dict[str, int]:
@@ -60,7 +68,14 @@ def mix(dialect: str, amounts: Mapping[str, int]) -> tuple[Block, ...]:
     -------
     tuple of Block
         Straight blocks; their instructions sum to `amounts` exactly.
+
+    Notes
+    -----
+    A dialect with "load two" reads both operands of a product one behind the other.
     """
+    if "load two" in _TEXTS[dialect]:
+        pairs = amounts.get("load", 0) // 2
+        amounts = {**amounts, "load two": pairs, "load": amounts.get("load", 0) - 2 * pairs}
     left = {name: count for name, count in amounts.items() if count}
     blocks: list[Block] = []
     while total := sum(left.values()):

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from hwmodels.isa import load_isa
+from twin.runtimes.counted.describe import ALONE
 from twin.runtimes.counted.mixture import CLASSES
 from twin.runtimes.counted.work import Work
 
@@ -124,6 +125,9 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
     the same types.
     """
     op = ALIASES.get(op, op)
+    if kernels in ALONE:
+        own, other = (_find(kernels, one, level, op, work) for one in (core, BASE))
+        return own or (other and replace(other, stands_in=True))
     if (op, LACKS) in _read(kernels, BASE, level.replace(level.partition("@")[0], "O2")):
         kernels = REFERENCE
     found = _find(kernels, core, level, op, work)
