@@ -13,7 +13,7 @@ from twin.api.requests import prediction as requests
 from twin.api.requests.advice import Advise
 from twin.api.requests.studies import Select, Sweep
 from twin.api.requests.tuning import Tune
-from twin.cli.options import AsJson, Json, Paged, check_outputs, command, deploy
+from twin.cli.options import AsJson, Json, Kept, Paged, check_outputs, command, deploy
 from twin.cli.output import note_files, note_written, open_console, show, show_view, warn
 from twin.cli.progress import Rate, Steps
 from twin.cli.studying import Pareto, Rows, Tabled, refuse_failed, show_several
@@ -128,10 +128,10 @@ def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: 
 
 @command(view="studies:sweep_report", remarks=describe_fastest, ends=refuse_failed)
 def sweep(asked: Sweep, rows: Rows, output: Tabled, plot: Pareto, page: Paged,
-          json: Json) -> object:
+          json: Json, keep: Kept) -> object:
     """Predict every combination of models, boards and settings; mark the Pareto front."""
     with Rate() as rate:
-        return twin.sweep(**asked.arguments, on_progress=rate.tell)
+        return keep.run("sweep", asked, on_progress=rate.tell)
 
 
 class SelectPictures(Pareto):
@@ -144,10 +144,10 @@ class SelectPictures(Pareto):
 @command(view="selection:selection_report", remarks=lambda found: describe_fastest(found.table),
          ends=lambda found: refuse_failed(found.table) or not found.feasible)
 def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
-           json: Json) -> object:
+           json: Json, keep: Kept) -> object:
     """Rank boards and libraries for networks; exit 1: none meets the limits, 3: none runs them."""
     with Rate() as rate:
-        return twin.select(**asked.arguments, on_progress=rate.tell)
+        return keep.run("select", asked, on_progress=rate.tell)
 
 
 @command(view="advice:advice_report", remarks=lambda advice: (

@@ -6,7 +6,7 @@ import typer
 
 import twin
 from twin.api.requests import firmware as requests
-from twin.cli.options import AsJson, Json, check_outputs, command
+from twin.cli.options import AsJson, Json, Kept, check_outputs, command
 from twin.cli.output import note_files, show_view, warn
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
@@ -15,10 +15,10 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
 
 @app.command()
 @command(view="firmware:build_report", written=lambda built: [built.image])
-def build(asked: requests.Build, json: Json) -> object:
+def build(asked: requests.Build, json: Json, keep: Kept) -> object:
     """Turn a model into a C program for a board, and compile it."""
     check_outputs(folder=asked.output)
-    return twin.build_firmware(**asked.arguments)
+    return keep.run("build_firmware", asked)
 
 
 @app.command()

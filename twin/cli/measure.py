@@ -9,7 +9,7 @@ from twin.api.requests import BoardName, Option
 from twin.api.requests import measurement as requests
 from twin.api.requests.measurement import MeasureOptions
 from twin.cli.ending import note_ignored_interrupt
-from twin.cli.options import AsJson, check_outputs, command
+from twin.cli.options import AsJson, Kept, check_outputs, command
 from twin.cli.output import note_written, open_console, show, show_json, show_view, warn
 from twin.errors import UsageError
 
@@ -39,7 +39,7 @@ def measure(board: BoardName, model: OptionalModel = None, *, asked: requests.Ru
             flamegraph: Flame = None, power: PowerRuns = None, power_layers: PowerLayers = False,
             power_repeat: PowerRepeat = False, ina226: MonitorBus = None, shunt: Shunt = None,
             plan: PlanText = None, source: requests.Source, advice: Suggest = None,
-            as_json: AsJson = False) -> None:
+            keep: Kept, as_json: AsJson = False) -> None:
     """Measure a network on a board or on this machine (-b host); raw samples and what they show."""
     note_ignored_interrupt()
     if source.probe and plan is not None:
@@ -54,19 +54,29 @@ def measure(board: BoardName, model: OptionalModel = None, *, asked: requests.Ru
         **asked.arguments, **source.arguments,
         power=None if power is None else requests.PowerRuns(
             runs=power, layers=power_layers, repeat=power_repeat, bus=ina226, shunt_ohm=shunt))
+    if keep.keep is not None and (plan is not None or power is not None or source.resume
+                                  or source.probe):
+        raise UsageError("--keep: of a network's whole measurement; accepted: no --plan, --power, "
+                         "--resume, --probe")
     if plan is not None:
         show_machine(plan, board, options, as_json)
     elif model is not None:
-        show_network(model, board, options, flamegraph, advice, as_json)
+        show_network(model, board, options, flamegraph, advice, as_json, keep)
 
 
 def show_network(model: str, board: str, options: MeasureOptions, flamegraph: str | None,
-                 advice: bool | None = False, as_json: bool = False) -> None:
+                 advice: bool | None = False, as_json: bool = False,
+                 keep: Kept | None = None) -> None:
     """Measure a network and print what its samples say."""
     from twin.cli.progress import Terminal
 
     with Terminal() as watcher:
-        measured = twin.measure(model, board, options, watcher=watcher)
+        if keep is not None and keep.keep is not None:
+            measured = keep.run("measure", requests.MeasureNetwork(
+                model=model, board=board, **{name: value for name, value in
+                                             options.arguments.items()}), watcher=watcher)
+        else:
+            measured = twin.measure(model, board, options, watcher=watcher)
     show_view(measured, "measured:measured_report", measured.networks, as_json=as_json)
     if not as_json and board != "host" and not options.probe and (
             advice or (advice is None and open_console().is_terminal)):

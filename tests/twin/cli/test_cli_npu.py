@@ -58,7 +58,14 @@ def test_epochs_are_a_line_each_unless_all_of_them_is_asked_for():
     told = [line for line in lines if line.startswith("EpochBlock_")]
     assert len(told) == 12 and all(" us to " in line for line in told[:9])
     assert "[compiler]" not in lines
-    assert run("predict", *KWS, "--epochs").output.splitlines().count("[compiler]") == 12
+    lines = run("predict", *KWS, "--epochs").output.splitlines()
+    assert lines.count("[compiler]") == 12
+    head = [line for line in lines
+            if line.startswith(("I[1/1]", "O[1/1]", "n_nodes", "activations"))]
+    assert head[0].startswith("I[1/1] 'input' : int8[1,49,10,1], 490 Bytes, QLinear(")
+    assert head[1].endswith("activations") and head[2].endswith(" 12")
+    assert int(head[3].rpartition(" ")[2]) == deploy(
+        "kws", "stm32n6570_dk", runtime="neural-art").placement.arena_bytes
 
 
 def test_document_and_trace_have_the_epochs(tmp_path):

@@ -41,6 +41,9 @@ from twin.pricing.prediction import Prediction
 from twin.program.image.compile.permission import building_refused
 from twin.studies.study.tasks import made_with
 
+EMULATED = ("unicorn", "mps", "riscv")
+"""How the names of virtual boards begin whose counts are the same each time."""
+
 NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds from what the "
             "bundle brought; accepted: reproduce --build")
 
@@ -53,7 +56,7 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
     Parameters
     ----------
     verb : str
-        "predict", "attribute", "diagnose" or "why".
+        "predict", "attribute", "diagnose", "why", "sweep", "select", "build_firmware" or "measure".
     arguments : mapping of str to value
         As the verb takes them; of `predict` those of `deploy`, too, and "changes": path to value.
     root : str or path
@@ -73,9 +76,11 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
     SessionError
         For another verb or argument, or what cannot be kept.
     """
-    request = make_request(verb, arguments)
+    made = {name: arguments[name] for name in ("output",) if name in arguments}
+    request = make_request(verb, {name: value for name, value in arguments.items()
+                                  if name not in made})
     session = begin_session(fspath(root), request, command)
-    result = perform(session, aside or {})
+    result = perform(session, {**(aside or {}), **made})
     return result, end_session(session, _document(result), _artefacts(result))
 
 
@@ -83,7 +88,9 @@ def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     """Ask a kept run again, of the files in its folder, and return the verb's result."""
     from twin.api.commands.compare import attribute
     from twin.api.commands.diagnose import diagnose
+    from twin.api.commands.firmware import build_firmware
     from twin.api.commands.study import run_study
+    from twin.api.commands.sweep import select, sweep
     from twin.api.commands.why import why
 
     fields = session.request.resolve(session.folder)
@@ -92,9 +99,22 @@ def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     if session.request.verb == "study":
         with tempfile.TemporaryDirectory() as folder:
             return run_study(Path(fields["study"]) / STUDY_FILE, folder).load_results()
+    if session.request.verb == "measure":
+        return _measure(fields, dict(aside or {}))
     ask: Mapping[str, Callable[..., Any]] = {
-        "attribute": attribute, "diagnose": diagnose, "why": why}
+        "attribute": attribute, "diagnose": diagnose, "why": why, "sweep": sweep,
+        "select": select, "build_firmware": build_firmware}
     return ask[session.request.verb](**fields, **(aside or {}))
+
+
+def _measure(fields: dict[str, Any], aside: dict[str, Any]) -> Any:
+    """Measure a network as a kept run asks; the folder of its samples is aside."""
+    from twin.api.commands.measure import measure
+    from twin.api.requests.measurement import MeasureOptions
+
+    model, board = fields.pop("model"), fields.pop("board")
+    return measure(model, board, MeasureOptions(**fields, output=aside.pop("output", None)),
+                   **aside)
 
 
 def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:
@@ -229,10 +249,32 @@ def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]
     for session in open_bundle(fspath(path), folder):
         if session.request.verb == "study":
             check_files(session.folder / session.request.arguments["study"])
-        again = relative(_document(perform(session)), session.folder)
-        found.append(agree(session.folder.name, session.request.verb, session.read_result(),
-                           again, compare_versions(session.head, now)))
+        again = relative(_document(_perform_again(session)), session.folder)
+        kept, verb = session.read_result(), session.request.verb
+        if verb == "measure":
+            kept, again = _drop_derived(kept), _drop_derived(again)
+        found.append(agree(session.folder.name, verb, kept, again,
+                           compare_versions(session.head, now)))
     return tuple(found)
+
+
+def _drop_derived(value: Any) -> Any:
+    """Return a measurement without metrics: blocks of runs count what waits on the line, too."""
+    if isinstance(value, Mapping):
+        return {key: _drop_derived(one) for key, one in value.items()
+                if key not in ("metrics", "bottleneck")}
+    return [*map(_drop_derived, value)] if isinstance(value, list | tuple) else value
+
+
+def _perform_again(session: Session) -> Any:
+    """Ask a run of a bundle again; what it builds or samples is thrown away."""
+    verb, fields = session.request.verb, session.request.arguments
+    if verb == "measure" and not str(fields.get("virtual", "")).startswith(EMULATED):
+        raise SessionError(f"{session.folder.name}: a measurement of hardware is not made again; "
+                           "accepted: of an emulated board, --virtual unicorn-... or a QEMU one")
+    with tempfile.TemporaryDirectory() as made:
+        aside = {"output": f"{made}/made"} if verb in ("measure", "build_firmware") else {}
+        return perform(session, aside)
 
 
 def _predict(asked: Predict) -> Prediction:
@@ -244,13 +286,24 @@ def _predict(asked: Predict) -> Prediction:
 def _document(result: Any) -> Any:
     from twin.reports.documents import to_document
 
-    return to_document(result)
+    document, folder = to_document(result), getattr(result, "folder", None)
+    if folder is None:
+        return document
+    return relative({name: value for name, value in document.items() if name != "folder"},
+                    Path(folder))
 
 
 def _artefacts(result: Any) -> dict[str, Any]:
     from twin.api.sessions.artefacts import list_artefacts
 
-    return list_artefacts(result) if isinstance(result, Prediction) else {}
+    if isinstance(result, Prediction):
+        return list_artefacts(result)
+    folder = getattr(result, "folder", None)
+    files = {} if folder is None else {
+        "image.elf": getattr(result, "image", None) or folder / "firmware" / "firmware.elf",
+        **{f"{part}{ending}": folder / part / f"{name}{ending}" for part in ("cold", "warm")
+           for name, ending in (("header", ".json"), ("samples", ".jsonl"))}}
+    return {name: path.read_bytes() for name, path in files.items() if path.is_file()}
 
 
 def _find(folder: Path, scratch: Path) -> list[Session]:

@@ -290,9 +290,9 @@ Model = Annotated[str, Option(
     "", "MODEL", "A .tflite, .onnx or .pte file, one that holds such (archive, C array, ELF), "
     "or a network of `twin models`.", files=MODEL_FILES)]
 MODELS = Option("", "MODEL...", "Files .tflite, .onnx or .pte, ones that hold such (archives, C "
-                "arrays, ELF), or networks of `twin models`.", text=list[str])
+                "arrays, ELF), or networks of `twin models`.", text=list[str], files=MODEL_FILES)
 BOARDS = Option("--board -b", "BOARD", "A board of `twin boards`, or a board file; may be given "
-                "several times.", text=list[str])
+                "several times.", text=list[str], files=BOARD_FILES)
 Models = Annotated["str | PathLike[str] | Graph | Iterable[str | PathLike[str] | Graph]", MODELS]
 Boards = Annotated["str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board]", BOARDS]
 ModelNames = Annotated[list[str], MODELS]

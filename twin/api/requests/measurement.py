@@ -4,7 +4,16 @@ from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Annotated
 
-from twin.api.requests import Clock, Option, Request, parse_clock, parse_supply, split_words
+from twin.api.requests import (
+    BoardName,
+    Clock,
+    Model,
+    Option,
+    Request,
+    parse_clock,
+    parse_supply,
+    split_words,
+)
 from twin.errors import UsageError
 
 File = str | PathLike[str]
@@ -165,6 +174,14 @@ class Source(Request):
     probe: Annotated[bool, Option(
         "--probe", None, "Listen to a program of your own that times itself with twin_probe.h "
         "(docs/probe.md); --runs inferences, by default 20.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureNetwork(Runs, Source):
+    """A network that is measured, on what, and how: as a kept run has it."""
+
+    model: Model
+    board: BoardName
 
 
 @dataclass(frozen=True, kw_only=True)

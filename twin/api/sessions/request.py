@@ -6,7 +6,7 @@ A request is data: reading one runs nothing, and only the verbs listed here can 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args, get_origin
@@ -15,7 +15,9 @@ from hwmodels.errors import did_you_mean
 from twin.api import requests
 from twin.api.requests import Predict
 from twin.api.requests.attribution import Attribute, Diagnose, Why
-from twin.api.requests.studies import Study
+from twin.api.requests.firmware import Build
+from twin.api.requests.measurement import MeasureNetwork
+from twin.api.requests.studies import Select, Study, Sweep
 from twin.errors import SessionError
 from twin.pricing.calibration import AUTO, NONE
 
@@ -25,6 +27,7 @@ INPUTS = "inputs"
 
 FORMS: Mapping[str, type[requests.Request]] = {
     "predict": Predict, "attribute": Attribute, "diagnose": Diagnose, "why": Why,
+    "sweep": Sweep, "select": Select, "build_firmware": Build, "measure": MeasureNetwork,
     "study": Study}
 """Verbs whose runs can be kept, and asked again."""
 
@@ -45,16 +48,24 @@ class Request:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def find_files(self) -> Iterator[tuple[str, str]]:
-        """Yield arguments that name a file or a folder, with its path."""
+        """Yield arguments that name a file or a folder, each path of a list by itself."""
         for name, (option, _) in FORMS[self.verb].list_options().items():
             value = self.arguments.get(name)
-            if value is not None and option.files is not None and (
-                    not option.files or _is_file(name, str(value), option.files)):
-                yield name, str(value)
+            for one in value if isinstance(value, list | tuple) else [value]:
+                if one is not None and option.files is not None and (
+                        not option.files or _is_file(name, str(one), option.files)):
+                    yield name, str(one)
+
+    def rename(self, move: Callable[[str, str], str]) -> dict[str, Any]:
+        """Return the arguments with the paths of files that a function of name and path gives."""
+        moved = {(name, path): move(name, path) for name, path in self.find_files()}
+        return {name: [moved.get((name, str(one)), one) for one in value]
+                if isinstance(value, list | tuple) else moved.get((name, str(value)), value)
+                for name, value in self.arguments.items()}
 
     def resolve(self, folder: Path) -> dict[str, Any]:
         """Return the arguments with paths of files as they are from here."""
-        return {**self.arguments, **{name: str(folder / path) for name, path in self.find_files()}}
+        return self.rename(lambda name, path: str(folder / path))
 
 
 def make_request(verb: str, arguments: Mapping[str, Any]) -> Request:
@@ -66,10 +77,14 @@ def make_request(verb: str, arguments: Mapping[str, Any]) -> Request:
         For a verb that cannot be kept, or an argument that is missing, unknown or of another type.
     """
     form = FORMS.get(verb)
+    if arguments.get("accuracy") is not None:
+        raise SessionError(f"{verb}.accuracy: its data and code are not kept; accepted: no "
+                           "accuracy, or a study")
     if form is None:
         raise SessionError(f"{verb}: runs of it are not kept; {did_you_mean(verb, tuple(FORMS))}")
     options = form.list_options()
-    given = {name: value for name, value in arguments.items() if value is not None}
+    given = {name: value for name, value in arguments.items() if value not in (None, (), [])
+             and not (value == "" and name not in form.list_required())}
     for name, value in given.items():
         if name not in options:
             raise SessionError(f"{verb}.{name}: unknown; {did_you_mean(name, tuple(options))}")
@@ -106,6 +121,9 @@ def _judge(hint: Any, value: object) -> tuple[str, bool]:
     kind = requests.primitive(hint)
     if kind is bool:
         return "true or false", isinstance(value, bool)
+    if kind is int:
+        return "a whole number from 0 on", (isinstance(value, int) and not isinstance(value, bool)
+                                            and value >= 0)
     if kind is float:
         return "a number above zero", (isinstance(value, int | float)
                                        and not isinstance(value, bool) and 0 < value < math.inf)
@@ -113,4 +131,6 @@ def _judge(hint: Any, value: object) -> tuple[str, bool]:
         return "a mapping of paths to values", isinstance(value, dict) and all(
             isinstance(key, str) and isinstance(one, str | int | float | bool)
             for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return "texts", all(isinstance(one, str | int | float) for one in value)
     return "a text", isinstance(value, str) and bool(value)

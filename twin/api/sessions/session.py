@@ -41,7 +41,7 @@ RESULT = "result.json"
 SCHEMA = 1
 
 LEFT = frozenset((HEAD, RESULT, INPUTS, "graph.json", "placement.json", "kernels.json",
-                  "counts.json", "image.elf"))
+                  "counts.json", "image.elf", "cold.json", "cold.jsonl", "warm.json", "warm.jsonl"))
 """All that a run leaves in its folder."""
 
 MOST_FILES = 10_000
@@ -107,9 +107,7 @@ def begin_session(root: str | Path, request: Request, command: Sequence[str] = (
     try:
         folder = _make_folder(Path(root), f"{began:%Y%m%d-%H%M%S}-"
                               f"{began.microsecond // 1000:03d}-{request.verb}")
-        arguments = dict(request.arguments)
-        for name, path in request.find_files():
-            arguments[name] = _keep(Path(path), folder / INPUTS, name)
+        arguments = request.rename(lambda name, path: _keep(Path(path), folder / INPUTS, name))
     except OSError as error:
         raise SessionError(f"{error.filename or root}: the run cannot be kept: "
                            f"{error.strerror}") from error
@@ -271,6 +269,8 @@ def _make_folder(root: Path, stem: str) -> Path:
 def _keep(source: Path, inputs: Path, name: str) -> str:
     """Copy a file, or a folder's regular files, and return where it is from the session."""
     target = inputs / name / (Path(os.path.abspath(source)).name or "root")
+    while target.exists():  # Two files of one list may bear one name.
+        target = target.parent / "other" / target.name
     if not source.exists():
         raise SessionError(f"{source}: does not exist")
     files = [source] if source.is_file() else [
@@ -283,7 +283,7 @@ def _keep(source: Path, inputs: Path, name: str) -> str:
         copy.parent.mkdir(parents=True, exist_ok=True)
         with open_regular(path, MOST_BYTES) as stream, copy.open("xb") as written:
             shutil.copyfileobj(stream, written)
-    return f"{INPUTS}/{name}/{target.name}"
+    return f"{INPUTS}/{target.relative_to(inputs).as_posix()}"
 
 
 def _write_head(session: Session) -> Session:

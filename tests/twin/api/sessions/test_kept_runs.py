@@ -326,3 +326,45 @@ def test_a_board_file_is_what_was_copied(root) -> None:
     session = twin.list_sessions(root / "runs")[0]
     copy = session.folder / session.request.arguments["board"]
     assert yaml.safe_load(copy.read_text()) == yaml.safe_load((root / "mine.yaml").read_text())
+
+
+def test_sweeps_selections_builds_and_measurements_are_kept_and_made_again(tmp_path) -> None:
+    """A list's files are copied, too; what hardware measured is not asked again."""
+    pytest.importorskip("unicorn")
+    if shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    models = [tmp_path / "a" / "net.tflite", tmp_path / "b" / "net.tflite"]
+    for path, name in zip(models, ("ad", "kws"), strict=True):
+        path.parent.mkdir()
+        twin.export_model(name, path)
+    runs, boards = tmp_path / "runs", ["nucleo_l4r5zi", "nucleo_f401re"]
+    table, kept = twin.keep("sweep", {"models": [*map(str, models)], "boards": boards,
+                                      "settings": {"network.width": "0.5,1"}}, runs)
+    copies = [path for name, path in kept.request.find_files() if name == "models"]
+    assert len({*copies}) == 2 and len(table.rows) == 8
+    assert {(kept.folder / path).read_bytes() for path in copies} == {
+        path.read_bytes() for path in models}
+    twin.keep("select", {"models": ["ad"], "boards": boards, "advise": False}, runs)
+    built, kept = twin.keep("build_firmware", {"model": "ad", "board": boards[1],
+                                               "output": str(tmp_path / "build")}, runs)
+    assert (kept.folder / "image.elf").read_bytes() == built.image.read_bytes()
+    assert "output" not in kept.request.arguments
+    _, kept = twin.keep("measure", {"model": "ad", "board": boards[0], "runs": 1, "warmup": 0,
+                                    "fixed": True, "virtual": "unicorn-m4",
+                                    "output": str(tmp_path / "m")}, runs)
+    assert (kept.folder / "warm.jsonl").read_bytes() == (
+        tmp_path / "m" / "warm" / "samples.jsonl").read_bytes()
+    packed = twin.bundle([runs], tmp_path / "all.zip")
+    with pytest.raises(twin.TwinError, match="accepted: reproduce --build"):
+        twin.reproduce(packed)
+    found = twin.reproduce(packed, build=True)
+    assert [one.is_same for one in found] == [True] * 4
+    with pytest.raises(SessionError, match=r"sweep\.accuracy: its data and code are not kept"):
+        twin.keep("sweep", {"models": ["ad"], "boards": boards, "accuracy": "x.npz"}, runs)
+    with pytest.raises(SessionError, match=r"measure\.runs: 'two' is not a whole number"):
+        twin.keep("measure", {"model": "ad", "board": "host", "runs": "two"}, runs)
+    _, kept = twin.keep("measure", {"model": "ad", "board": "host", "runs": 2, "warmup": 0,
+                                    "backend": "litert", "output": str(tmp_path / "h")}, runs)
+    packed = twin.bundle([kept.folder], tmp_path / "host.zip")
+    with pytest.raises(SessionError, match="of hardware is not made again"):
+        twin.reproduce(packed)
