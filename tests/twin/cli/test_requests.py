@@ -120,7 +120,8 @@ def test_a_clock_is_hertz_and_keeps_how_it_was_written() -> None:
     ("diagnose", {"folder": "m", "on_progress": "print"}, "diagnose.on_progress: unknown"),
 ])
 def test_a_kept_run_takes_the_fields_of_its_request(verb, arguments, told) -> None:
-    assert set(FORMS) == {"predict", "attribute", "diagnose", "why", "study"}
+    assert set(FORMS) == {"predict", "attribute", "diagnose", "why", "sweep", "select",
+                          "build_firmware", "measure", "study"}
     with pytest.raises(SessionError, match=told):
         make_request(verb, arguments)
 
