@@ -90,6 +90,12 @@ class Table:
         return [Table(self.buffer, first + 4 * number + int(offset))
                 for number, offset in enumerate(self.vector(field, "I"))]
 
+    def texts(self, field: int) -> list[str]:
+        """Return the strings of a vector."""
+        first = self._follow(field) + 4
+        return [self.buffer.elements("B", first + 4 * number + int(offset)).tobytes().decode(
+            errors="replace") for number, offset in enumerate(self.vector(field, "I"))]
+
     def text(self, field: int) -> str:
         """Return a string, empty where it is absent."""
         return self.vector(field, "B").tobytes().decode(errors="replace")

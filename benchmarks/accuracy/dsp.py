@@ -2,6 +2,7 @@
 
     python -m benchmarks.accuracy.dsp
     TWIN_TI_MATHLIB=FOLDER python -m benchmarks.accuracy.dsp    # blocks of TI's listings, too
+    TWIN_ESP_DL=FOLDER python -m benchmarks.accuracy.dsp        # networks of a clone of ESP-DL, too
 
 Only rows of `use=fit` are here. A baseline is what a page of a datasheet gives: peak rates.
 """
@@ -224,6 +225,23 @@ def judge_blocks(folder: Path) -> Judged:
                   rows=tuple(rows))
 
 
+OCTAL = {"memories.psram.size_bytes": "8MiB", "memories.psram.serial.mode": "8D-8D-8D"}
+"""PSRAM of the boards ESP-DL's figures are taken to be of; the library copies weights there."""
+
+
+def judge_esp_dl(folder: Path) -> Judged:
+    """Judge networks of ESP-DL's model zoo on the ESP32-S3; `folder` is a clone of it."""
+    board = twin.deploy("ad", "esp32s3_devkitc", runtime="esp-dl").replace(OCTAL).board
+    found = [(row, twin.deploy(folder / str(row["network"]), board, runtime="esp-dl",
+                               weights="psram", arena="psram"))
+             for row in read_table("esp_dl").rows]
+    return Judged(
+        table="ESP-DL networks, ESP32-S3 (fitted)", baseline="16 MACs a cycle", rows=tuple(
+            (str(row["network"]), row["latency_ms"],
+             twin.predict(deployment, calibration="none").time_us / 1e3,
+             graph_macs(deployment.graph) / 16 / 240e3) for row, deployment in found))
+
+
 def judge() -> Iterator[Judged]:
     """Yield every table."""
     shapes = [(row, shape_of_row(row)) for row in read_table("max78000_layers").rows]
@@ -239,8 +257,8 @@ def judge() -> Iterator[Judged]:
 
 def main() -> None:
     """Print every table."""
-    folder = os.environ.get("TWIN_TI_MATHLIB")
-    tables = [*judge(), *([judge_blocks(Path(folder))] if folder else [])]
+    tables = [*judge(), *(judged(Path(os.environ[name])) for name, judged in (
+        ("TWIN_TI_MATHLIB", judge_blocks), ("TWIN_ESP_DL", judge_esp_dl)) if name in os.environ)]
     print("| table | rows | exact | within 1 | median error | largest | baseline, median |\n"
           "| --- | --- | --- | --- | --- | --- | --- |")
     for judged in tables:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-MODELS = (".tflite", ".onnx", ".json", ".pte")
+MODELS = (".tflite", ".onnx", ".json", ".pte", ".espdl")
 """Endings of the files this reads; .json is a layer list (`twin.network.readers.layer_list`)."""
 
 CONTAINERS = (".zip", ".eim", ".elf", ".axf", ".out", ".bin", ".c", ".cc", ".cpp", ".h", ".hpp",

@@ -95,7 +95,7 @@ OTHERS = {  # name: (content, what is said); names as they come, and as somebody
     "a.pt": (zipped("a/data.pkl", "a/data/0"), "torch.onnx.export(model"),
     "a.pth": (b"\x80\x02\x8a\x0a", "torch.onnx.export(model"),
     "a.onnx": (zipped("a/data.pkl"), "torch.onnx.export(model"),
-    "a.espdl": (b"EDL2" + bytes(60), "espdl_quantize_onnx"),
+    "a.espdl": (b"EDL1" + bytes(60), "espdl_quantize_onnx"),
     "mlf.tar": (tarred("./metadata.json", "./codegen/host/src/default_lib0.c"), "tvmc compile"),
     "network.c": (b"AI_TENSOR_OBJ_DECLARE(\n  input_output, AI_STATIC,", "stedgeai generate"),
     "a.mlmodel": (b"\x08\x04", "onnxmltools.convert_coreml"),

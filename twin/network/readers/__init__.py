@@ -22,7 +22,8 @@ __all__ = ["SUFFIXES", "read_model"]
 
 _ZOO_PREFIX = "zoo:"
 
-_READERS = {".tflite": "tflite", ".onnx": "onnx", ".pte": "executorch", ".json": "layer_list"}
+_READERS = {".tflite": "tflite", ".onnx": "onnx", ".pte": "executorch", ".espdl": "espdl",
+            ".json": "layer_list"}
 """Modules of this folder by the ending of what they read; loaded where a file is one."""
 
 
@@ -32,8 +33,8 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
     Parameters
     ----------
     path_or_name : str or Path
-        A .tflite, .onnx, .pte (ExecuTorch) or layer-list .json file, a file with a model inside
-        (`container`), of several FILE:NAME, or a zoo name ("kws", "zoo:kws").
+        A .tflite, .onnx, .pte (ExecuTorch), .espdl (ESP-DL) or layer-list .json file, a file with
+        a model inside (`container`), of several FILE:NAME, or a zoo name ("kws", "zoo:kws").
     assume_unsupported : str, optional
         "copy" turns every operator this does not know into an assumed memory copy; by default
         they are refused.
@@ -88,7 +89,8 @@ def _recognise(path: str) -> str:
         return ".pte"
     # ModelProto: ir_version (field 1) of 3 or more, then another field, by its tag.
     onnx = head[:1] == b"\x08" and len(head) == 8 and 3 <= head[1] < 32 and head[2] in _ONNX_TAGS
-    return ".onnx" if onnx else ".tflite" if head[4:] == b"TFL3" else ""
+    return ".onnx" if onnx else ".tflite" if head[4:] == b"TFL3" else (
+        ".espdl" if head[:4] == b"EDL2" else "")
 
 
 _ONNX_TAGS = b"\x12\x1a\x22\x28\x32\x3a\x42"

@@ -59,8 +59,8 @@ def _find_kind(file: Path) -> str | None:
         return "weights of a Keras model" if file.name.endswith(".weights.h5") else "a Keras model"
     if head.startswith(b"version https://git-lfs"):
         return "a pointer of Git LFS"
-    if head[:4] in (b"EDL1", b"EDL2", b"PDL1"):
-        return "an ESP-DL model"
+    if head[:4] in (b"EDL1", b"PDL1", b"PDL2"):
+        return "an ESP-DL model of another form"
     if head[:2] == b"\x80\2" and file.suffix.lower() in (".pt", ".pth", ".bin"):
         return "a PyTorch model or its weights"
     if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < LARGEST_BYTES:
