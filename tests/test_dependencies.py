@@ -101,16 +101,17 @@ def test_the_bill_of_materials_is_that_of_the_locks():
     refs = {one["bom-ref"] for one in sbom["components"]}
     assert all(set(one.get("dependsOn", ())) <= refs for one in sbom["dependencies"])
     root = sbom["metadata"]["component"]
-    assert (root["name"], root["version"]) == (PROJECT["project"]["name"], PROJECT["project"]["version"])
+    assert all(root[key] == PROJECT["project"][key] for key in ("name", "version"))
     own = next(one for one in sbom["dependencies"] if one["ref"] == root["bom-ref"])
     names = {wish.name for extra in ("test", "docs") for wish in list_wishes(extra)}
     assert len(own["dependsOn"]) == len(names)
 
 
 def test_one_version():
-    """`make lock` writes the bill's; where the installed one differs, install the checkout again."""
+    """`make lock` writes the bill's; where another is installed, install the checkout again."""
     named = PROJECT["project"]["version"]
-    headings = re.findall(r"^## (\d+\.\d+\.\d+)", (pins.ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    changes = (pins.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (\d+\.\d+\.\d+)", changes, re.M)
     shown = subprocess.run([sys.executable, "-m", "twin", "--version"], capture_output=True,
                            text=True, check=True).stdout
     assert (headings[0], shown) == (named, f"twin {named}\n")

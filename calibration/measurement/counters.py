@@ -208,9 +208,9 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
     used, work = metrics.get("ipc_of_limit"), metrics.get("work_share")
     if used is not None and work is not None and COMPUTE_SHARE <= work.value <= MOST_SHARE:
         return Bottleneck(kind="compute", severity=min(work.value, 1.0), origin=work.origin,
-                          evidence=f"{work.value:.1%} of cycles are the core's own work, beats of "
-                                   f"vectors and latencies with it, >= {COMPUTE_SHARE:.0%}; "
-                                   f"{used.value:.1%} of issue slots used")
+                          evidence=f"{work.value:.1%} of cycles are the core's own work "
+                                   f"(>= {COMPUTE_SHARE:.0%}; vector beats and latencies "
+                                   f"included); {used.value:.1%} of issue slots used")
     if used is not None:
         return Bottleneck(kind="stalled", severity=1 - min(used.value, 1.0), origin=used.origin,
                           evidence=f"{used.value:.1%} of issue slots used, < {COMPUTE_SHARE:.0%}; "

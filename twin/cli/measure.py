@@ -143,5 +143,5 @@ def import_log(asked: requests.Import, as_json: AsJson = False) -> None:
                   (len(measurement.counters), "counter"), (len(measurement.samples), "value"))
         show(open_console(), f"{measurement.header.kind}: " + ", ".join(
             f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts))
-    warn(found.remarks)
+    warn(found.remarks, most=len(found.remarks))  # every line of a log is accounted for
     note_written(found.folder)

@@ -122,10 +122,17 @@ def load(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def warn(warnings: Iterable[str]) -> None:
-    """Write warnings to stderr."""
-    for warning in warnings:
+MOST_WARNINGS = 3
+"""Warnings a command prints; documents (--json) have all."""
+
+
+def warn(warnings: Iterable[str], most: int = MOST_WARNINGS) -> None:
+    """Write the first warnings to stderr, each once, and how many more there are."""
+    each = list(dict.fromkeys(warnings))
+    for warning in each[:most]:
         print(f"warning: {escape(warning)}", file=sys.stderr)
+    if len(each) > most:
+        print(f"{len(each) - most} more warnings: --json lists them", file=sys.stderr)
 
 
 def note_files(paths: Iterable[Path], as_json: bool, met: bool | None = None) -> None:

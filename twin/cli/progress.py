@@ -125,7 +125,7 @@ class Rate:
         self._come = done, total
         now = time.monotonic()
         rate = done / max(now - self._began_s, 1e-9)
-        said = ", ".join(([f"{rate:.3g} points/s"] if done else [])
+        said = ", ".join(([f"{rate:.3g} a second"] if done else [])
                          + ([f"{failed} infeasible"] if failed else []))
         if not sys.stderr.isatty():
             if now >= self._due_s and done < total:

@@ -39,7 +39,7 @@ def list_all(as_json: AsJson = False) -> None:
 @app.command("run")
 @command
 def run(asked: RunStudy, rows: RowCount = 10, as_json: AsJson = False) -> None:
-    """Run a study, or go on with one that was interrupted; nothing is lost or done twice."""
+    """Run a study, or resume an interrupted one; nothing is lost or done twice."""
     with Rate() as rate:
         done = twin.run_study(**asked.arguments, command=["twin", *sys.argv[1:]],
                               on_progress=rate.tell)
@@ -83,7 +83,7 @@ class FrontPicture(Pareto):
 @app.command("pareto")
 @command(view="studies:sweep_report", ends=refuse_failed)
 def pareto(asked: Front, rows: Rows, plot: FrontPicture, json: Json) -> object:
-    """Show the rows of a study nothing else beats, over objectives of your choice."""
+    """Show the Pareto front of a study's rows, over objectives of your choice."""
     return twin.study_front(**asked.arguments)
 
 

@@ -76,7 +76,8 @@ def refuse_failed(table: Table) -> bool:
     """Refuse a table of failures alone."""
     if not table.predicted:
         raise StudyError(f"none of {len(table.rows)} configurations was predicted"
-                         + (f": {table.failed[0].failure}" if table.failed else ""))
+                         + (f": {table.failed[0].failure}: {table.failed[0].reason}"
+                            if table.failed else ""))
     return False
 
 

@@ -24,7 +24,7 @@ def test_a_rate_is_told_before_the_first_point_is_there(monkeypatch, capsys) -> 
     clock.sleep(31)
     rate.tell(5, 10, 1)
     assert capsys.readouterr().err.splitlines() == [
-        "0 of 10", "5 of 10, 0.0806 points/s, 1 infeasible, 62 s left"]
+        "0 of 10", "5 of 10, 0.0806 a second, 1 infeasible, 62 s left"]
 
 
 def test_an_interrupted_study_says_what_is_not_lost(monkeypatch, capsys) -> None:

@@ -38,6 +38,6 @@ class Advise(Limited, Powered, Priced, Judged):
         "retraining.", text=str, parse=efforts_up_to, default=EFFORTS[-1])] = EFFORTS
     pairs: bool = True
     thorough: Annotated[bool, Option(
-        "--thorough", None, "Try dearer classes too where a cheaper one has a change that is "
-        "sure.")] = False
+        "--thorough", None, "Try more expensive classes too where a cheaper one has a change that "
+        "is sure.")] = False
     on_progress: Progress | None = None

@@ -140,7 +140,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
                 "array": f"guessed: 128 bits a read, {family}",
                 "caches": f"guessed: {'16 KiB' if cached else 'none'}, {family}",
                 "supply": f"guessed: 3.3 V and a linear regulator, {family}",
-                "currents": "not known: --like BOARD or --run-current would tell; 0.8 instructions "
+                "currents": "not known: --like BOARD or --run-current gives it; 0.8 instructions "
                             "a cycle, and a third of activity while waiting, are guesses"})
     flash = like.memory(dict(like.placement)["weights"])
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)

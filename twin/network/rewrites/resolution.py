@@ -83,7 +83,7 @@ REWRITE = Rewrite(
     name="network.resolution", accepted="a side in pixels such as 96, height x width, or 75%",
     does="inputs come in with other rows and columns: pixels of an image, frames and bands of a "
          "spectrogram", effort="retraining",
-    costs="accuracy not known until it is trained or measured with so many rows x columns",
+    costs="accuracy not known until it is trained or measured at that resolution",
     stage=10,
     rounds="a share of a side is rounded to a multiple of eight pixels",
     values=_values, apply=_read, whole=True)

@@ -80,8 +80,8 @@ def summarise_advice(advice: Advice) -> list[str]:
     return [*lines, say_best(advice)]
 
 
-def say_best(advice: Advice) -> str:
-    """Say the best change in one sentence."""
+def say_best(advice: Advice, *, costs: bool = True) -> str:
+    """Say the best change in one sentence, with what it costs besides."""
     if advice.best is not None:
         best = advice.best
         kind = "pair" if len(best.settings) > 1 else "change"
@@ -89,7 +89,7 @@ def say_best(advice: Advice) -> str:
                  else "may meet them")
         return (f"cheapest {kind} that {meets}: "
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
-                f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}")
+                f"{_chance(best)}{f'; {best.costs}' if best.costs and costs else ''}")
     if advice.met:
         chance = advice.before.probability
         return "no change is needed" if chance is None or chance >= SURE else (

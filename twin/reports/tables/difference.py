@@ -67,11 +67,12 @@ def attribute_report(view: View) -> Content:
     difference, main = view.difference, view.difference.main
     verdicts = {} if view.diagnosis is None else _row_verdicts(main, view.diagnosis)
     unit = name_unit(main.unit)
+    quantity = f"{main.quantity} in {unit}" if unit not in ("", main.quantity) else main.quantity
     parts: list[Content] = [
         _sides(difference),
         _rows(difference, difference.first.part, (*main.rows, main.total),
               ("gap", "ratio", "explained", "unexplained"), verdicts,
-              title=f"{main.quantity}{f' in {unit}' if unit else ''}: gap = second - first = "
+              title=f"{quantity}: gap = second - first = "
                     "known causes + unexplained; ratio = first / second"),
         _causes(difference), _totals(difference)]
     if abs(main.total.unexplained) > REPEATS_FLOOR * main.total.first and view.possible:

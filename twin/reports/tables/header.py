@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,10 +53,8 @@ class Notes(NamedTuple):
 
 def place_warnings(prediction: Prediction) -> Notes:
     """Sort warnings by the figure they concern; at most `MOST_NOTES` stand beside one."""
-    said = (_library_note(prediction), *(
-        f"calibrated: {text}" for _, text in calibration_pairs(prediction)))
-    notes = Notes({}, [], [warning for warning in prediction.warnings
-                           if warning not in said and not warning.startswith(tuple(_BESIDE))])
+    notes = Notes({}, [], [warning for warning in list_doubts(prediction, prediction.warnings)
+                           if not warning.startswith(tuple(_BESIDE))])
     named = f"structural assumption: {prediction.deployment.runtime.identity} "
     for start, figure in _BESIDE.items():
         for warning in (each for each in prediction.warnings if each.startswith(start)):
@@ -67,6 +65,13 @@ def place_warnings(prediction: Prediction) -> Notes:
                     warning.removeprefix(named).removeprefix(start).lstrip(": ").removeprefix(
                         "is not known: "))
     return notes
+
+
+def list_doubts(prediction: Prediction, warnings: Iterable[str]) -> list[str]:
+    """Return warnings but those that say which library and prices stand behind the figures."""
+    basis = (_library_note(prediction), *(
+        f"calibrated: {text}" for _, text in calibration_pairs(prediction)))
+    return [warning for warning in warnings if warning not in basis]
 
 
 def _library_note(prediction: Prediction) -> str:

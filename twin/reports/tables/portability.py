@@ -26,7 +26,8 @@ def ranking_report(ranking: Ranking) -> Content:
              f"{interval_text(certainty.time_us)} to {interval_text(ranking.best.time_us)}, "
              f"{ranking.best.narrowing:.1%} narrower")]
     if ranking.silent:
-        parts.append(Text("tell of no price here: " + ", ".join(ranking.silent)))
+        parts.append(Text("no use here (they measure no price this network needs): "
+                          + ", ".join(ranking.silent)))
     return spaced(parts)
 
 

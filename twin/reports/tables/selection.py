@@ -114,14 +114,19 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
     if feasible:
         parts += [Text(""), _table(feasible, selection, console), *(
             Text(f"{one.row.board}: with {one.setting}") for one in feasible if one.setting)]
-    missing = sorted((one for one in mine if not one.row.met),
+    far = [one for one in mine if is_far(one.row, selection.limits)]
+    missing = sorted((one for one in mine if not one.row.met and one not in far),
                      key=lambda one: one.row.verdict)
-    if missing:
+    if missing or far:
         parts.append(Text(""))
     for same in group_alike(missing, lambda one: one.row.reason or one.row.board):
         verdict = {"may": "may", "no": "not"}[same[0].row.verdict]
         parts.append(Text(f"{verdict} {', '.join(one.row.board for one in same)} "
                           f"(score {same[0].score:.0f}): {explain_miss(same[0])}"))
+    if far:
+        parts.append(Text(f"more than {NEAR:g} times above limits in all, no change was tried "
+                          "(twin advise MODEL -b BOARD tries them): " + "; ".join(
+                              f"{one.row.board}: {one.reason}" for one in far)))
     return parts
 
 
@@ -147,7 +152,7 @@ def explain_miss(choice: Choice) -> str:
     found = f"{row.runtime}: {choice.reason}"
     if row.verdict == "may":
         return f"{found}: meets the limits if that does; {describe_row(row).partition(': ')[2]}"
-    return found if choice.advice is None else f"{found}; {say_best(choice.advice)}"
+    return found if choice.advice is None else f"{found}; {say_best(choice.advice, costs=False)}"
 
 
 FIGURES: dict[str, Callable[[Row], str]] = {
@@ -204,9 +209,8 @@ def list_remarks(selection: Selection) -> list[str]:
     return [*([f"what meets is ordered by {ranked}, not by score"] if ranked else []), SCORE_SAYS,
             f"{len(selection.table.predicted)} configurations of boards and libraries predicted; "
             "rows have a board's default library, or another where only that meets; -o writes all",
-            *(["of what misses limits more than "
-               f"{NEAR:g} times no change is tried: twin advise MODEL -b BOARD does"] if any(
-                is_far(one.row, selection.limits) for one in selection.choices) else []),
+            *dict.fromkeys(one.advice.best.costs for one in selection.choices
+                           if one.advice and one.advice.best and one.advice.best.costs),
             *say_idle([one.row for one in selection.choices]),
             *say_prices([one.row for one in selection.choices]),
             *([f"price not known: {', '.join(unknown)}; --price BOARD=USD states yours"]

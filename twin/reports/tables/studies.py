@@ -414,7 +414,7 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
             row.sleep == NOT_KNOWN for row in rows)] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
                                  f"holds the {idle_mw:,.0f} mW the idle board draws meanwhile")
-        + " at the board's input: that of a chip at its rail does not compare"
+        + " at the board's input; do not compare it with a chip's at its rail"
         for board, idle_mw in boards.items())]
 
 

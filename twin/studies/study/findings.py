@@ -373,8 +373,8 @@ def _tell_failures(table: Table) -> list[str]:
     kinds = Counter(row.failure for row in table.failed)
     reasons: Mapping[str, Counter[str]] = {
         kind: Counter(row.reason for row in table.failed if row.failure == kind) for kind in kinds}
-    return [f"{count} cannot be ({kind}): {reasons[kind].most_common(1)[0][0]}"
-            + (f" ({len(reasons[kind]) - 1} more reasons)" if len(reasons[kind]) > 1 else "")
+    return [f"{count} infeasible ({kind}): {reasons[kind].most_common(1)[0][0]}"
+            + (f" ({len(reasons[kind]) - 1} other reasons)" if len(reasons[kind]) > 1 else "")
             for kind, count in kinds.most_common()]
 
 

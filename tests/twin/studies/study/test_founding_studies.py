@@ -73,7 +73,7 @@ def test_words_follow_from_rows() -> None:
     assert "energy is least at half in 1, at as it is in 1 of 2" in said
     assert "energy-delay product is least at as it is in 2 of 2" in said
     assert "allows a lower voltage scale, its energy is x0.75" in said
-    assert "as it is, its energy is x1.2" in said and "1 cannot be (runtime): why not" in said
+    assert "as it is, its energy is x1.2" in said and "1 infeasible (runtime): why not" in said
     effort = dataclasses.replace(study, finding=Finding(
         vary="case", baseline="as it is", kind="return", efforts={"half": "setting"}))
     said = "\n".join(tell(effort, Table(rows=ROWS)))
