@@ -1,7 +1,7 @@
 """Errors of calibrated predictions on rows a fit has not seen, beside baselines fitted alike.
 
 Every protocol leaves rows out, learns from the rest (the spread between boards included) and
-predicts what was left out. Sealed rows are predicted only when asked for, from all rows that may
+predicts what was held out. Sealed rows are predicted only when asked for, from all rows that may
 be learnt from.
 """
 
@@ -99,11 +99,11 @@ class Validation:
     Parameters
     ----------
     guesses : dict of str to tuple of Guess
-        By what was left out.
+        By what was held out.
     learning : Learning
         From all rows that may be learnt from.
     layers : dict of str to float
-        log(measured / predicted) of each distinct layer shape of the Apollo510, left out in turn.
+        log(measured / predicted) of each distinct layer shape of the Apollo510, held out in turn.
     """
 
     guesses: dict[str, tuple[Guess, ...]]
@@ -164,7 +164,7 @@ def collect(rows: Iterable[PublishedRow], cache: Path | None) -> tuple[Case, ...
 
 
 def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | None]]:
-    """What is left out together, by protocol; None: never."""
+    """What is held out together, by protocol; None: never."""
     boards_of: dict[str, set[str]] = {}
     for case in cases:
         cell = case.observation.cell
@@ -242,7 +242,7 @@ def _leave_out(cases: Sequence[Case], layers: Sequence[Observation],
             continue
         rest = [case for case in cases if key(case) != left]
         out = [case for case in cases if key(case) == left]
-        # the layers of a core, or of a library, that is left out leave with it
+        # the layers of a core, or of a library, that is held out leave with it
         kept = [layer for layer in layers
                 if layer.cell.core not in {case.observation.cell.core for case in out}
                 and layer.cell.library in {case.observation.cell.library for case in rest}]

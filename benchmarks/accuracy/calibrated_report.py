@@ -21,10 +21,10 @@ from twin.learning.observations import hash_counts, hash_data, with_energy
 MANY = 20
 """Rows from which a 90th percentile is given instead of the largest."""
 
-_COLUMNS = ("left out of the fit", "n", "median", "p90 (max if n < 20)", "within 10 %",
+_COLUMNS = ("held out of the fit", "n", "median", "p90 (max if n < 20)", "within 10 %",
             "within 20 %", "90 % interval covers", "its chance band")
 _BASELINES = (PER_MAC, FOUR, BOOSTING)
-_TARGET_COLUMNS = ("left out of the fit", "n", "found", "asked for", "")
+_TARGET_COLUMNS = ("held out of the fit", "n", "found", "asked for", "")
 _UNCLUSTERED = (calibrated.IN_SAMPLE,)
 
 
@@ -48,7 +48,7 @@ def make_calibrated_report(validation: Validation) -> str:
         f"({len(rows)} with latency, {len(with_energy(rows))} with energy, and "
         f"{len(learning.observations) - len(rows)} layer shapes of the Apollo510), all boards "
         "pooled. Each line leaves rows out, learns from the rest (the spread between boards too) "
-        "and predicts what was left out: |predicted / measured - 1| of one warm inference. "
+        "and predicts what was held out: |predicted / measured - 1| of one warm inference. "
         "Intervals are nominal 90 %; the chance band is binomial, 95 %, clustered by board.",
         "**What is asked of predictions outside the fit**", _target_table(validation),
         "**Latency, calibrated**", _protocol_table(validation, _time_errors, _time_covered),
@@ -58,7 +58,7 @@ def make_calibrated_report(validation: Validation) -> str:
         _duel_table(validation),
         "**Energy, calibrated: time predicted too**",
         _protocol_table(validation, _energy_errors, _energy_covered, with_r2=True),
-        "**Latency, a library left out with all its releases, by library**",
+        "**Latency, a library held out with all its releases, by library**",
         _library_table(validation),
         "**Layers of the Apollo510 (Cortex-M55): cycles of each distinct shape of kws, predicted "
         "from the other shapes**",
@@ -143,7 +143,7 @@ def _duel_table(validation: Validation) -> str:
                     f"{ours:.2f}, {theirs:.2f}: {low:+.2f} to {high:+.2f}"
                     for ours, theirs, (low, high) in zip(
                         *found.scores, found.differences, strict=True))])
-    return _table(("left out of the fit", "baseline", "n", "median: twin, baseline",
+    return _table(("held out of the fit", "baseline", "n", "median: twin, baseline",
                    "p90: twin, baseline", *(
         f"{name}: twin, baseline" for name in NAMES)), rows)
 
@@ -155,7 +155,7 @@ def _target_table(validation: Validation) -> str:
 
 
 def _library_table(validation: Validation) -> str:
-    """By library left out: its prices came from the spread between the others."""
+    """By library held out: its prices came from the spread between the others."""
     guesses = validation.guesses.get(calibrated.LIBRARY, ())
     rows = []
     for library in dict.fromkeys(guess.observation.cell.library for guess in guesses):

@@ -1,6 +1,6 @@
 """How well a core nobody measured is known: `python -m benchmarks.accuracy.cores_left_out`.
 
-Every measured core is left out with all its rows. What is learnt from the others knows the library
+Every measured core is held out with all its rows. What is learnt from the others knows the library
 (its releases, and what it does in other ways than its source says) and nothing of the core: what is
 left is how far a core's table, its boards and their memories are off where the instructions are
 known. `CORE_SD` of `calibration.fitting.intervals` is what this shows of all cores; here each is
@@ -96,7 +96,7 @@ def leave_cores_out() -> tuple[LeftOut, ...]:
 
 
 def pool(cores: Sequence[LeftOut]) -> float:
-    """Return the deviation of a core's own cycles that cores left out show, each core once."""
+    """Return the deviation of a core's own cycles that cores held out show, each core once."""
     return math.sqrt(float(np.mean([one.mean_square for one in cores])))
 
 
@@ -109,7 +109,7 @@ def judge(one: LeftOut, rest: Sequence[LeftOut]) -> tuple[float, np.ndarray]:
 
 def make_report(cores: Sequence[LeftOut]) -> str:
     """Return the tables as Markdown."""
-    lines = ["| core left out | rows | log(measured / predicted), mean | root mean square | "
+    lines = ["| core held out | rows | log(measured / predicted), mean | root mean square | "
              "largest | deviation the others show | its reach | 90 % intervals hold |",
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     held: list[bool] = []

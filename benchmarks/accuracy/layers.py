@@ -65,7 +65,7 @@ def judge_tables() -> Iterator[Judged]:
     yield from _esp32s3_kernels()
     yield _judge("pico_person_detection", _person_detection(), "rpi_pico", "tflm-cmsis-nn@2023",
                  _person_cycles(), "the clock, 125 MHz; the release of the kernels; layer 0, a "
-                 "depthwise with a multiplier of 8, is left out")
+                 "depthwise with a multiplier of 8, is omitted")
     yield _judge("apollo4p_kws_cache", build("kws"), "nucleo_l4r5zi", "tflm-reference@2023",
                  _published("apollo4p_kws_cache", "tag", "cycles"),
                  "no board file: an L4R5's Cortex-M4 with weights in its SRAM; reference kernels, "

@@ -1,7 +1,7 @@
 """NPU epochs beside what compiler and profiler published: `python -m benchmarks.accuracy.npu`.
 
 Fitted, and only to rows that are not judged (each row, with any the compiler's columns do not tell
-from it, is left out of the fit that judges it): four numbers of the machine (start, gap after a
+from it, is held out of the fit that judges it): four numbers of the machine (start, gap after a
 write burst, latency of NPU RAM, weights ahead of a convolution) and the eight of the hand-over.
 What a value written into a unit costs is the board file's, from other logs.
 Which streams scatter is inferred from the compiler's columns. The document's epoch is of another

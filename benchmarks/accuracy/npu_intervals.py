@@ -30,7 +30,7 @@ class Judged:
     error : float
         log(measured / predicted).
     parts_sd : float
-        Of its time by part, a network's own deviation left out.
+        Of its time by part, a network's own deviation held out.
     """
 
     name: str
@@ -81,7 +81,7 @@ def fit_network_sd(rows: Sequence[Judged]) -> float:
 
 
 def scale_left_out(rows: Sequence[Judged]) -> float:
-    """Return how much larger errors of families left out are than stated without them, at least 1.
+    """Return how much larger errors of families held out are than stated without them, at least 1.
 
     Notes
     -----
@@ -114,10 +114,10 @@ def main() -> None:
     lines = ["| network | family | measured / twin | interval |", "|" + " --- |" * 4]
     lines += [f"| {row.name} | {row.family} | {math.exp(row.error):.2f} | "
               f"{math.exp(-reach):.2f} to {math.exp(reach):.2f} |" for row, reach in judged]
-    lines.append(f"\n{inside} of {len(judged)} inside intervals of 90 %, families left out (by "
+    lines.append(f"\n{inside} of {len(judged)} inside intervals of 90 %, families held out (by "
                  f"chance {low:.0%} to {high:.0%} of families); network deviation of all "
                  f"{fit_network_sd(rows):.3f}, times {scale_left_out(rows):.2f} by which families "
-                 "left out exceed it, is what the runtime's file states")
+                 "held out exceed it, is what the runtime's file states")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

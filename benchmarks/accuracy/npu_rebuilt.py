@@ -90,7 +90,7 @@ class _Network:
         self.block = self.last
 
     def average(self) -> None:
-        """Reduce to one position; it is no epoch with a convolution, so it is left out."""
+        """Reduce to one position; it is no epoch with a convolution, so it is omitted."""
         self.side = 1
         self.tensors.append(_activation(1, self.channels))
         self.last = len(self.tensors) - 1

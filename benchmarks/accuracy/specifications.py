@@ -1,7 +1,7 @@
 """Baselines that know a board by its specification only, fitted to the rows a protocol leaves.
 
 One constant and four constants are fitted by core and release of a library, boards pooled; of a
-release with too few rows by library, of a library that is left out by core, of a core to
+release with too few rows by library, of a library that is held out by core, of a core to
 everything. Each states the spread that 90 % of its logarithmic errors lie within, on networks left
 out of its own rows, at that level.
 """
@@ -47,7 +47,7 @@ REACH = NormalDist().inv_cdf(0.95)
 """Standard deviations to either end of a 90 % interval."""
 
 FOLDS = 3
-"""Groups of networks left out in turn for a baseline's spread."""
+"""Groups of networks held out in turn for a baseline's spread."""
 
 COREMARK_PER_MHZ = {"cortex-m4": 3.42, "cortex-m33": 4.02, "cortex-m7": 5.01, "cortex-m55": 4.2}
 """Arm's product pages of the cores."""

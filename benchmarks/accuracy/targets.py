@@ -37,7 +37,7 @@ class Target:
 
 
 def list_targets(validation: Validation) -> tuple[Target, ...]:
-    """Return every target with its figure, from rows left out of the fit."""
+    """Return every target with its figure, from rows held out of the fit."""
     found = [*_known_boards(validation), *_rivals(validation), *_strangers(validation),
              *_libraries(validation), _layers(validation), *_energy(validation)]
     return tuple(target for target in found if target.rows)
@@ -61,7 +61,7 @@ def _known_boards(validation: Validation) -> list[Target]:
 
 
 def _rivals(validation: Validation) -> list[Target]:
-    """No baseline is better by any score beyond chance, whatever is left out."""
+    """No baseline is better by any score beyond chance, whatever is held out."""
     targets = []
     for name in (PER_MAC, FOUR, BOOSTING):
         duels = {protocol: found for protocol, guesses in validation.guesses.items()
@@ -90,7 +90,7 @@ def _strangers(validation: Validation) -> list[Target]:
 
 
 def _covered(protocol: str, validation: Validation) -> Target:
-    """Intervals of what was left out are neither too narrow nor too wide to be chance."""
+    """Intervals of what was held out are neither too narrow nor too wide to be chance."""
     guesses = validation.guesses.get(protocol, ())
     low, high, inside = coverage(guesses)
     return Target(

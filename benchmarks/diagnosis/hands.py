@@ -145,9 +145,9 @@ def run_layers(hand: Hand, layers: np.ndarray, beside: Beside, runs: int,
         row = []
         for cycles in layers * np.exp(random.normal(0, hand.repeat, len(layers))):
             slow = cycles * (1 + beside.slowing * passed / LATER)
-            begun, ended = np.searchsorted(ticks, (passed, passed + slow))
+            started, ended = np.searchsorted(ticks, (passed, passed + slow))
             passed += slow
-            row.append(slow + beside.service_cycles * (ended - begun))
+            row.append(slow + beside.service_cycles * (ended - started))
         rows.append(row)
     return np.array(rows)
 

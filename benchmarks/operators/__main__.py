@@ -157,7 +157,7 @@ def main() -> int:
         groups = group_rows()
         write_tables(groups, Path(FOLDER))
         errors = leave_one_out(groups)
-        print(describe_errors("left out, from its code's other rows", (one for _, one in errors)))
+        print(describe_errors("held out, from its code's other rows", (one for _, one in errors)))
     rows = [row for row in read_rows() if (not asked.core or row.core in asked.core)
             and (not asked.level or row.level in asked.level)]
     held_out = [row for row in rows if row.use == "judge"]

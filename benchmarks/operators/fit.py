@@ -298,7 +298,7 @@ def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
 def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]]:
     """Return relative errors of rows predicted from the others of their code, where there are.
 
-    The same model counted on other builds is left out with it; terms are those of all rows.
+    The same model counted on other builds is held out with it; terms are those of all rows.
     """
     errors = []
     priors = find_priors(groups)

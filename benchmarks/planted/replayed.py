@@ -223,7 +223,7 @@ def run_campaign(recording: Recording, campaign: Campaign, boards: int, seed: in
 
 def _score_own(amounts: np.ndarray, measured: np.ndarray, prior: Prior, truth: np.ndarray,
                board: int) -> np.ndarray:
-    """Scores of single prices as `twin calibrate` states them, those of no layer left out."""
+    """Scores of single prices as `twin calibrate` states them, those of no layer held out."""
     evidence = _evidence(amounts, measured, board)
     found = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE)).estimate(
         _cell(board))

@@ -116,14 +116,14 @@ def time_rows(deployment: twin.Deployment, drawn: dict[str, np.ndarray], *,
     twin.predict(deployment)
     rows, taken = len(next(iter(drawn.values()))), []
     for _ in range(times):
-        begun = time.process_time()
+        started = time.process_time()
         batch = twin.predict_many(deployment, vary=drawn)
-        taken.append(time.process_time() - begun)
+        taken.append(time.process_time() - started)
     assert len(batch) == rows and not batch.failures
     picked = np.random.default_rng(3).integers(0, rows, COMPARED).tolist()
-    begun = time.process_time()
+    started = time.process_time()
     made = [predict_row(deployment, drawn, row) for row in picked]
-    loop = (time.process_time() - begun) / COMPARED * rows
+    loop = (time.process_time() - started) / COMPARED * rows
     for row, one in zip(picked, made, strict=True):
         check(batch, row, one)
     return sorted(taken)[times // 2], loop
@@ -152,9 +152,9 @@ def time_changes() -> Iterator[tuple[str, float, float, float]]:
             with tempfile.TemporaryDirectory() as empty:
                 os.environ["TWIN_COUNTS"] = empty
                 changed = deployment.replace(changes)
-                begun = time.process_time()
+                started = time.process_time()
                 twin.predict(changed)
-                first = time.process_time() - begun
+                first = time.process_time() - started
                 stated, learnt = (median_cpu_s(partial(
                     twin.predict, changed, calibration=prices), 9) for prices in ("none", "auto"))
             yield f"{network}, {name}", first, stated, learnt

@@ -83,7 +83,7 @@ def _alternate(run: Callable[[], object], peer: Callable[[], object]) -> tuple[f
     run(), peer()
     for _ in range(TIMES):
         for times, one in zip(taken, (run, peer), strict=True):
-            begun = time.process_time()
+            started = time.process_time()
             one()
-            times.append(time.process_time() - begun)
+            times.append(time.process_time() - started)
     return median(taken[0]), median(taken[1])

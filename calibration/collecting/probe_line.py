@@ -25,7 +25,7 @@ MOST_BROKEN = 20
 class Count(Protocol):
     """Counts inferences in what it is fed: `calibration.importers.probe.InferenceCount`."""
 
-    begun: int
+    started: int
     whole: int
     broken: int
     lack: str
@@ -63,14 +63,14 @@ def listen(link: Link, inferences: int, count: Count, *, silence_s: float = SILE
     silence, talk = Deadline(silence_s), Deadline(TALK_S)
     while True:
         data = link.read(min(silence.left_s, talk.left_s))
-        begun, whole = count.begun, count.whole
+        started, whole = count.started, count.whole
         heard += data
         count.feed(data)
         if count.whole >= inferences:
             return bytes(heard)
         if data:
             silence = Deadline(silence_s)
-        if count.begun != begun:
+        if count.started != started:
             talk = Deadline(TALK_S)
         if count.whole > whole:
             whole_bytes = len(heard)

@@ -27,7 +27,7 @@ SAME = ("firmware_sha256", "port", "compiler", "unique_id", "interrupts", "warmu
 
 
 def read_interrupted(folder: Path, header: Header) -> Measurement | None:
-    """Return what a folder has of a measurement; None where it has not begun.
+    """Return what a folder has of a measurement; None where it has not started.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def read_interrupted(folder: Path, header: Header) -> Measurement | None:
     for name in then | now:
         old, new = then.get(name), now.get(name)
         if old != new:
-            raise MeasurementError(f"{folder}: cannot be gone on with: {name} was {_say(old)}, now "
-                                   f"{_say(new)}; ask for what it was begun with, or give another "
-                                   "folder")
+            raise MeasurementError(f"{folder}: cannot be resumed: {name} was {_say(old)}, now "
+                                   f"{_say(new)}; ask for what it was started with, or give "
+                                   "another folder")
     cut_unended(folder / SAMPLES_FILE)
     return read_measurement(folder, growing=True)
 

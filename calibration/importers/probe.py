@@ -103,7 +103,7 @@ class InferenceCount:
 
     Parameters
     ----------
-    begun, whole : int
+    started, whole : int
         How many began, and how many of these came whole.
     broken : int
         How many have not since the last whole one, that which still comes omitted.
@@ -115,7 +115,7 @@ class InferenceCount:
     A line is of frames from its first zero byte on, and what came before is then not counted.
     """
 
-    begun: int = 0
+    started: int = 0
     whole: int = 0
     broken: int = 0
     lack: str = ""
@@ -128,7 +128,7 @@ class InferenceCount:
         if self._frames is None and b"\0" in data:
             data = bytes(self._text) + data
             self._frames = _Frames()
-            self.begun = self.whole = self.broken = 0
+            self.started = self.whole = self.broken = 0
             self._runs.clear()
         for record in self._read(data) if self._frames is None else self._frames.read(data):
             self._take(record)
@@ -147,7 +147,7 @@ class InferenceCount:
         ended = before is None or before.ended
         _gather(self._runs, record)
         if record.kind == "begin":
-            self.begun += 1
+            self.started += 1
             if before is not None and not ended:
                 self._judge(before)
             del self._runs[:-1]

@@ -144,8 +144,8 @@ def judge_windows(trace: PowerTrace, windows: Sequence[tuple[float, float]]) -> 
     time_us, power = np.asarray(trace.time_us), np.asarray(trace.power_mw)
     bounds = np.asarray(windows, dtype=np.float64).reshape(-1, 2)
     # Windows are in order: how many started and not ended says whether a sample is within one.
-    begun = np.searchsorted(bounds[:, 0], time_us, side="left")
-    outside = power[begun == np.searchsorted(bounds[:, 1], time_us, side="left")]
+    started = np.searchsorted(bounds[:, 0], time_us, side="left")
+    outside = power[started == np.searchsorted(bounds[:, 1], time_us, side="left")]
     if len(outside) < LEAST_SAMPLES:
         return None
     idle_mw = float(np.percentile(outside, IDLE_PERCENTILE))
@@ -183,7 +183,7 @@ def _describe_marks(trace: PowerTrace, layers: Sequence[int], times_us: Sequence
         f"{columns}; --by-shape finds one inference in a recording without a mark")
     if runs is not None:
         return (f"{edges}; accepted with --runs: 2 for each window"
-                + (without or ". Was the recording begun or ended within one?"))
+                + (without or ". Was the recording started or ended within one?"))
     return (f"{edges}; accepted: 2 (a window; several with --runs), or a multiple of "
             f"{len(layers) + 1} (the starts of {len(layers)} layers and the end){lost or without}")
 

@@ -1,4 +1,4 @@
-"""Commands ended at random moments, and begun again: nothing is half written, nothing is lost.
+"""Commands ended at random moments, and started again: nothing is half written, nothing is lost.
 
     PYTHONPATH=tests/made python tests/fuzz/fuzz_kills.py TURNS [VERB ...]
 
@@ -88,7 +88,7 @@ def check_study(folder: Path) -> str:
 
     code, errors = finish(("study", "run", "kills.yaml", "-o", "s"), folder)
     if code:
-        return f"begun again exits {code}: {errors[-200:]}"
+        return f"started again exits {code}: {errors[-200:]}"
     rows = len(parquet.read_table(folder / "s" / "results.parquet"))
     return "" if rows == 16 else f"{rows} rows of 16"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.counts import EVENTS
+from twin.attribution.compatibility import require_same
 from twin.attribution.difference import (
     NO_FINDING,
     Account,
@@ -17,7 +18,6 @@ from twin.attribution.difference import (
     read_part,
 )
 from twin.attribution.pairing import Pair, pair_parts
-from twin.attribution.sameness import require_same
 from twin.attribution.side import UNITS, Part, Side
 from twin.errors import UsageError
 from twin.pricing.calibration import waits_on_memory
@@ -48,7 +48,7 @@ def compare_sides(first: Side, second: Side, *, anyway: bool = False) -> Differe
     Raises
     ------
     NotTheSameError
-        See `twin.attribution.sameness`.
+        See `twin.attribution.compatibility`.
     UsageError
         When they share no quantity.
 

@@ -15,8 +15,8 @@ from typing import Any
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
 from hwmodels.files import read_yaml
+from twin.attribution.compatibility import NOTE, Finding
 from twin.attribution.pairing import Pairing
-from twin.attribution.sameness import NOTE, Finding
 from twin.attribution.side import Part, Side
 
 SOFTWARE = "SW"

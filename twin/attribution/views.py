@@ -17,6 +17,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from hwmodels.quantities import join_words
 from twin.attribution.accounts import compare_sides
+from twin.attribution.compatibility import REFUSE, is_other_library
 from twin.attribution.diagnosis.case import Progress
 from twin.attribution.diagnosis.diagnosis import choose_errors, diagnose
 from twin.attribution.diagnosis.finding import Diagnosis
@@ -43,7 +44,6 @@ from twin.attribution.predicted import (
     side_of_document,
     side_of_prediction,
 )
-from twin.attribution.sameness import REFUSE, is_other_library
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError

@@ -131,7 +131,7 @@ def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: 
             show(open_console(), f"advice  {say_best(advice)}")
 
 
-@command(view="studies:sweep_report", remarks=describe_fastest, ends=refuse_failed)
+@command(view="studies:sweep_report", warnings=describe_fastest, ends=refuse_failed)
 def sweep(asked: Sweep, rows: Rows, output: Tabled, plot: Pareto, page: Paged,
           json: Json, keep: Kept) -> object:
     """Predict every combination of models, boards and settings; mark the Pareto front."""
@@ -146,7 +146,7 @@ class SelectPictures(Pareto):
         "--plot", "FILE", "Write the Pareto picture; into a folder (DIR/): all of them.")] = None
 
 
-@command(view="selection:selection_report", remarks=lambda found: describe_fastest(found.table),
+@command(view="selection:selection_report", warnings=lambda found: describe_fastest(found.table),
          ends=lambda found: refuse_failed(found.table) or not found.feasible)
 def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
            json: Json, keep: Kept) -> object:
@@ -155,7 +155,7 @@ def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
         return keep.run("select", asked, on_progress=rate.tell)
 
 
-@command(view="advice:advice_report", remarks=lambda advice: (
+@command(view="advice:advice_report", warnings=lambda advice: (
     *advice.deployment.chosen, *describe_numbers(advice.deployment)),
          ends=lambda advice: not advice.met and advice.best is None)
 def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json: Json) -> object:

@@ -89,7 +89,7 @@ def compare(models: ModelNames, boards: BoardNames, published: PublishedRows = F
                         calibration=calibration, anyway=anyway)
     if calibration == "none" and view.epochs is None and not json.as_json:
         show(open_console(), STATED)
-    present(view, [page, plot, json], view="difference:compare_report", remarks=lambda _: (
+    present(view, [page, plot, json], view="difference:compare_report", warnings=lambda _: (
         *view.remarks, *(describe_numbers(twin.deploy(
             model, board, runtime=view.difference.first.runtime), calibration)
             if view.difference.first.part == "layer" else ())))

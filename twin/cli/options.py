@@ -213,7 +213,7 @@ def command(function: Callable[..., Any] | None = None, **shown: Any) -> Callabl
 
 
 def present(found: Any, outputs: Sequence[Output], *, view: str,
-            remarks: Callable[[Any], Iterable[str]] = lambda found: getattr(found, "remarks", ()),
+            warnings: Callable[[Any], Iterable[str]] = lambda found: getattr(found, "remarks", ()),
             written: Callable[[Any], Iterable[Path]] = lambda found: (),
             ends: Callable[[Any], object] = lambda found: False) -> None:
     """Show a result, warn of what is to be known of it, and write it where it is wanted.
@@ -226,14 +226,14 @@ def present(found: Any, outputs: Sequence[Output], *, view: str,
         Where it goes.
     view : str
         "module:function" of `twin.reports.tables`, for `show_view`.
-    remarks, written : callable
+    warnings, written : callable
         Return what to warn of, and which files the function wrote.
     ends : callable
         Whether the exit code is 1.
     """
     options = {name: value for output in outputs for name, value in output.arguments.items()}
     show_view(found, view, **options)
-    warn(remarks(found))
+    warn(warnings(found))
     for path in (*written(found), *(file for output in outputs for file in output.write(found))):
         note_written(path)
     if ends(found):

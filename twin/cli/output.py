@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, remarks to stderr, wide and plain when piped."""
+"""Where output goes: results to stdout, warnings to stderr, wide and plain when piped."""
 
 from __future__ import annotations
 

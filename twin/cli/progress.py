@@ -75,7 +75,7 @@ class Terminal(Watcher):
         note_written(folder)
 
     def _start(self, progress: Progress) -> Bars:
-        """Return the bar of a temperature, begun with its first block."""
+        """Return the bar of a temperature, started with its first block."""
         if self._bars is None or self._temperature != progress.temperature:
             self._stop()
             self._bars = _make_bars("{task.description}", "{task.fields[bound]}", stays=True)

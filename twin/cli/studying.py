@@ -97,5 +97,5 @@ def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed,
         table = twin.sweep(models, boards, settings=settings, runtimes=placed.runtime or (),
                            clocks=clock, assume_unsupported=placed.assume_unsupported,
                            on_progress=rate.tell, **priced.arguments, **(limits or {}))
-    present(table, [*outputs], view=view, ends=refuse_failed, remarks=describe_fastest)
+    present(table, [*outputs], view=view, ends=refuse_failed, warnings=describe_fastest)
     return table

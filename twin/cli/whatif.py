@@ -94,7 +94,7 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
     with Steps("predicted") as steps:
         steps.tell(0, 1, "before and after")
         changed = twin.what_if(deployment, changes, **priced.arguments)
-    present(changed, [page, json], view="difference:what_if_report", remarks=lambda found: (
+    present(changed, [page, json], view="difference:what_if_report", warnings=lambda found: (
         *found.remarks, *describe_numbers(found.after.deployment, **priced.arguments)))
     if plot is not None:
         draw_changes(changed, deployment, priced, plot)
@@ -175,7 +175,7 @@ def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Ca
             note_written(path)
 
 
-@command(view="portability:ranking_report", remarks=lambda ranking: (
+@command(view="portability:ranking_report", warnings=lambda ranking: (
     f"extrapolating: {reason}" for reason in ranking.certainty.extrapolating))
 def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calibration = AUTO,
          output: Planned, json: Json) -> object:
@@ -195,7 +195,7 @@ def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calib
 
 
 @command(view="portability:ported_report",
-         remarks=lambda ported: (*ported.prediction.warnings,
+         warnings=lambda ported: (*ported.prediction.warnings,
                                  *describe_numbers(ported.prediction.deployment)))
 def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: Planned,
          page: Paged, json: Json) -> object:

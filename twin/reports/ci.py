@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from twin.attribution.compatibility import NOTE
 from twin.attribution.difference import Difference, Row
-from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.documents import dump_document
 from twin.reports.export import write_file

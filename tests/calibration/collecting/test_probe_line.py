@@ -21,8 +21,8 @@ def tell(words: str) -> bytes:
 
 
 def inference(run: int, layers: int = 2, lost: int = 0) -> bytes:
-    begun = f"twin 1 begin run={run} hz=1000000 layers=2 lost={lost} total=30 mark=0"
-    return b"".join([tell(f"{begun} name=ad unit=cycles"), *(
+    started = f"twin 1 begin run={run} hz=1000000 layers=2 lost={lost} total=30 mark=0"
+    return b"".join([tell(f"{started} name=ad unit=cycles"), *(
         tell(f"twin 1 layer run={run} place={place} count=10 name=FULLY_CONNECTED")
         for place in range(layers)), tell(f"twin 1 end run={run}")])
 
@@ -90,5 +90,5 @@ def test_what_is_counted_as_it_comes_is_what_is_there():
         count = InferenceCount()
         for place in range(0, len(text), size):
             count.feed(text[place:place + size])
-        assert (count.begun, count.whole, count.broken) == (3, 2, 0)
+        assert (count.started, count.whole, count.broken) == (3, 2, 0)
     assert count_inferences(text) == 2

@@ -14,11 +14,11 @@ from calibration.measurement.measurement import BOARD_HASH, Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import change_board, hash_board
 from twin.attribution.accounts import OUTSIDE, compare_sides
+from twin.attribution.compatibility import agree, require_same
 from twin.attribution.epochs import find_gaps, report_epochs
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import agree, require_same
 from twin.attribution.side import Part, Side, Work
 from twin.attribution.views import View
 from twin.deployment.deployment import deploy

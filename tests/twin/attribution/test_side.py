@@ -8,10 +8,10 @@ import pytest
 
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
+from twin.attribution.compatibility import NOTE, REFUSE, WARN, Finding, agree, require_same
 from twin.attribution.difference import Account, Line, Row
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.pairing import pair_parts
-from twin.attribution.sameness import NOTE, REFUSE, WARN, Finding, agree, require_same
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import NotTheSameError
 

@@ -179,7 +179,7 @@ def test_several_windows_in_one_recording_are_runs(folder, tmp_path):
     (tmp_path / "cut.csv").write_text("\n".join(text[:3500]) + "\n")
     result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "cut.csv"), "--meter",
                                       "ppk2", "--supply", "3", "--runs", "4"])
-    assert result.exit_code == 3 and "begun or ended within one" in result.stderr
+    assert result.exit_code == 3 and "started or ended within one" in result.stderr
     assert f"{tmp_path / 'cut.csv'}: trace of ppk2: 1 edges of the sync" in result.stderr
 
 

@@ -95,7 +95,7 @@ def test_from_model_to_report_on_an_emulated_board(folder, monkeypatch):
     assert code == 2 and "the core's clock was 120 MHz, now 80 MHz" in err
     code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386", "-o",
                        folder, "--resume")
-    assert code == 2 and "cannot be gone on with: the firmware was" in err
+    assert code == 2 and "cannot be resumed: the firmware was" in err
     with claim_folder(folder):
         code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
                            "-o", folder, "--resume")
@@ -177,7 +177,7 @@ def test_an_interrupted_measurement_is_gone_on_with(tmp_path):
     asked = ("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386", "--runs", 4,
              "--fixed", "-o", tmp_path / "m")
     code, _, err = run(*asked, "--resume")
-    assert code == 0 and "nothing was kept to go on with; begun again" in err
+    assert code == 0 and "nothing was kept to resume; started again" in err
     samples = tmp_path / "m" / "warm" / "samples.jsonl"
     kept = [line for line in samples.read_text().splitlines()
             if json.loads(line)["run"] < 2 or json.loads(line)["counter"].startswith("first_")]

@@ -72,7 +72,7 @@ def timers(monkeypatch) -> list[MadeTimer]:
 
 def test_a_step_longer_than_a_second_is_named_in_its_midst(timers, capsys) -> None:
     with Steps("drawn") as steps:
-        timers[0].go_off()  # No step has begun.
+        timers[0].go_off()  # No step has started.
         steps.tell(0, 2, "one")
     timers[0].go_off()
     assert capsys.readouterr().err == ""

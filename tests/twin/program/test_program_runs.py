@@ -21,9 +21,9 @@ from benchmarks.exactness.binary import random_layers
 from hwmodels.board.file import load_board
 from hwmodels.program import riscv
 from hwmodels.program.thumb import find_target, measure_instructions, without_target
+from twin.attribution.compatibility import agree
 from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import agree
 from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
 from twin.pricing.prediction import predict

@@ -16,9 +16,9 @@ from test_diagnosis_table import diagnose
 import twin
 from hwmodels.board.file import load_board
 from twin.attribution.accounts import compare_sides
+from twin.attribution.compatibility import NOTE, Finding
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import NOTE, Finding
 from twin.attribution.views import View
 from twin.pricing.certainty import Requirement
 from twin.reports import ci

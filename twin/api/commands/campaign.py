@@ -118,7 +118,7 @@ class Run:
                                   within=self.folder).image
 
     def compare(self, built: Build) -> None:
-        """Refuse another image than a measurement was begun with, before that is written over."""
+        """Refuse another image than a measurement was started with, before that is written over."""
         from twin.program.image.compile.build import runtime_of
 
         for header in read_begun(self.folder):
@@ -336,19 +336,19 @@ def read_begun(folder: Path) -> list[Header]:
 
 
 def refuse_other(folder: Path, same: Iterable[tuple[str, str | None, str]]) -> None:
-    """Refuse to go on with a measurement of something else.
+    """Refuse to resume a measurement of something else.
 
     Parameters
     ----------
     folder : Path
-        What was begun.
+        What was started.
     same : iterable of (str, str or None, str)
         What must not differ: its name, as it was, and as it is now.
     """
     for name, then, now in same:
         if then != now:
-            raise UsageError(f"{folder}: cannot be gone on with: the {name} was {then}, now {now}; "
-                             "ask for what it was begun with, or give another -o")
+            raise UsageError(f"{folder}: cannot be resumed: the {name} was {then}, now {now}; "
+                             "ask for what it was started with, or give another -o")
 
 
 def find_image(digest: bytes) -> Path | None:

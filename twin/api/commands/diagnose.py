@@ -7,6 +7,7 @@ from os import fspath
 
 from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
+from twin.attribution.compatibility import agree
 from twin.attribution.diagnosis import diagnosis
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
@@ -20,7 +21,6 @@ from twin.attribution.diagnosis.setup import (
 )
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import agree
 from twin.errors import UsageError
 from twin.learning.lower_bound import find_impossible
 from twin.learning.observations import list_cycles

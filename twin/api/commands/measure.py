@@ -90,7 +90,7 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     folder = Path(options.output) if options.output else _default_folder(graph.name, name)
     with claim_folder(folder), bound_to(options.cpu):
         if not _has_begun(folder, options.resume) and options.resume:
-            watcher.remark(f"{folder}: nothing was kept to go on with; begun again")
+            watcher.remark(f"{folder}: nothing was kept to resume; started again")
         if options.resume:
             _check_resumed(folder, graph, machine, options, watcher)
         data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
@@ -141,7 +141,7 @@ def _count_bytes(folder: Path) -> int:
 
 def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
                    options: MeasureOptions, watcher: Watcher) -> None:
-    """Refuse to go on with a measurement of something else, before anything is built.
+    """Refuse to resume a measurement of something else, before anything is built.
 
     What an emulated board is follows from its file; of a real one another file is only noted.
     """
@@ -151,7 +151,7 @@ def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
         then = dict(header.environment).get(BOARD_HASH)
         if other := tell_other_file(board, then, now):
             if options.virtual is not None:
-                raise UsageError(f"{folder}: cannot be gone on with: the board's file: {other}; "
+                raise UsageError(f"{folder}: cannot be resumed: the board's file: {other}; "
                                  "an emulated board is what its file says: give another -o")
             watcher.remark(f"{header.temperature}: board file: {other}")
         clocks = dict(header.clocks_hz)
@@ -167,12 +167,12 @@ def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
 
 
 def _has_begun(folder: Path, resume: bool) -> bool:
-    """Whether a folder holds a measurement; one that is not to be gone on with is refused."""
-    begun = any((folder / part / "header.json").exists() for part in ("cold", "warm"))
-    if begun and not resume:
+    """Whether a folder holds a measurement; one that is not to be resumed is refused."""
+    started = any((folder / part / "header.json").exists() for part in ("cold", "warm"))
+    if started and not resume:
         raise UsageError(f"{folder} holds a measurement, and none is written over; give another "
-                         "-o, or --resume to go on with it")
-    return begun
+                         "-o, or --resume to resume it")
+    return started
 
 
 def _read_input(path: Path, graph: Graph) -> bytes:

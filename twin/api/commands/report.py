@@ -21,10 +21,10 @@ from twin.api.requests.prediction import Check
 from twin.api.requests.reporting import Report
 from twin.api.requests.studies import ReportStudy
 from twin.attribution import views
+from twin.attribution.compatibility import NOTE, require_same
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import NOTE, require_same
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.folders import find_folder

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @takes(RunStudy)
 def run_study(asked: RunStudy) -> Session:
-    """Run a study in a folder, or go on with one that was interrupted.
+    """Run a study in a folder, or resume an interrupted one.
 
     The folder gets `results.parquet`, `finding.md` and pictures; results are the same at any number
     of processes.

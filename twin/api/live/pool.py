@@ -41,7 +41,7 @@ READ_BYTES, READ_S = 1 << 30, 30.0
 
 LONG_S = 5.0
 """A request that takes longer is ended while others wait, if nobody waits for its answer; else one
-such goes on, and others are begun again when that is done."""
+such goes on, and others are started again when that is done."""
 
 MOST_WAITING = 12
 """Requests in the queue; the address with most of them loses its oldest."""
@@ -183,7 +183,7 @@ class Job:
     begun_s : float
         Since when, by the loop's clock.
     is_long : bool
-        Whether it was ended for others, and is begun again.
+        Whether it was ended for others, and is started again.
     is_ended : bool
         Whether its worker is being ended.
     """

@@ -60,7 +60,7 @@ class RunStudy(Shared):
 
     study: StudyFile
     folder: Annotated[str | PathLike[str], Option(
-        "-o --output", "FOLDER", "Where results go; one that was begun goes on.", text=str)]
+        "-o --output", "FOLDER", "Where results go; one that was started goes on.", text=str)]
     _: KW_ONLY
     elf: Annotated[Sequence[str], Option(
         "--elf", "NAME=FILE,...", "A program to compare with the study's libraries, run under "

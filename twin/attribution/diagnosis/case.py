@@ -88,11 +88,11 @@ class Case:
     tell: Progress
     also: Again | None = None
 
-    def foresee(self, faults: Sequence[Fault], begun: int = 0) -> list[Effect]:
+    def foresee(self, faults: Sequence[Fault], started: int = 0) -> list[Effect]:
         """Predict what each fault would do, behind so many others."""
-        effects, total = [], begun + len(faults)
+        effects, total = [], started + len(faults)
         for number, fault in enumerate(faults):
-            self.tell(begun + number, total, fault.name)
+            self.tell(started + number, total, fault.name)
             effect = self.forecasts.foresee(fault, self.base, self.prices, self.pattern)
             effects.append(effect if self.also is None else dataclasses.replace(
                 effect, also=self.also.foresee(fault, self)))

@@ -22,6 +22,7 @@ import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError, did_you_mean
+from twin.attribution.compatibility import require_network_and_board
 from twin.attribution.diagnosis.again import describe_changes, find_changes, is_masked
 from twin.attribution.diagnosis.case import Again, Case, Progress
 from twin.attribution.diagnosis.evidence import Evidence, list_evidence
@@ -62,7 +63,6 @@ from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_o
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, rank, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.sameness import require_network_and_board
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.calibration import AUTO, Calibration, choose_calibration
@@ -137,13 +137,13 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         errors=choose_errors(deployment, stands_in), priors=priors or {})
     if also is not None:
         evidence = _add_second(evidence, case, faults, effects)
-    begun, repeats = len(faults), repeats_within(measurement)
-    found = _explain(faults, effects, evidence, case, begun, repeats)
-    if len(listed) > begun and found.stated < SETTLED and (
+    started, repeats = len(faults), repeats_within(measurement)
+    found = _explain(faults, effects, evidence, case, started, repeats)
+    if len(listed) > started and found.stated < SETTLED and (
             found.verdict.fault.kind != DECLARED or found.is_far):
         # nothing the header allows explains it: what it says may be wrong
-        effects += case.foresee(listed[begun:], begun)
-        found = _explain(listed, effects, evidence, case, begun, repeats)
+        effects += case.foresee(listed[started:], started)
+        found = _explain(listed, effects, evidence, case, started, repeats)
     found = dataclasses.replace(found, rests_on=list_evidence(case.pattern, measurement, healthy))
     if case.also is not None:
         found = dataclasses.replace(found, rests_on=(
@@ -239,7 +239,7 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
 
 
 def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
-             case: Case, begun: int, repeats: float | None) -> Diagnosis:
+             case: Case, started: int, repeats: float | None) -> Diagnosis:
     """Weigh faults, two of them at once, and layers that are off alone.
 
     Two at once are added up from what each does, and of those that then explain most, and are
@@ -256,7 +256,7 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
     together = _choose_together(found, [pair for pair, _, _ in pairs])
     if not together:
         return found
-    foreseen = dict(zip(together, case.foresee(tuple(together.values()), begun), strict=True))
+    foreseen = dict(zip(together, case.foresee(tuple(together.values()), started), strict=True))
     for place, effect in foreseen.items():
         both[place] = weigh(together[place], evidence, effect, pairs[place][2])
     return rank(all_of_them, [*weighed, *both, *singles], evidence, repeats,

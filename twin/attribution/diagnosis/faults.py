@@ -112,7 +112,7 @@ OTHER_PRICE_SD = 0.3
 
 DECLARED = "as declared"
 UNKNOWN = "none of these"
-ONE_LAYER = "one layer"
+ONE_LAYER, ONE_OPERATOR = "one layer", "one operator"
 NETWORK, BOARD = "another network", "another board"
 COUNTER = "counter"
 JOINED = " and "
@@ -128,7 +128,7 @@ class Fault:
     kind : str
         "placement", "cache off", "wait states", "prefetch", "flash width", "clock", "SIMD",
         "optimisation", "reference kernels", "-O0", "throttling", "interrupts", "load",
-        `COUNTER`, `ONE_LAYER`, `DECLARED`, `UNKNOWN`, or two of them.
+        `COUNTER`, `ONE_LAYER`, `ONE_OPERATOR`, `DECLARED`, `UNKNOWN`, or two of them.
     name : str
         What exactly.
     remedy : str
@@ -197,7 +197,7 @@ PRIOR = {DECLARED: 0.38, UNKNOWN: 0.10}
 
 RARE: Mapping[str, float] = {
     "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5,
-    COUNTER: 0.04, ONE_LAYER: 0.4, NETWORK: 0.4, BOARD: 0.4}
+    COUNTER: 0.04, ONE_LAYER: 0.4, ONE_OPERATOR: 0.2, NETWORK: 0.4, BOARD: 0.4}
 """Share of an equal part the rarer kinds have: assumed."""
 
 ADDED_UP = 0.1

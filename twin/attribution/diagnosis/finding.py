@@ -7,7 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twin.attribution.diagnosis.faults import DECLARED, JOINED, UNKNOWN, ErrorModel, Fault
+from twin.attribution.diagnosis.faults import (
+    DECLARED,
+    JOINED,
+    REPEATED,
+    UNKNOWN,
+    ErrorModel,
+    Fault,
+)
 
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
@@ -165,6 +172,11 @@ class Diagnosis:
     def is_far(self) -> bool:
         """Whether what was measured is farther off than prices and kernels are, as a rule."""
         return not self.healthy and abs(math.log(self.declared_ratio)) > FAR * self.errors.common
+
+    @property
+    def resolution(self) -> float:
+        """Share by which all layers may be slower alike and still look as declared."""
+        return math.expm1(FAR * (REPEATED if self.healthy else self.errors.common))
 
     @property
     def remedy(self) -> str:

@@ -23,6 +23,7 @@ from twin.attribution.diagnosis.faults import (
     DECLARED,
     JOINED,
     ONE_LAYER,
+    ONE_OPERATOR,
     REPEATED,
     UNKNOWN,
     Fault,
@@ -64,7 +65,8 @@ OTHERWISE = {
                  "in a debugger",
     "wait states": REGISTER, "prefetch": REGISTER,
     "flash width": "read the option bytes",
-    ONE_LAYER: "measure again with that layer's data moved or its kernel exchanged"}
+    ONE_LAYER: "measure again with that layer's data moved or its kernel exchanged",
+    ONE_OPERATOR: "read in the link map which kernel runs for that operator"}
 """By kind, what distinguishes it from others where no clock does."""
 
 

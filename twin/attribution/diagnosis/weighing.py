@@ -26,6 +26,7 @@ from twin.attribution.diagnosis.faults import (
     HIDING_SD,
     JOINED,
     ONE_LAYER,
+    ONE_OPERATOR,
     REPEATED,
     UNKNOWN,
     Fault,
@@ -368,7 +369,8 @@ FAR = 6.0
 """A layer's own error, in its standard deviations, from which on it is one that is off alone."""
 
 SIZE_SD = 1.2
-"""Of the logarithm of by how much a single layer is off: a factor of three either way, assumed."""
+"""Of the logarithm of by how much a single layer, or operator, is off: a factor of three either
+way, assumed."""
 
 
 def are_far(errors: np.ndarray, own: np.ndarray, evidence: Evidence) -> np.ndarray:
@@ -382,7 +384,7 @@ def are_far(errors: np.ndarray, own: np.ndarray, evidence: Evidence) -> np.ndarr
 
 def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
                 covariance: np.ndarray) -> Iterator[tuple[Fault, Effect, float]]:
-    """Yield each layer that is far off alone, what it does, and the logarithm of its density.
+    """Yield each layer, and each operator, that is far off alone, what it does, and its density.
 
     Parameters
     ----------
@@ -394,24 +396,36 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
     Yields
     ------
     Fault, Effect, float
-        The last is what weighs besides the pattern that is left: how likely a fault of one layer is
-        of that size and in that layer, beside the density of the error it explains away.
+        The last is the logarithm of what weighs besides the pattern that is left: how likely such a
+        fault is of that size and in that place, beside the density of the error it explains away.
+
+    Notes
+    -----
+    With residuals r and their covariance C, an operator's layers m are off by (m' C^-1 r) /
+    (m' C^-1 m), with the variance 1 / (m' C^-1 m).
     """
-    layers, declared = evidence.pattern.layers, evidence.declared
+    layers, families = evidence.pattern.layers, np.array(evidence.pattern.families)
+    declared, operators = evidence.declared, sorted(set(evidence.pattern.families))
     if len(layers) < 3:
         return
     errors, _ = own_errors(residual, covariance, own)
-    sds = np.sqrt(own)
-    for place in np.flatnonzero(are_far(errors, own, evidence)):
-        size = float(errors[place])
-        index, family = layers[place], evidence.pattern.families[place]
-        density = (-0.5 * (size / SIZE_SD) ** 2 + math.log(float(sds[place]) / SIZE_SD)
-                   - math.log(len(layers)))
-        moved = np.zeros(len(layers))
-        moved[place] = size
-        yield (Fault(kind=ONE_LAYER, name=f"layer {index} ({family}) alone, {math.exp(size):.3g} x",
-                     remedy=f"look at layer {index}: which function is linked for it, where its "
-                            "data lie, and what runs beside it; the other layers are as declared"),
+    found = [(ONE_LAYER, f"layer {layers[place]} ({families[place]})",
+              np.arange(len(layers)) == place, float(errors[place]), math.sqrt(own[place]),
+              len(layers))
+             for place in np.flatnonzero(are_far(errors, own, evidence))]
+    inverse = np.linalg.inv(covariance + np.diag(own))
+    for name in operators if len(operators) > 1 else ():
+        members = families == name
+        size = float(members @ inverse @ residual / (members @ inverse @ members))
+        sd = float(members @ inverse @ members) ** -0.5
+        if members.sum() > 1 and abs(size) > FAR * sd:
+            found.append((ONE_OPERATOR, name, members, size, sd, len(operators)))
+    for kind, name, members, size, sd, places in found:
+        density = -0.5 * (size / SIZE_SD) ** 2 + math.log(sd / SIZE_SD) - math.log(places)
+        yield (Fault(kind=kind, name=f"{name} alone, {math.exp(size):.3g} x",
+                     remedy=f"look at {name}: which function is linked for it, where its data lie, "
+                            "and what runs beside it; the other layers are as declared"),
                dataclasses.replace(
-                   declared, logs=declared.logs + moved, also=declared.also and
-                   dataclasses.replace(declared.also, logs=declared.also.logs + moved)), density)
+                   declared, logs=declared.logs + size * members, also=declared.also and
+                   dataclasses.replace(declared.also, logs=declared.also.logs + size * members)),
+               density)

@@ -132,7 +132,7 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     names = [one.name for one in list_benchmarks(machine, find_rooms(machine))]
     rows = expected_rows(names, prediction)
     if not rows:
-        raise UsageError(f"no micro-benchmark of {board.name} tells of a price this network has")
+        raise UsageError(f"no micro-benchmark of {board.name} measures a price this network has")
     runs = _network_rows(prediction.deployment, calibration)
 
     def judge(chosen: Iterable[ProbeRow]) -> Expected:

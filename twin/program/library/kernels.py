@@ -258,7 +258,7 @@ def _find_turns(variant: Sequence[Seen]) -> tuple[str, Series]:
 
 
 def _count_turns(touched: Touched) -> float:
-    """Return how often all of an operand was read: no oftener than it was begun again."""
+    """Return how often all of an operand was read: no oftener than it was started again."""
     return max(1.0, min(touched.sweeps + 1, touched.read_bytes / max(1, touched.size_bytes)))
 
 

@@ -28,7 +28,7 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from twin.reports.rivals import Rival, choose_objectives, name_rivals
-from twin.reports.tables.selection import explain_miss, list_remarks, say_how_many, say_pick
+from twin.reports.tables.selection import explain_miss, list_notes, say_how_many, say_pick
 from twin.reports.tables.studies import head_placement
 from twin.studies.selection import Choice, Selection
 
@@ -52,7 +52,7 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
         sections += _describe_model(selection, model, f"-{place}" if len(models) > 1 else "")
     sections.append(Section(name="notes", title="How to read it", items=(
         Notes(notes=(*(say_pick(selection, model) for model in models),
-                     *list_remarks(selection))),)))
+                     *list_notes(selection))),)))
     verdict = say_how_many([one for one in selection.choices if one.row.model == models[0]],
                            selection.limits)
     return Page(

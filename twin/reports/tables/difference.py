@@ -12,11 +12,11 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
+from twin.attribution.compatibility import NOTE
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import REPEATS_FLOOR, Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
 from twin.attribution.epochs import PHASES, EpochPair, EpochReport, Figure
-from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
 from twin.reports.beside import name_account, name_unit, write_amount

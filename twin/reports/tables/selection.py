@@ -48,7 +48,7 @@ def selection_report(selection: Selection, console: Console) -> Content:
             parts.append(Text(""))
         parts += _model_parts(selection, model, console)
     parts += [Text(""), *(Text(line, style="dim") for line in (
-        *list_remarks(selection),
+        *list_notes(selection),
         *write_legend(selection.table, [one.row for one in selection.feasible])))]
     parts += [Text(""), *(Text(say_pick(selection, model)) for model in models)]
     return Group(*parts)
@@ -201,7 +201,7 @@ def say_mostly(row: Row) -> str:
     return f"{name} {value / row.time_us:.0%}" if name and row.time_us else ""
 
 
-def list_remarks(selection: Selection) -> list[str]:
+def list_notes(selection: Selection) -> list[str]:
     """Say what a score is, how many configurations stand behind it, and which price is unknown."""
     unknown = dict.fromkeys(one.row.board for one in selection.choices
                             if one.row.price_usd is None and not one.row.failure)

@@ -315,7 +315,7 @@ class _Device:
             if not self.full.items:
                 yield from self.sleep()
             filled = yield self.full.get()
-            begun = self.env.now
+            started = self.env.now
             if self.machine.speeds[self.level].front_end_us:
                 self.enter(FRONT_END)
                 yield from self.work(lambda speed: speed.front_end_us)
@@ -330,7 +330,7 @@ class _Device:
             self.waiting -= 1
             self.freed.succeed()
             self.freed = self.env.event()
-            yield from self.govern((self.env.now - begun) / self.scenario.sensor.hop_us)
+            yield from self.govern((self.env.now - started) / self.scenario.sensor.hop_us)
 
     def sleep(self) -> Process:
         """Sleep until the next full buffer; wake up and raise the clock."""

@@ -135,14 +135,14 @@ Found = dict[str, Row]
 def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs: int = 1,
               cluster: str | None = None, command: Sequence[str] = (),
               bring: Bring | None = None, on_progress: Progress | None = None) -> Session:
-    """Run a study in a folder, or go on with it.
+    """Run a study in a folder, or resume it.
 
     Parameters
     ----------
     source : str or path
         A study file, or the name of a shipped study.
     folder : str or path
-        A new one, or one this study was begun in.
+        A new one, or one this study was started in.
     jobs : int
         Processes of this machine.
     cluster : str, optional

@@ -146,7 +146,7 @@ def open_session(folder: str | Path) -> Session:
 
 def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
                   command: Sequence[str]) -> Session:
-    """Return the session of a study in a folder: a new one, or the one it was begun in.
+    """Return the session of a study in a folder: a new one, or the one it was started in.
 
     Parameters
     ----------
@@ -175,10 +175,10 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
         head = dict(_read_head(folder))
         if (folder / "study.yaml").read_bytes() != content or head["inputs"] != inputs:
             raise StudyError(f"{folder}: holds a study of another file or other inputs; accepted: "
-                             "the same as it was begun with, or another folder")
+                             "the same as it was started with, or another folder")
         if head["twin"] != identify():
-            raise StudyError(f"{folder}: was begun by another version of the twin ({head['twin']}, "
-                             f"this is {identify()}); accepted: another folder")
+            raise StudyError(f"{folder}: was started by another version of the twin "
+                             f"({head['twin']}, this is {identify()}); accepted: another folder")
         head["commands"] = [*head["commands"], list(command)]
     else:
         _check_folder(folder)
@@ -227,7 +227,7 @@ def lock_session(folder: str | Path) -> Iterator[None]:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse what is there and is no folder of a study, nor one that is just begun, or empty."""
+    """Refuse what is there and is no folder of a study, nor one that is just started, or empty."""
     if folder.exists() and not (folder / "session.json").is_file() and (
             not folder.is_dir() or ((there := {one.name for one in folder.iterdir()})
             and not {LOCK} <= there <= BEGUN)):

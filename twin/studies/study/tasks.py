@@ -343,7 +343,7 @@ class Plan:
     content : mapping of str to str
         Hash of each input, by name.
     identity : str
-        `identify()` where the study was begun.
+        `identify()` where the study was started.
     """
 
     study: str

@@ -35,7 +35,7 @@ Compute = Callable[[Plan, Sequence[Task]], Iterator[Done]]
 """Yields tasks as they are done, in any order."""
 
 TRIES = 3
-"""Times the pool of this machine is begun again after a worker died."""
+"""Times the pool of this machine is started again after a worker died."""
 
 MOST_SENT, TURNS = 16, 8
 """Tasks sent at once at most, and batches each worker gets at least: what a scheduler takes for

@@ -21,13 +21,13 @@ class MadeWorker:
     """Answers what is quick before it can be killed, the rest when it is let go on."""
 
     def __init__(self) -> None:
-        self.unwanted, self.begun, self.killed = threading.Event(), [], 0
+        self.unwanted, self.started, self.killed = threading.Event(), [], 0
         self._changed, self._may_end = threading.Condition(), False
 
     def ask(self, request, deadline_s):
         if request["do"] == "ready":
             return {}
-        self.begun.append(request["name"])
+        self.started.append(request["name"])
         if not request["name"].startswith("quick"):
             with self._changed:
                 assert self._changed.wait_for(
@@ -72,12 +72,12 @@ class Queue:
             while not condition():
                 await asyncio.sleep(0)
 
-    async def begun(self, *names):
+    async def started(self, *names):
         await self.until(lambda: set(names) <= {
-            name for worker in self.workers for name in worker.begun})
+            name for worker in self.workers for name in worker.started})
 
     def at(self, name):
-        return next(worker for worker in self.workers if worker.begun[-1:] == [name])
+        return next(worker for worker in self.workers if worker.started[-1:] == [name])
 
 
 @contextlib.asynccontextmanager
@@ -118,14 +118,14 @@ async def test_a_long_request_is_begun_again_when_the_one_before_is_done() -> No
     async with open_queue(AT_ONCE) as queue:
         await queue.ask("first")
         await queue.ask("second")
-        await queue.begun("first", "second")
+        await queue.started("first", "second")
         first = queue.at("first")
         await queue.ask("quick")
         assert await queue.asked["quick"]
         assert first.killed == 0 and not queue.asked["second"].done()
         first.finish()
         assert await queue.asked["first"] == {"name": "first"}
-        await queue.until(lambda: sum(one.begun.count("second") for one in queue.workers) == 2)
+        await queue.until(lambda: sum(one.started.count("second") for one in queue.workers) == 2)
         queue.at("second").finish()
         assert await queue.asked["second"] == {"name": "second"}
 
@@ -135,7 +135,7 @@ async def test_who_left_the_queue_is_never_begun_and_a_worker_of_nobody_is_freed
     async with open_queue(AT_ONCE) as queue:
         for name in ("first", "second", "third"):
             await queue.ask(name, about="same", do="reprice" if name == "third" else "predict")
-        await queue.begun("first", "second")
+        await queue.started("first", "second")
         second = queue.at("second")
         for name in ("second", "third"):
             queue.asked[name].cancel()
@@ -143,7 +143,7 @@ async def test_who_left_the_queue_is_never_begun_and_a_worker_of_nobody_is_freed
         assert second.killed == 0  # Nobody waits: what it makes is kept there.
         await queue.ask("quick", client="b")
         assert await queue.asked["quick"] and second.killed == 1
-        assert not any("third" in worker.begun for worker in queue.workers)
+        assert not any("third" in worker.started for worker in queue.workers)
         assert queue.at("first").killed == 0
 
 
@@ -153,11 +153,11 @@ async def test_turns_go_to_who_has_least_and_to_the_newest_of_an_address() -> No
         for name in ("a1", "a2", "quick a3", "quick a4"):
             await queue.ask(name)
         await queue.ask("quick b", client="b")
-        await queue.begun("a1", "a2")
+        await queue.started("a1", "a2")
         worker = queue.at("a1")
         worker.finish()
         await asyncio.gather(*(queue.asked[name] for name in ("quick a3", "quick a4", "quick b")))
-        assert worker.begun == ["a1", "quick b", "quick a4", "quick a3"]
+        assert worker.started == ["a1", "quick b", "quick a4", "quick a3"]
 
 
 @in_loop
@@ -176,11 +176,11 @@ async def test_a_drag_waits_for_the_worker_that_makes_what_it_is_priced_from() -
     async with open_queue(AT_ONCE) as queue:
         await queue.ask("a", about="kws")
         await queue.ask("quick drag", about="kws", do="reprice")
-        await queue.begun("a")
+        await queue.started("a")
         worker = queue.at("a")
-        assert worker.killed == 0 and worker.begun == ["a"]
+        assert worker.killed == 0 and worker.started == ["a"]
         worker.finish()
-        assert await queue.asked["quick drag"] and worker.begun == ["a", "quick drag"]
+        assert await queue.asked["quick drag"] and worker.started == ["a", "quick drag"]
 
 
 @in_loop

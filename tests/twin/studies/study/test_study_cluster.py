@@ -115,18 +115,18 @@ def cluster(tmp_path):
     """Give a function that begins a worker after a preloaded script, and the scheduler's file."""
     import dask
 
-    root, file, begun = Path(twin.__file__).parents[1], tmp_path / "scheduler.json", []
+    root, file, started = Path(twin.__file__).parents[1], tmp_path / "scheduler.json", []
     make_certificate(tmp_path, "own")
     own = {end: str(tmp_path / f"own.{end}") for end in ("pem", "key")}
 
     def begin(*words: str) -> None:
-        begun.append(subprocess.Popen(
+        started.append(subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_" + words[0], "--scheduler-file", file,
              "--tls-ca-file", own["pem"], "--tls-cert", own["pem"], "--tls-key", own["key"],
              "--no-dashboard", *words[1:]], cwd=root, stderr=subprocess.DEVNULL))
 
     def work(script: str = "") -> None:
-        preload = tmp_path / f"preload{len(begun)}.py"
+        preload = tmp_path / f"preload{len(started)}.py"
         preload.write_text(script)
         begin("worker", "--nthreads", "1", "--no-nanny", "--preload", str(preload))
 
@@ -134,8 +134,8 @@ def cluster(tmp_path):
           "--dashboard-address", "127.0.0.1:0")
     with dask.config.set({f"distributed.comm.tls.{key}": own["key" if "key" in key else "pem"]
                           for key in CREDENTIALS}):
-        yield work, file, begun
-    for process in begun:
+        yield work, file, started
+    for process in started:
         process.kill()
         process.wait()
 
@@ -151,14 +151,14 @@ def find_address(file: Path, workers: int) -> str:
 
 @needs_openssl
 def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> None:
-    work, file, begun = cluster
+    work, file, started = cluster
     (tmp_path / "small.yaml").write_text(FILE)
     work(), work(KILLED)
     twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=find_address(file, 2))
     twin.run_study(tmp_path / "small.yaml", tmp_path / "here")
     far, here = (tmp_path / name / "results.parquet" for name in ("far", "here"))
     assert far.read_bytes() == here.read_bytes()
-    assert 9 in {process.poll() for process in begun}  # It was given work, and died of it.
+    assert 9 in {process.poll() for process in started}  # It was given work, and died of it.
 
 
 @needs_openssl

@@ -26,8 +26,8 @@ def _ends(graph: Graph, layer: Layer) -> tuple[Tensor, Tensor]:
 
 def _count_levels(shape: Sequence[int]) -> dict[str, float]:
     """Return how often each loop of a nest over a shape begins, by its place from the inside."""
-    begun = list(itertools.accumulate(shape[:-1], lambda left, right: left * right, initial=1))
-    return {f"loop {place}": count for place, count in enumerate(reversed(begun))}
+    started = list(itertools.accumulate(shape[:-1], lambda left, right: left * right, initial=1))
+    return {f"loop {place}": count for place, count in enumerate(reversed(started))}
 
 
 def describe_reshape(graph: Graph, layer: Layer) -> Work:
