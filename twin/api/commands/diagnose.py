@@ -9,6 +9,7 @@ from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
 from twin.attribution.compatibility import agree
 from twin.attribution.diagnosis import diagnosis
+from twin.attribution.diagnosis.counted import weigh_counters
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
 from twin.attribution.diagnosis.setup import (
@@ -19,6 +20,7 @@ from twin.attribution.diagnosis.setup import (
     read_second,
     unread_build,
 )
+from twin.attribution.diagnosis.why import Why
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.errors import UsageError
@@ -29,13 +31,13 @@ from twin.pricing.prediction import predict
 
 
 @takes(Diagnose)
-def diagnose(asked: Diagnose) -> Diagnosis:
+def diagnose(asked: Diagnose) -> Diagnosis | Why:
     """Weigh which fault of the set-up explains a measurement.
 
     Raises
     ------
     UsageError
-        For a prediction, or a runtime on an accelerator.
+        For a prediction, or an accelerator none of whose counters was measured.
     """
     measurement, where = read_folder(fspath(asked.folder))
     if measurement.header.kind == "predicted":
@@ -45,9 +47,12 @@ def diagnose(asked: Diagnose) -> Diagnosis:
         measurement, model=asked.model, board=asked.board, runtime=asked.runtime,
         weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
     if deployment.runtime.offload is not None:
-        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are found "
-                         "on cores only; `twin why MODEL -b BOARD --measured TIME` weighs causes, "
-                         "`twin attribute` sets epochs side by side")
+        counted = weigh_counters(deployment, measurement, fspath(asked.calibration))
+        if counted is None:
+            raise UsageError(f"{deployment.runtime.identity} runs on an accelerator, and {where} "
+                             "has no counters of its PMU: `twin why MODEL -b BOARD --measured "
+                             "TIME` weighs causes, `twin attribute` sets epochs side by side")
+        return counted
     stands_in = is_stand_in(deployment, measurement)
     chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)

@@ -95,7 +95,7 @@ def measured_runtime(measurement: Measurement) -> str:
 
 
 def unread_build(deployment: Deployment, measurement: Measurement) -> str:
-    """Return a remark where an image was built as none that can be predicted; else ""."""
+    """Return a note where an image was built as none that can be predicted; else ""."""
     compiler = dict(measurement.header.environment).get("compiler", "")
     if not compiler or not deployment.runtime.is_compiled or "-O" not in compiler:
         return ""
@@ -106,7 +106,7 @@ def unread_build(deployment: Deployment, measurement: Measurement) -> str:
 
 
 def other_clock(deployment: Deployment, measurement: Measurement, board: str | None) -> str:
-    """Return a remark where an emulator ran at another clock than the board's file declares.
+    """Return a note where an emulator ran at another clock than the board's file declares.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, STAND_IN
 from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say_ratio
+from twin.attribution.diagnosis.why import Why
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
@@ -20,6 +21,7 @@ from twin.reports.tables.parts import (
     spaced,
     tabulate,
 )
+from twin.reports.tables.why import why_report
 
 MOST_FAULTS = 6
 MOST_ALIKE = 8
@@ -35,8 +37,10 @@ LEAST_SHOWN = 0.01
 """Of a cause, the least probability that is worth a row."""
 
 
-def diagnosis_report(diagnosis: Diagnosis) -> Content:
+def diagnosis_report(diagnosis: Diagnosis | Why) -> Content:
     """Return what is wrong, how sure that is and what would tell; then the faults, then on what."""
+    if isinstance(diagnosis, Why):
+        return why_report(diagnosis)
     return spaced([new_pairs(_answer(diagnosis)), *_weigh_faults(diagnosis),
                    new_pairs(_say_basis(diagnosis))])
 

@@ -47,7 +47,9 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
             yield f"{100 * why.as_expected:3.0f} %", EXPECTED + (
                 f", if {likeliest} runs" if likeliest != why.runtime else "")
             continue
-        amount = f" ({row.detail}): +{format_time(row.explains_us)}" if row.detail else ""
+        sign = "+" if row.explains_us >= 0 else "-"
+        amount = (f" ({row.detail}): {sign}{format_time(abs(row.explains_us))}" if row.detail
+                  else "")
         yield f"{100 * row.probability:3.0f} %", f"{row.says}{amount}"
         yield "", row.change
 
@@ -66,6 +68,8 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
         yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"
     if why.indistinct:
         yield "no effect", f"{', '.join(why.indistinct)} (below 10 % here)"
+    if not why.pairs:
+        return  # By the counters of an accelerator.
     within = 100 * (why.high_us / why.expected_us - 1)
     yield "cannot see", (f"causes that add less than {within:.0f} % lie within the interval: wait "
                          "states, ticks, a busy bus, -O1")

@@ -1,0 +1,59 @@
+"""Causes found from the counters of an accelerator: planted truths, predicted with noise."""
+
+import importlib.util
+import math
+
+import numpy as np
+import pytest
+
+import twin
+from twin.attribution.diagnosis.counted import HIDDEN
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("ethosu") is None,
+                                reason="ethos-u-vela is not installed")
+NAMES = ("npu_active", "axi0_rd_data_beat_received", "axi0_wr_data_beat_written",
+         "axi1_rd_data_beat_received")
+
+
+def write_log(path, changes, seed, model="vww"):
+    """A log of the kit with the counters of a changed deployment, each a few per cent off."""
+    deployment = twin.deploy(model, "alif_e7_devkit", runtime="ethos-u-vela").replace(changes)
+    prediction = twin.predict(deployment)
+    totals = dict.fromkeys(NAMES, 0.0)
+    for counters in prediction.compiler.count_runs([task.run for task in prediction.tasks]):
+        for name in NAMES:
+            totals[name] += counters.get(name, 0.0)
+    noise = np.random.default_rng(seed).normal(0, 0.04, len(NAMES))
+    lines = [f"INFO - NPU {name.removeprefix('npu_').upper()}: {value * math.exp(off):.0f} "
+             f"{'beats' if 'beat' in name else 'cycles'}"
+             for (name, value), off in zip(totals.items(), noise, strict=True)]
+    active = lines[0].split()[4]
+    path.write_text("\n".join([*lines, "INFO - NPU IDLE: 300 cycles",
+                               f"INFO - NPU TOTAL: {int(active) + 300} cycles"]) + "\n")
+    return path
+
+
+def diagnose(tmp_path, changes, seed=0, model="vww", claimed="vww"):
+    twin.import_log("ethos-u", write_log(tmp_path / "uart.log", changes, seed, model),
+                    clock_hz=400e6, board="alif_e7_devkit", model=claimed, output=tmp_path / "log")
+    return twin.diagnose(tmp_path / "log")
+
+
+@pytest.mark.parametrize("changes, cause", [
+    ({}, "as expected"),
+    ({"npu.memory_mode": "Sram_Only"}, "memory_mode"),
+    ({"npu.config": "ethos-u55-64"}, "npu_size"),
+    ({"npu.pools.MRAM.bytes_per_cycle": 0.24}, "npu_memory"),
+    ({"offload.host": "depthwise_conv_2d"}, "fallback")])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_planted_cause_is_the_first_of_its_counters(tmp_path, changes, cause, seed):
+    found = diagnose(tmp_path, changes, seed)
+    assert found.verdict == cause
+    chances = [row.probability for row in found.rows]
+    assert chances == sorted(chances, reverse=True)
+    assert math.fsum([*chances, found.as_expected]) == pytest.approx(1.0)
+    assert found.remarks[-1] == HIDDEN and len(found.remarks) == len(NAMES) + 1
+
+
+def test_another_network_is_none_of_them(tmp_path):
+    assert diagnose(tmp_path, {}, model="vww", claimed="ic").verdict == "other"
