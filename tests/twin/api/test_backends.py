@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 
 import twin
@@ -9,6 +10,7 @@ from calibration.errors import MeasurementError
 from calibration.virtual_board.host import bound_to, describe_host, list_processors
 from twin.api.commands.backends import _ask
 from twin.errors import UsageError
+from twin.network.accuracy import open_onnx
 
 linux = pytest.mark.skipif(not list_processors(), reason="nothing says which processors there are")
 
@@ -62,3 +64,26 @@ def test_a_network_the_back_end_cannot_run_is_one_line(tmp_path):
     assert "\n" not in str(refused.value) and not (tmp_path / "m").exists()
     with pytest.raises(MeasurementError, match=r"^litert: .*does not run"):
         _ask(("litert", __file__, b"", 1, 0), 60.0)
+
+
+def test_float16_is_written_and_run_and_is_near_float32(tmp_path):
+    """No library of a board has float16; this machine's ONNX Runtime does."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    outputs, rng = {}, np.random.default_rng(0)
+    values = rng.normal(size=(1, 1, 49, 10))
+    for precision in ("float32", "float16"):
+        path = tmp_path / f"{precision}.onnx"
+        twin.export_model(twin.transform("kws", {"network.precision": precision}), path)
+        graph = twin.read_model(path)
+        assert {tensor.dtype for tensor in graph.tensors if tensor.is_constant} >= {precision}
+        run, _, entry = open_onnx(path.read_bytes())
+        assert entry.dtype == precision
+        outputs[precision] = run(values.astype(precision))
+    assert outputs["float16"].dtype == np.float16
+    assert outputs["float16"] == pytest.approx(outputs["float32"], abs=2e-2)
+    assert (tmp_path / "float16.onnx").stat().st_size < 0.6 * (
+        tmp_path / "float32.onnx").stat().st_size
+    found = twin.measure(tmp_path / "float16.onnx", "host", twin.MeasureOptions(
+        backend="onnxruntime", runs=3, warmup=1, output=tmp_path / "m"))
+    assert found.networks[0].whole.time_us > 0

@@ -17,7 +17,7 @@ from twin.network.graph import Graph, Layer
 from twin.network.operators import ACTIVATION_BOUNDS
 from twin.network.writers.model_file import replace_file
 from twin.network.writers.onnx_operators import ENCODERS
-from twin.network.writers.onnx_output import INTEGERS, Output
+from twin.network.writers.onnx_output import FLOATS, INTEGERS, Output
 
 OPSET = 17
 IR_VERSION = 8
@@ -81,7 +81,7 @@ def _declare(output: Output, tensor_id: int) -> Any:
 
 def _write_layer(output: Output, layer: Layer) -> None:
     tensors = [output.graph.tensors[i] for i in (*layer.inputs, *layer.outputs) if i >= 0]
-    strange = {tensor.dtype for tensor in tensors} - {"float32", *INTEGERS}
+    strange = {tensor.dtype for tensor in tensors} - {*FLOATS, *INTEGERS}
     if strange:
         raise output.refuse(layer, f"type {', '.join(sorted(strange))}")
     if layer.repeats > 1:
@@ -91,7 +91,7 @@ def _write_layer(output: Output, layer: Layer) -> None:
     if layer.op in ("quantize", "dequantize", "reshape"):
         ENCODERS[layer.op](output, layer, [output.names[i] for i in layer.outputs])
         return
-    integer = [output.graph.tensors[i].dtype != "float32" for i in layer.outputs]
+    integer = [output.graph.tensors[i].dtype not in FLOATS for i in layer.outputs]
     reals = [f"{output.names[i]}/computed" if quantised else output.names[i]
              for i, quantised in zip(layer.outputs, integer, strict=True)]
     before = list(reals)

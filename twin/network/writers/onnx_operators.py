@@ -172,7 +172,7 @@ def _pad(output: Output, layer: Layer, results: list[str]) -> None:
     inputs = [output.real(layer.inputs[0]), output.integers(layer, "pads", amounts)]
     if constant and layer.option("value", 0.0):
         inputs.append(output.constant(f"{output.names[layer.outputs[0]]}/value",
-                                      np.asarray(layer.option("value"), np.float32)))
+                                      np.asarray(layer.option("value"), output.real_type)))
     output.node("Pad", inputs, results, mode="constant" if constant else "reflect")
 
 

@@ -15,7 +15,7 @@ from twin.network.operators import ACTIVATION_BOUNDS
 TO_FILE = (0, 3, 1, 2)
 """Stored axis behind each file axis of an image: channels come second in the file."""
 _STORED_TO_FILE = (0, 2, 3, 1)
-INTEGERS = ("int8", "uint8", "int32")
+INTEGERS, FLOATS = ("int8", "uint8", "int32"), ("float32", "float16")
 """Types written between quantise-dequantise pairs."""
 
 
@@ -28,6 +28,11 @@ class Output:
     nodes: list[Any] = field(default_factory=list)
     initializers: dict[str, Any] = field(default_factory=dict)
     real_names: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def real_type(self) -> str:
+        """Type of real numbers: a network of float16 has no others."""
+        return FLOATS[any(tensor.dtype == "float16" for tensor in self.graph.tensors)]
 
     def shape(self, tensor: int) -> tuple[int, ...]:
         """Shape of a tensor as the file has it."""
@@ -58,7 +63,7 @@ class Output:
         if math.isinf(high):
             self.node("Relu", [source], [result])
             return
-        limits = [self.constant(f"limit_{bound:g}", np.asarray(bound, np.float32))
+        limits = [self.constant(f"limit_{bound:g}", np.asarray(bound, self.real_type))
                   for bound in (low, high)]
         self.node("Clip", [source, *limits], [result])
 

@@ -94,8 +94,8 @@ def random_input(graph: Graph, seed: int = 0) -> np.ndarray:
     """Seeded input of a network: every int8 value, or normal floats."""
     tensor = graph.tensors[graph.inputs[0]]
     random = np.random.default_rng(seed)
-    if tensor.dtype == "float32":
-        return random.normal(size=tensor.shape).astype(np.float32)
+    if tensor.dtype in ("float32", "float16"):
+        return random.normal(size=tensor.shape).astype(tensor.dtype)
     return random.integers(-128, 128, tensor.shape).astype(np.int8)
 
 
