@@ -7,6 +7,10 @@ so set TWIN_VELA to one of that release for figures of the same. Networks of Arm
 looked for by name in TWIN_MODELS: rnnoise_INT8, kws_micronet_m and ad_medium_int8 lie in
 github:AmbiqAI/vela_example_generator at c284228f, example_models/. MobileNetV2 and convolutions are
 built by shape, with weights drawn from a normal distribution, which compress as trained ones do.
+
+`--leave-out` judges rows whose kind, size or memory no constant saw: each fitted one may take a
+step up or down for the rows that stay, whose root mean square error takes the place of the
+network's deviation in the interval, with what the runtime adds for a size without rows.
 """
 
 from __future__ import annotations
@@ -26,12 +30,16 @@ import numpy as np
 import twin
 from calibration.datasets import read_table
 from hwmodels.errors import TwinError
+from hwmodels.schedule.run import run_tasks
 from twin.network import zoo
 from twin.network.graph import Graph
 from twin.network.writers.tflite import write_tflite
 from twin.network.zoo.builder import Builder
 from twin.pricing.prediction import Prediction
+from twin.runtimes.ethos_u.rules import compiled_of
+from twin.runtimes.ethos_u.tasks import make_tasks
 from twin.runtimes.ethos_u.vela import find_vela, version_of
+from twin.runtimes.file import load_runtime
 
 BOARDS = {"ethos-u55": "corstone300_fvp", "ethos-u65": "corstone300_fvp",
           "ethos-u85": "corstone320_fvp"}
@@ -42,13 +50,23 @@ SETTINGS = {"sram_bytes_per_cycle": (0, "bytes_per_cycle"), "ext_reads": (1, "re
             "ext_write_latency": (1, "write_latency_cycles")}
 """Columns that change a pool: which of the machine's, and the key."""
 
+STEPS = ({}, {"start": 0.5}, {"start": 1.5}, {"command_bytes": 0.67}, {"command_bytes": 1.34},
+         {"weight_bytes": 0.75}, {"weight_bytes": 1.25}, {"writes": 0.5}, {"writes": 2.0})
+"""Factors on the rates that were fitted."""
+
+WORTH = 0.9
+"""Share of the mean error a step must leave at most to be taken."""
+
 SMALLEST = 20_000
 """Cycles below which the grid of 1,000 of the published totals decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One published run: what it is of, published and predicted cycles, Vela's estimate."""
+    """One published run: what it is of, published and predicted cycles, Vela's estimate.
+
+    `steps` are logarithms of predicted over published cycles after each of `STEPS`.
+    """
 
     row: Mapping[str, Any]
     published: float
@@ -56,6 +74,7 @@ class Run:
     interval: tuple[float, float]
     vela: float | None
     beats: tuple[tuple[float, float], ...] = ()
+    steps: tuple[float, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -107,7 +126,42 @@ def predict_row(row: Mapping[str, Any], model: Path) -> Prediction:
     return twin.predict(deployment.replace(changes) if changes else deployment)
 
 
-def judge(rows: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
+def step(prediction: Prediction, published: float) -> Iterator[float]:
+    """Yield logarithms of cycles after each of `STEPS` over those published."""
+    deployment = prediction.deployment
+    npu = deployment.board.npu
+    streams = [one.stream for one in compiled_of(deployment.executed, npu).file.streams]
+    for factors in STEPS:
+        rates = tuple((name, value * factors.get(name, 1.0)) for name, value in npu.rates)
+        changed = replace(npu, rates=rates)
+        yield float(np.log(sum(
+            run.core_npu_cycles for stream in streams for run in run_tasks(make_tasks(
+                stream, changed, npu.memory_mode), changed)) / published))
+
+
+def leave_out(runs: Sequence[Run], column: str) -> str:
+    """Return a table's line: what rows are off by where no constant saw their kind."""
+    errors, inside, widths = [], 0, []
+    spread = load_runtime("ethos-u-vela").offload.spread
+    groups = [run.kind if column == "kind" else run.row[column] for run in runs]
+    for group in dict.fromkeys(groups):
+        stay = np.array([run.steps for run, own in zip(runs, groups, strict=True) if own != group])
+        means = np.abs(stay).mean(axis=0)
+        best = int(means.argmin()) if means.min() < WORTH * means[0] else 0
+        for run, own in zip(runs, groups, strict=True):
+            if own == group:
+                shipped = np.log(run.interval[1] / run.interval[0]) / (2 * spread.reach)
+                sd = float(np.sqrt(
+                    shipped ** 2 - spread.network ** 2 + (stay[:, best] ** 2).mean()
+                    + (spread.unseen ** 2 if column == "config" else 0.0)))
+                errors.append(abs(float(np.expm1(run.steps[best]))))
+                inside += abs(run.steps[best]) <= spread.reach * sd
+                widths.append(float(np.exp(2 * spread.reach * sd)))
+    return (f"| {column} | {len(runs)} | {np.median(errors):.1%} | {np.quantile(errors, 0.9):.1%} "
+            f"| {inside} of {len(runs)}, {np.median(widths):.2f} |")
+
+
+def judge(rows: Sequence[Mapping[str, Any]], steps: bool = False) -> Iterator[Run]:
     """Yield published runs with their predictions, of rows whose network is at hand."""
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
@@ -118,8 +172,9 @@ def judge(rows: Sequence[Mapping[str, Any]]) -> Iterator[Run]:
             cycles = prediction.cycles_by_clock["npu"]
             whole, ends = prediction.time_us, prediction.certainty.time_us
             active = row["npu_active_cycles"]
-            yield Run(row=row, predicted=cycles, vela=row["vela_cycles"],
-                      published=active if active is not None else row["npu_total_cycles"] - 500,
+            published = active if active is not None else row["npu_total_cycles"] - 500
+            yield Run(row=row, predicted=cycles, vela=row["vela_cycles"], published=published,
+                      steps=tuple(step(prediction, published)) if steps else (),
                       interval=(cycles * ends.low / whole, cycles * ends.high / whole),
                       beats=tuple(_beats(prediction, row)))
 
@@ -154,7 +209,7 @@ def main() -> int:
     try:
         command = find_vela()
         rows = read_table("ethos_u_fvp").rows
-        runs = list(judge(rows))
+        runs = list(judge(rows, "--leave-out" in sys.argv))
         print(f"{len(runs)} of {len(rows)} runs, compiled by Vela "
               f"{version_of(command, os.stat(command).st_mtime_ns)}; rows are of "
               f"{', '.join(sorted({str(row['vela']) for row in rows}))}\n")
@@ -162,6 +217,11 @@ def main() -> int:
               "beats, median | in the 90 % interval, high / low |\n|---|---|---|---|---|---|---|")
         for kind in dict.fromkeys(run.kind for run in runs):
             print(describe(kind, [run for run in runs if run.kind == kind]))
+        if "--leave-out" in sys.argv:
+            print("\n| left out, one by one | runs | median | p90 | inside, high / low |\n"
+                  "|---|---|---|---|---|")
+            print("\n".join(leave_out(runs, column) for column in (
+                "kind", "config", "memory_mode", "ext_read_latency", "network")))
     except TwinError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
