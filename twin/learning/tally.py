@@ -139,7 +139,8 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
     """
     if deployment.target.offloads:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: prices are learnt "
-                         "of cores only")
+                         "of cores only; `twin attribute` compares its layers with a log's, and "
+                         "files of your own or --set change what npu.* and offload.* state")
     path = None if cache is None else cache / f"{content_key(deployment)}.npz"
     kept = None if path is None else _read_kept(path)
     if kept is not None:

@@ -11,7 +11,7 @@ from benchmarks.accuracy.dsp import job_of_row, time_kernel
 from calibration.datasets import read_table
 from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError
-from twin.errors import RuntimeRefusedError, UsageError
+from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.zoo.builder import Builder
 from twin.runtimes.gap import ne16
 from twin.runtimes.gap.cluster import Part, count_cycles, count_trips
@@ -159,3 +159,9 @@ def test_an_axis_is_cut_into_many_tiles_before_it_is_cut_into_steps():
 def test_a_local_memory_the_tool_itself_fills_is_refused():
     with pytest.raises(RuntimeRefusedError, match=r"npu.pools.L1.size_bytes: 1,024 bytes leave"):
         twin.predict(deploy(conv()).replace({"npu.pools.L1.size_bytes": "1KiB"}))
+
+
+@pytest.mark.parametrize("path", ["placement.arena", "placement.weights"])
+def test_nothing_is_placed_in_the_memory_tiles_pass_through(path):
+    with pytest.raises(PlacementError, match=r"the NPU holds no (arena|weights) in l1; accepted"):
+        twin.predict(deploy(conv()).replace({path: "l1"}))

@@ -148,14 +148,14 @@ def _npu(board: Board) -> Npu:
 
 
 def _check_reach(draft: Draft) -> None:
-    """Refuse memories the accelerator cannot reach."""
+    """Refuse memories the accelerator cannot reach, or has for tiles or loaded weights alone."""
     npu = _npu(draft.board)
-    reached = {pool.memory: pool.name for pool in npu.pools}
     for what, memory in (("arena", draft.arena), ("weights", draft.weights)):
+        reached = dict.fromkeys(pool.memory for pool in npu.pools if not pool.scratch and (
+            what == "weights" or not pool.resident))
         able = [name for name in reached
                 if what == "weights" or draft.board.memory(name).role not in FLASH_ROLES]
         if memory not in reached:
-            raise PlacementError(f"{draft.board.name}: the NPU does not reach {memory}, where the "
-                                 f"{what} would be; accepted: {', '.join(able)}, or a pool: "
-                                 + ", ".join(pool.name for pool in npu.pools
-                                             if pool.memory in able))
+            raise PlacementError(f"{draft.board.name}: the NPU holds no {what} in {memory}; "
+                                 f"accepted: {', '.join(able)}, or a pool: " + ", ".join(
+                                     pool.name for pool in npu.pools if pool.memory in able))
