@@ -57,6 +57,7 @@ class Session:
         set_registers(machine, wanted)
         self.until = _UNREACHED
         self.sought = ""
+        self.inside: str | None = None
         if wanted.end:
             self.until = machine.elf.address_of(wanted.end, "--to")
             self.sought = f"--to {wanted.end} was not reached"
@@ -115,7 +116,7 @@ class Session:
             machine.recorder.empty()
         self.found: list[tuple[str, tuple[Any, ...]]] = []
         self.waiting: list[tuple[int, int]] = []
-        self.inside: str | None = None
+        self.inside = None
         self.outside: tuple[Any, ...] = ()
         if self.back is not None:
             self._await(self.back if self.begins is None else machine.where_back()[0])
