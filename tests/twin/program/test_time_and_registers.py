@@ -166,6 +166,41 @@ def test_a_loop_that_counts_its_turns_is_run_though_it_reads_a_clock(program, mo
     assert run_here(program, "counted_reads") == fast
 
 
+RESETS = r"""
+#include <stdint.h>
+#define REG(address) (*(volatile uint32_t *)(address))
+uint32_t ld_data, ld_data_end, ld_data_load;
+__attribute__((noinline)) int main(void) { return (int)REG(0x20008004); }
+void Reset_Handler(void) { if (REG(0x20008000) != 1) { REG(0x20008000) = 1;
+    REG(0xE000ED0C) = 0x05FA0004; __asm volatile("dsb\n nop\n nop"); for (;;) ; }
+    main(); for (;;) ; }
+__attribute__((section(".isr_vector"), used)) void (*const table[64])(void) = {
+    (void (*)(void))0x20010000, Reset_Handler};
+"""
+
+
+def test_what_stands_behind_a_reset_is_not_counted(tmp_path):
+    from twin.program.cores import open_machine
+    from twin.program.elf import read_elf
+
+    elf = read_elf(build_program(tmp_path, source=RESETS, options=("-Wl,-e,Reset_Handler",)))
+    machine, ran = open_machine(elf, load_board(BOARD), {}, 10**6), []
+    machine.machine.hook_add(machine.unicorn.UC_HOOK_CODE, lambda *given: ran.append(given[1]))
+    machine.run(elf.address_of("main", "--from"))
+    assert ran.count(ran[0]) == 2  # it began twice
+    assert machine.words[machine.names.INSTRUCTIONS] == len(ran)
+
+
+def test_a_semaphore_of_an_stm32h7_is_taken_by_reading_it():
+    # RM0399, 11.3.4: LOCK, bit 31, and the number of the core that took it, 3 for the Cortex-M7.
+    device = Peripherals(load_board("stm32h747i_disco"), lambda: 0, lambda at: "", lambda: None)
+    base, block = 0x58026400, 0x08000000
+    assert device.read(base + 8, 4, block) == 0
+    assert device.read(base + 0x88, 4, block) == device.read(base + 8, 4, block) == 0x80000300
+    device.write(base + 8, 4, 0x300, block)
+    assert not device.read(base + 8, 4, block) >> 31
+
+
 def test_a_program_of_a_larger_core_is_refused(program):
     from twin.program.cores import check_core
     from twin.program.elf import read_elf
