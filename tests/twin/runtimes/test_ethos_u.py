@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import importlib.util
+import itertools
 import json
 from pathlib import Path
 
@@ -217,6 +218,18 @@ def test_a_slower_memory_never_speeds_a_network_up(config, mode, pool, used):
         cycles = [twin.predict(one).cycles_by_clock["npu"] for one in changed]
         assert cycles == sorted(cycles), (key, cycles)
         assert cycles[0] < cycles[-1] or (mode == "Dedicated_Sram" and key == "writes_in_flight")
+
+
+@needs_vela
+@pytest.mark.parametrize("network", ["kws", "ic"])
+def test_more_units_never_slow_a_network_down_in_sram(network):
+    """Beyond what the compiler chose: a per cent of blocks cut otherwise."""
+    base = twin.deploy(network, "corstone320_fvp", runtime="ethos-u-vela")
+    cycles = [twin.predict(base.replace({
+        "npu.config": f"ethos-u85-{size}", "npu.memory_mode": "Sram_Only"})).cycles_by_clock["npu"]
+        for size in (128, 256, 512, 1024, 2048)]
+    assert all(large < 1.01 * small for small, large in itertools.pairwise(cycles))
+    assert cycles[2] < 0.6 * cycles[0]
 
 
 def test_a_pool_the_size_has_none_of_is_refused():
