@@ -65,7 +65,7 @@ def _read_examples() -> list[str]:
 
 def show_examples(command: Any, name: str) -> Any:
     """Put the examples of a command under the first line of its help; return the command."""
-    shown = [f"  {line[2:]}" for line in _read_examples() if line.startswith(f"- {name} ")]
+    shown = [f"  {line[2:]}" for line in _read_examples() if f"{line} ".startswith(f"- {name} ")]
     command.short_help = shorten(command.help)
     if shown:
         head, _, rest = (command.help or "").partition("\n\n")
