@@ -77,9 +77,9 @@ def describe_latency(check: ClockCheck, port: str) -> str:
     error = check.uncertainty / check.ratio
     if error <= GOAL:
         return ""
-    said = (f"the clock by the host's is known to {100 * error:.2g} % only, the goal is "
+    text = (f"the clock by the host's is known to {100 * error:.2g} % only, the goal is "
             f"{100 * GOAL:g} %: round trips of {port} differ by {check.latency_us / 1e3:.2g} ms")
     timer = Path("/sys/bus/usb-serial/devices", Path(port).name, "latency_timer")
-    return f"{said}; " + (f"echo 1 > {timer}, and measure again" if timer.exists() else
+    return f"{text}; " + (f"echo 1 > {timer}, and measure again" if timer.exists() else
                           "set the adapter's latency timer to 1 ms, end other programs, and "
                           "measure again")

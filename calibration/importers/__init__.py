@@ -126,19 +126,19 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     log.check_end()
     _check_ticks(log, found, clock_hz, anyway)
     found = replace(found, header=_remark(found.header, log.remarks[before:]))
-    said = [] if board is None else _check_part(found.header, board, anyway)
+    notes = [] if board is None else _check_part(found.header, board, anyway)
     measurement = _complete(found, board, model, clock_hz, anyway)
-    said += _check_times(measurement, anyway)
+    notes += _check_times(measurement, anyway)
     if form == "ethos-u" and clock_hz is None:
-        said.append("cycles of the NPU become times by --clock, its own")
+        notes.append("cycles of the NPU become times by --clock, its own")
     header = measurement.header
     if runtime is not None:
         header = replace(header, runtime=runtime)
     if cpu_hz is not None:
         header = _with_clock(header, "cpu", cpu_hz, anyway)
-    said += _check_fastest(header, anyway)
-    log.remarks += said
-    measurement = replace(measurement, header=_remark(header, said))
+    notes += _check_fastest(header, anyway)
+    log.remarks += notes
+    measurement = replace(measurement, header=_remark(header, notes))
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
                     remarks=tuple(log.remarks),
                     clocked=log.tick_hz is not None or "timer_ticks" not in found.counters)
@@ -286,7 +286,7 @@ def _check_times(found: Measurement, anyway: bool) -> list[str]:
     Without a stated clock, layers are held against the one the whole implies, and that against
     what the board's core can run at.
     """
-    where, said = found.header.source, ""
+    where, text = found.header.source, ""
     for counter, clock in _CLOCKED:
         rows = [("the whole" if layer is None else f"layer {layer}",
                  found.percentile(counter, 50, layer), found.percentile("latency", 50, layer))
@@ -301,16 +301,16 @@ def _check_times(found: Measurement, anyway: bool) -> list[str]:
         for what, cycles, took_us in rows:
             due_us = cycles / hertz * 1e6  # a short layer's time is rounded
             if abs(due_us - took_us) > _TICK_SLACK * took_us + _TIME_SLACK * longest_us:
-                said = (f"{what} has {cycles:,.0f} {counter} in {took_us:,.1f} us, which at "
+                text = (f"{what} has {cycles:,.0f} {counter} in {took_us:,.1f} us, which at "
                         f"{'' if stated else 'about '}{hertz / 1e6:.4g} MHz are {due_us:,.1f} us")
                 break
-        if not said and highest is not None and hertz > highest * (1 + _TICK_SLACK):
-            said = (f"its times make its cycles those of a clock of {hertz / 1e6:,.6g} MHz, "
+        if not text and highest is not None and hertz > highest * (1 + _TICK_SLACK):
+            text = (f"its times make its cycles those of a clock of {hertz / 1e6:,.6g} MHz, "
                     f"{found.header.board} has at most {highest / 1e6:g}")
-    if said and not anyway:
-        raise MeasurementError(f"{where}: {said}: times, cycles and clock contradict each other; "
+    if text and not anyway:
+        raise MeasurementError(f"{where}: {text}: times, cycles and clock contradict each other; "
                                "accepted: a log in which they agree within 2 %, or --anyway")
-    return [f"{said}: taken as it is"] if said else []
+    return [f"{text}: taken as it is"] if text else []
 
 
 def _find_highest(board: str) -> float | None:
@@ -341,11 +341,11 @@ def _check_fastest(header: Header, anyway: bool) -> list[str]:
                else most.get(board.core.clock if name == "cpu" else name))
         if top is None or hertz <= top * (1 + _SAME_CLOCK):
             continue
-        said = f"a {name} clock of {hertz / 1e6:g} MHz is more than {header.board} has ({clocks})"
+        text = f"a {name} clock of {hertz / 1e6:g} MHz is more than {header.board} has ({clocks})"
         if not anyway:
-            raise MeasurementError(f"{header.source}: {said}; accepted: a clock it can have, or "
+            raise MeasurementError(f"{header.source}: {text}; accepted: a clock it can have, or "
                                    "--anyway")
-        found.append(f"{said}: taken as it was asked for")
+        found.append(f"{text}: taken as it was asked for")
     return found
 
 
@@ -371,7 +371,7 @@ def _check_part(header: Header, board: str, anyway: bool) -> list[str]:
     if not theirs or not ours or {part.upper() for part in theirs} & {
             part.upper() for part in ours}:
         return []
-    said = f"ran on {theirs[0]}, {board} is a {soc}"
+    text = f"ran on {theirs[0]}, {board} is a {soc}"
     if not anyway:
-        raise MeasurementError(f"{header.source}: {said}; name the board it ran on, or --anyway")
-    return [f"{said}: taken as it was asked for"]
+        raise MeasurementError(f"{header.source}: {text}; name the board it ran on, or --anyway")
+    return [f"{text}: taken as it was asked for"]

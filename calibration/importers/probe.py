@@ -312,11 +312,11 @@ def _choose(log: Log, runs: list[_Run]) -> list[_Run]:
     for run in runs:
         if not run.lack:
             continue
-        said = f"inference {run.head.numbers['run']} {run.lack}"
+        text = f"inference {run.head.numbers['run']} {run.lack}"
         if whole:
-            log.remarks.append(f"{said}: it is omitted")
+            log.remarks.append(f"{text}: it is omitted")
         else:
-            log.lack(said)
+            log.lack(text)
     return whole
 
 

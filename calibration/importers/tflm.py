@@ -210,12 +210,12 @@ def _check_runs(log: Log, runs: list[_Run]) -> None:
         if run.tags == listed[0].tags:
             continue
         other = len(run.tags) == len(listed[0].tags) or run.tags != whole[:len(run.tags)]
-        said = (f"run {number} lists {len(run.tags)} operators"
+        text = (f"run {number} lists {len(run.tags)} operators"
                 + (" that are not those of run 0" if other else f", run 0 {len(listed[0].tags)}"))
         if other and log.partial:
-            raise MeasurementError(f"{log.where}: {said}; accepted: runs of one network, each "
+            raise MeasurementError(f"{log.where}: {text}; accepted: runs of one network, each "
                                    "from its first operator on")
-        log.lack(said)
+        log.lack(text)
     for run in (run for run in runs if run.table == "tags"):
         if run.total is None:
             log.lack("a table per tag has no total")

@@ -66,9 +66,9 @@ def check_names(log: Log, tags: Sequence[str], lines: Sequence[int]) -> None:
         if not _BUILT_IN.fullmatch(tag) or any(name.startswith(tag) for name in NAMES):
             continue
         due = () if log.listing is None else log.listing.operators[place:place + 1]
-        said = f"operator {place} of {log.listing.network} is {due[0]}" if (
+        text = f"operator {place} of {log.listing.network} is {due[0]}" if (
             log.listing and due) else f"the nearest is {_find_nearest(tag)}"
-        log.lack(f"line {line}: {tag} is no operator of TFLite Micro, {said}; is the line torn?")
+        log.lack(f"line {line}: {tag} is no operator of TFLite Micro, {text}; is the line torn?")
 
 
 def _find_nearest(tag: str) -> str:

@@ -153,8 +153,8 @@ def _is_row(cells: Sequence[str]) -> bool:
 
 
 def _are_units(cells: Sequence[str]) -> bool:
-    said = [cell for cell in cells if cell and not _NUMBER.match(cell)]
-    return bool(said) and all(cell.lower() == "sequence" or _parse_unit(cell)[0] for cell in said)
+    words = [cell for cell in cells if cell and not _NUMBER.match(cell)]
+    return bool(words) and all(cell.lower() == "sequence" or _parse_unit(cell)[0] for cell in words)
 
 
 def _are_names(cells: Sequence[str], count: int) -> bool:

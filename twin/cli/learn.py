@@ -319,8 +319,8 @@ def show_overlay(overlay: Overlay) -> None:
     for entry in overlay.entries:
         if entry.time.rows or entry.time.residuals:
             show(open_console(), overlay_table(overlay, entry))
-            warn(f"{entry.runtime} on {entry.board}: {said}"
-                 for said in _name_doubtful(entry.time, overlay.time_prices))
+            warn(f"{entry.runtime} on {entry.board}: {text}"
+                 for text in _name_doubtful(entry.time, overlay.time_prices))
 
 
 def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:

@@ -236,17 +236,17 @@ def check_batch(graph: Graph) -> Graph:
     batch = max(sizes, default=1)
     if batch == 1 or not any(layer.window is not None for layer in graph.layers):
         return graph  # Rows without a window may be a sequence.
-    said = f"{graph.source}: batch {batch} of its input"
+    text = f"{graph.source}: batch {batch} of its input"
     try:
         if len(sizes) > 1:
             raise NotApplicableError("other inputs have another first axis")
         shapes = {i: graph.tensors[i].shape for i in graph.inputs}
-        one = infer_shapes(graph, {i: (1, *shape[1:]) for i, shape in shapes.items()}, said)
-        again = infer_shapes(one, shapes, said)
+        one = infer_shapes(graph, {i: (1, *shape[1:]) for i, shape in shapes.items()}, text)
+        again = infer_shapes(one, shapes, text)
     except NotApplicableError as error:
-        raise ModelError(f"{said}: {error}; export the model with batch 1") from error
+        raise ModelError(f"{text}: {error}; export the model with batch 1") from error
     if any(tensor.shape != other.shape for tensor, other in zip(
             graph.tensors, again.tensors, strict=True)):
-        raise ModelError(f"{said}: its layers mix the inputs; export the model with batch 1")
+        raise ModelError(f"{text}: its layers mix the inputs; export the model with batch 1")
     return replace(graph, notes=(*graph.notes, f"input: a batch of {batch}; figures are of all "
                                  f"{batch} inputs"))

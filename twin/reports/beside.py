@@ -73,14 +73,14 @@ def chart_pairs(pairs: Sequence[Pair], kinds: tuple[str, str], axis: str, **char
     bars = []
     for row, pair in enumerate(pairs):
         for lane, kind, value in ((0, second, pair.second), (1, first, pair.first)):
-            said = NOT_KNOWN if value is None else significant(value)
+            text = NOT_KNOWN if value is None else significant(value)
             ratio = f"   ratio {pair.ratio:.2f}" if lane and pair.ratio is not None else ""
             stood_in = bool(lane) and pair.stood_in
             bars.append(Bar(
-                row=row, lane=lane, length=value or 0.0, text=said + ratio,
+                row=row, lane=lane, length=value or 0.0, text=text + ratio,
                 ends=pair.ends if lane else None, series=STOOD_IN if stood_in else kind,
                 look=(BLUE, "////") if stood_in else look_of(kind),
-                hover=f"{pair.label}<br>{kind} {said}"))
+                hover=f"{pair.label}<br>{kind} {text}"))
     return BarChart(rows=tuple(pair.label for pair in pairs), bars=tuple(bars), axis=axis, lanes=2,
                     **chart)
 

@@ -149,15 +149,15 @@ def _cite(place: int, row: Row) -> str:
 
 def _list_uses(classes: Sequence[HardwareClass]) -> Table:
     def best(one: HardwareClass) -> str:
-        said = [f"{what}: {', '.join(map(name_model, names))}" for what, names in (
+        text = [f"{what}: {', '.join(map(name_model, names))}" for what, names in (
             ("time", one.fastest), ("energy", one.lowest_energy)) if names]
-        return "; ".join(said) or "nothing here"
+        return "; ".join(text) or "nothing here"
 
     def avoid(one: HardwareClass) -> str:
-        said = [f"{failure} ({count} rows)" for failure, count in one.refusals]
+        phrases = [f"{failure} ({count} rows)" for failure, count in one.refusals]
         if one.behind is not None and one.behind > 1 + LITTLE:
-            said.append(f"time matters: x{one.behind:.3g} of the best class'")
-        return "; ".join(said) or "nothing here"
+            phrases.append(f"time matters: x{one.behind:.3g} of the best class'")
+        return "; ".join(phrases) or "nothing here"
 
     return make_table("uses", "What each class is for", (
         Column("class", "core"), Column("best for", best), Column("avoid when", avoid),

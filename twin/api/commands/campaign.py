@@ -176,11 +176,11 @@ class Run:
             return
         core = name_core(identity.core_id)
         if core not in (None, board.core.model):
-            said = (f"{line}: a {core} answers (CPUID {identity.core_id:#010x}), {board.name} has "
+            text = (f"{line}: a {core} answers (CPUID {identity.core_id:#010x}), {board.name} has "
                     f"a {board.core.model}")
             if not self.options.anyway:
-                raise UsageError(f"{said}; accepted: -b of the board on the line, or --anyway")
-            self.watcher.remark(f"{said}: measured as it was asked for")
+                raise UsageError(f"{text}; accepted: -b of the board on the line, or --anyway")
+            self.watcher.remark(f"{text}: measured as it was asked for")
         elif identity.port != board.name and identity.port in list_boards():
             self.watcher.remark(f"{line}: the image is of port {identity.port}, the board asked "
                                 f"for is {board.name}: is it the one on the line?")
@@ -318,8 +318,8 @@ class Run:
         widths = {counter_name(one): one.bits for one in campaign.counters}
         check = campaign.clock if self.board is not None else None  # the host's clock is its own
         clock = (check.ratio, check.uncertainty) if check else None
-        if check is not None and (said := describe_latency(check, campaign.session.link.port)):
-            self.watcher.remark(said)
+        if check is not None and (text := describe_latency(check, campaign.session.link.port)):
+            self.watcher.remark(text)
         for network in networks:
             findings = judge_network(network, widths=widths, mismatches=campaign.mismatches,
                                      clock=clock)

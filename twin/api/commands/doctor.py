@@ -93,13 +93,13 @@ def _check_tools() -> Iterator[Check]:
 def _ask_version(path: str) -> str:
     """Return the first line a tool says of its version, else where it is."""
     try:
-        said = subprocess.run((path, "--version"), capture_output=True, text=True, check=False,
+        answer = subprocess.run((path, "--version"), capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=VERSION_S, errors="replace")
     except (OSError, subprocess.TimeoutExpired):
         return path
-    lines = [line.strip() for line in (said.stdout + said.stderr).splitlines()
+    lines = [line.strip() for line in (answer.stdout + answer.stderr).splitlines()
              if any(map(str.isdigit, line))]
-    return lines[0] if lines and not said.returncode else path
+    return lines[0] if lines and not answer.returncode else path
 
 
 def _list_emulators() -> str:
@@ -233,16 +233,16 @@ What you see, and what if not:
 
 def write_page() -> str:
     """Return a page with a section for each board."""
-    text = [HEADING]
+    blocks = [HEADING]
     for name in list_boards():
         board = load_board(name)
-        text.append(f"\n## {name}\n\n{board.description}\n")
-        text += [f"\n    # {what}\n    {line}" for line, what in list_steps(board)]
-        text.append("\n")
+        blocks.append(f"\n## {name}\n\n{board.description}\n")
+        blocks += [f"\n    # {what}\n    {line}" for line, what in list_steps(board)]
+        blocks.append("\n")
         readme = Path("firmware", "ports", name, "README.md")
         if (ports.firmware_folder().parent / readme).is_file():
-            text.append(f"\nMore: [{readme.as_posix()}](../{readme.as_posix()})\n")
-    return "".join(text)
+            blocks.append(f"\nMore: [{readme.as_posix()}](../{readme.as_posix()})\n")
+    return "".join(blocks)
 
 
 if __name__ == "__main__":

@@ -210,10 +210,10 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
         return _tell_too_fast(measurement, graph, board, found.get(None))
     own = "" if clock in dict(header.clocks_hz) else " (the board's own; --cpu-clock says another)"
     unit = f"--clock {format_frequency(ticks)} that of its ticks" if ticks else "the unit right"
-    said = f"{where}: {over.tell(own)}; is {unit}, or the log of another network or board?"
+    text = f"{where}: {over.tell(own)}; is {unit}, or the log of another network or board?"
     if not anyway:
-        raise MeasurementError(f"{said} --anyway takes it")
-    return (f"{said} `calibrate` will refuse it",)
+        raise MeasurementError(f"{text} --anyway takes it")
+    return (f"{text} `calibrate` will refuse it",)
 
 
 def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,

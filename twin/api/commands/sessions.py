@@ -236,11 +236,11 @@ def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]
     try:
         return _ask_again(path, folder)
     except TwinError as error:  # the folder goes with the refusal: the bundle is what stays
-        said = str(error)
+        text = str(error)
         for unpacked in (folder.resolve(), folder):
-            said = said.replace(f"{unpacked}{os.sep}", f"{fspath(path)}: ")
-        said = said if fspath(path) in said else f"{fspath(path)}: {said}"
-        error.args = (said if error.quotes_lines else tell_in_one_line(said),)
+            text = text.replace(f"{unpacked}{os.sep}", f"{fspath(path)}: ")
+        text = text if fspath(path) in text else f"{fspath(path)}: {text}"
+        error.args = (text if error.quotes_lines else tell_in_one_line(text),)
         raise
 
 

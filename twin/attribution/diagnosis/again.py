@@ -50,9 +50,9 @@ def find_changes(deployment: Deployment, measurement: Measurement) -> dict[str, 
 
 def describe_changes(changes: Mapping[str, object], *, masked: bool = False) -> str:
     """Say what is otherwise in a second measurement."""
-    said = [f"at {value / 1e6:g} MHz" if isinstance(value, float | int) else
+    parts = [f"at {value / 1e6:g} MHz" if isinstance(value, float | int) else
             f"with {path.rpartition('.')[2]} in {value}" for path, value in changes.items()]
-    return ", ".join([*said, *(["interrupts masked"] if masked else [])]) or "taken alike"
+    return ", ".join([*parts, *(["interrupts masked"] if masked else [])]) or "taken alike"
 
 
 def is_masked(measurement: Measurement) -> bool:

@@ -221,14 +221,14 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None,
         changes: dict[str, object] = {
             f"clocks.{clock}.frequency_hz": hertz,
             "supply.voltage_scale": deployment.board.power.voltage_scale}
-        changed, said = _try(deployment, changes), ""
+        changed, text = _try(deployment, changes), ""
         if not timed:
             waits = () if changed is None else _list_waits(changed)
             if changed is None or waits in known:
                 continue
             known.add(waits)
-            said = f" or near, flash at {' and '.join(map(str, waits))} wait states"
-        yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz{said}",
+            text = f" or near, flash at {' and '.join(map(str, waits))} wait states"
+        yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz{text}",
                     deployment=changed, shifts_clock=True,
                     clock_log=None if observed_hz in (None, hertz) else math.log(hertz / asked),
                     remedy=f"check PLL and oscillator: {asked / 1e6:g} MHz was asked for"
@@ -390,8 +390,8 @@ def link_kernels(deployment: Deployment) -> str:
 def build_for(deployment: Deployment) -> str:
     """Return which flags make a compiler use the core's own instructions."""
     core = deployment.board.core
-    said = f"give the compiler the core's own flag (-mcpu={core.model})"
+    text = f"give the compiler the core's own flag (-mcpu={core.model})"
     macro = load_isa(core.isa).macro
     if deployment.runtime.is_compiled or not macro:
-        return said
-    return f"{said}, and the kernels their macro ({macro})"
+        return text
+    return f"{text}, and the kernels their macro ({macro})"

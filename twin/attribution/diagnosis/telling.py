@@ -105,7 +105,7 @@ def tell_otherwise(found: Diagnosis) -> str:
     if next(iter(found.kinds)) == UNKNOWN:
         listed = listed[:1]
     first, second = tuple(dict.fromkeys((*listed, UNKNOWN, *found.kinds)))[:2]
-    said = f"{first} or {second}: "
+    text = f"{first} or {second}: "
     pair = next((kind for kind in (first, second) if JOINED in kind), "")
     ways = [OTHERWISE[part] for kind in (first, second) for part in kind.split(JOINED)
             if part in OTHERWISE]
@@ -114,7 +114,7 @@ def tell_otherwise(found: Diagnosis) -> str:
                     "the other, or none")
     if not found.healthy:
         ways.insert(0, "measure the same image where it is known to be right (--healthy)")
-    return said + ("; or ".join(dict.fromkeys(ways[:2])) if ways else
+    return text + ("; or ".join(dict.fromkeys(ways[:2])) if ways else
                    "no measurement of cycles does, as one of them is any other cause; count "
                    "instructions and cache misses where a core can")
 

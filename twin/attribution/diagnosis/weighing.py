@@ -145,8 +145,8 @@ def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[st
 
 def _say_joined(fault: Fault, together: Collection[str]) -> tuple[str, ...]:
     """Say how two at once were foreseen, and what a header says against a fault."""
-    said = (TOGETHER if fault.name in together else ADDED,) if JOINED in fault.kind else ()
-    return (*said, AGAINST_HEADER) if fault.doubted else said
+    text = (TOGETHER if fault.name in together else ADDED,) if JOINED in fault.kind else ()
+    return (*text, AGAINST_HEADER) if fault.doubted else text
 
 
 def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
@@ -165,8 +165,8 @@ def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
 
 def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:
     """Say how far each is off, all with two more digits where several would read alike."""
-    said = [_describe_fit(one, total, 0) for one in weighed]
-    return said if len(set(said)) == len(said) else [_describe_fit(one, total, 2)
+    fits = [_describe_fit(one, total, 0) for one in weighed]
+    return fits if len(set(fits)) == len(fits) else [_describe_fit(one, total, 2)
                                                      for one in weighed]
 
 

@@ -67,17 +67,17 @@ class Row:
 
     def read(self, node: Node) -> Layer:
         """Return the layer of a node."""
-        said: dict[str, Any] = {}
+        text: dict[str, Any] = {}
         if self.constant is not None and self.constant.read is not None:
-            said[self.constant.name] = self.constant.read(node)
+            text[self.constant.name] = self.constant.read(node)
         if self.table is not None and (self.fields or self.refused):
             options = node.options(self.table)
             for name, reason in self.refused.items():
                 if _get(options, name):
                     raise UnsupportedError(reason)
-            said |= {one.option: one.read(node, _get(options, one.name)) for one in self.fields}
+            text |= {one.option: one.read(node, _get(options, one.name)) for one in self.fields}
         return node.layer(self.op, node.inputs if self.constant is None else node.inputs[:1],
-                          **said)
+                          **text)
 
     def options(self, graph: Graph, layer: Layer) -> dict[str, Any]:
         """Return the fields to write for a layer."""

@@ -25,16 +25,16 @@ def change_batch(graph: Graph, batch: int) -> Graph:
     -----
     Figures are of the whole batch: all its inputs.
     """
-    said = f"network.batch={batch}"
+    text = f"network.batch={batch}"
     if list_states(graph):
-        raise NotApplicableError(f"{said}: {graph.name} keeps states between inferences; the "
+        raise NotApplicableError(f"{text}: {graph.name} keeps states between inferences; the "
                                  "inputs of a batch would share them")
     shapes = {i: graph.tensors[i].shape for i in graph.inputs}
     if any(not shape or shape[0] != 1 for shape in shapes.values()):
         first = next(iter(shapes.values()))
-        raise NotApplicableError(f"{said}: the first axis of the input {list(first)} is no batch "
+        raise NotApplicableError(f"{text}: the first axis of the input {list(first)} is no batch "
                                  "of 1")
-    return infer_shapes(graph, {i: (batch, *shape[1:]) for i, shape in shapes.items()}, said)
+    return infer_shapes(graph, {i: (batch, *shape[1:]) for i, shape in shapes.items()}, text)
 
 
 def _read(graph: Graph, text: str) -> Graph:

@@ -55,14 +55,14 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
     ----------
     Lin et al., MCUNetV2: Memory-efficient Patch-based Inference for Tiny Deep Learning, 2021.
     """
-    said = f"network.patches={rows}x{columns}" + ("" if depth is None else f":{depth}")
+    text = f"network.patches={rows}x{columns}" + ("" if depth is None else f":{depth}")
     stages = _find_stages(graph)
     if not stages:
-        raise NotApplicableError(f"{said}: {graph.name} does not begin with a chain of "
+        raise NotApplicableError(f"{text}: {graph.name} does not begin with a chain of "
                                  "convolutions on an image")
     lengths = [len(stage) for stage in stages]
     if depth is not None and depth not in lengths:
-        raise NotApplicableError(f"{said}: {graph.name} begins with a chain of {lengths[-1]} "
+        raise NotApplicableError(f"{text}: {graph.name} begins with a chain of {lengths[-1]} "
                                  "layers that can be split; accepted: "
                                  + ", ".join(map(str, lengths)))
     best: Graph | None = None
@@ -76,11 +76,11 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
         if best is None or live_bytes(split) < live_bytes(best):
             best = split
     if best is None:
-        raise NotApplicableError(f"{said}: what the split layers write has fewer rows or columns "
+        raise NotApplicableError(f"{text}: what the split layers write has fewer rows or columns "
                                  "than patches")
     if live_bytes(best) >= live_bytes(graph):
         raise NotApplicableError(
-            f"{said}: patches save no RAM here: {live_bytes(best):,} bytes of activations "
+            f"{text}: patches save no RAM here: {live_bytes(best):,} bytes of activations "
             f"would be alive, "
             f"{live_bytes(graph):,} are without patches")
     return best

@@ -53,12 +53,12 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
     Weights are really rounded. Activations without a range are taken to lie within -4 and 4:
     that does not change a cost, but outputs mean nothing then.
     """
-    said = f"network.precision={precision}"
+    text = f"network.precision={precision}"
     present = _present(graph)
     if precision == present:
-        raise AlreadySoError(f"{said}: {graph.name} computes in it already")
+        raise AlreadySoError(f"{text}: {graph.name} computes in it already")
     if any(traits(layer).form is Form.RECURRENT for layer in graph.layers):
-        raise NotApplicableError(f"{said}: {graph.name} has recurrent layers, whose inner scales "
+        raise NotApplicableError(f"{text}: {graph.name} has recurrent layers, whose inner scales "
                                  "are not converted")
     if precision in _FLOATS:
         return _to_float(graph, precision)

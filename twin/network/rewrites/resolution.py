@@ -31,13 +31,13 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
     NotApplicableError
         When its input is no image, or a layer fits the old resolution only.
     """
-    said = f"network.resolution={height}x{width}"
+    text = f"network.resolution={height}x{width}"
     images = [i for i in graph.inputs if len(graph.tensors[i].shape) == 4]
     if len(images) != 1:
-        raise NotApplicableError(f"{said}: {graph.name} has no input that is one image (batch, "
+        raise NotApplicableError(f"{text}: {graph.name} has no input that is one image (batch, "
                                  "height, width, channels)")
     batch, _, _, channels = graph.tensors[images[0]].shape
-    return infer_shapes(graph, {images[0]: (batch, height, width, channels)}, said)
+    return infer_shapes(graph, {images[0]: (batch, height, width, channels)}, text)
 
 
 def _read(graph: Graph, text: str) -> Graph:

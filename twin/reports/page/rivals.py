@@ -78,12 +78,12 @@ def say_lead(rivals: Sequence[Rival]) -> str:
                         "as much power"),
             "energy_uj": (f"needs least energy{place},", f"It needs least energy, too{place}:",
                           "as much energy")}[quantity]
-        said = too if sentences and best is fastest else f"{best.label} {words}"
-        said += f" {write_figure(quantity, value)}"
+        text = too if sentences and best is fastest else f"{best.label} {words}"
+        text += f" {write_figure(quantity, value)}"
         if rest:
-            said += f"; the next takes {_times(rest[0])} {verb}"
-            said += f", the last {_times(rest[-1])}" if len(rest) > 1 else ""
-        sentences.append(said)
+            text += f"; the next takes {_times(rest[0])} {verb}"
+            text += f", the last {_times(rest[-1])}" if len(rest) > 1 else ""
+        sentences.append(text)
     return ". ".join(sentences) + "." if sentences else "None of them could be predicted."
 
 

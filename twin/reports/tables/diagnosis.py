@@ -49,12 +49,12 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     """Return verdict, rivals, what would tell and what to do; nothing of it twice."""
     verdict, kinds = diagnosis.verdict.fault, list(diagnosis.kinds.items())
     both = "two at once: " if JOINED in verdict.kind else ""
-    said = f"{both}{verdict.name}, {100 * diagnosis.stated:.0f} %"
+    text = f"{both}{verdict.name}, {100 * diagnosis.stated:.0f} %"
     if verdict.kind == DECLARED and diagnosis.is_far and diagnosis.stated < SETTLED:
-        said = f"nothing listed surely explains it: {said}"
+        text = f"nothing listed surely explains it: {text}"
     if diagnosis.stated < SURE:
-        said += ", only the likeliest of several"
-    lines = [("verdict", f"{said}; {diagnosis.gap}")]
+        text += ", only the likeliest of several"
+    lines = [("verdict", f"{text}; {diagnosis.gap}")]
     alike = diagnosis.not_distinguishable
     if alike:
         more = f" and {len(alike) - MOST_ALIKE} more" if len(alike) > MOST_ALIKE else ""
@@ -124,10 +124,10 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
         f"what could explain the {account.total.unexplained:+,} {account.unit} no counter covers: "
         "probability that a price's error is the largest part of them"), drops=("unsure by",))
     first = possible[0]
-    said = (f"{first.cause}, {100 * first.probability:.0f} %" if first.probability >= SURE else
+    text = (f"{first.cause}, {100 * first.probability:.0f} %" if first.probability >= SURE else
             "cycles alone do not say which; micro-benchmarks settle prices (twin plan, then twin "
             "calibrate, then --calibration FILE)")
-    return spaced([table, new_pairs([("likeliest", said)])])
+    return spaced([table, new_pairs([("likeliest", text)])])
 
 
 def _describe_counters(diagnosis: Diagnosis) -> str:

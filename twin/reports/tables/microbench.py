@@ -72,14 +72,14 @@ def _memories(memories: tuple[MemoryFound, ...], stated: Mapping[str, Stated]) -
     for memory in memories:
         for place, level in enumerate(memory.levels):
             last = place == len(memory.levels) - 1
-            said = stated.get(memory.name)
+            text = stated.get(memory.name)
             add_row(table, (
                 memory.name if place == 0 else "", significant(level.cost),
                 "" if last else _size(level.size_bytes),
                 _size(memory.line_bytes) if place == 0 and memory.line_bytes else "",
                 _ways(memory) if place == 0 else "",
                 significant(memory.miss_cost) if last and memory.miss_cost else "",
-                significant(said.miss_cycles) if last and said else "",
+                significant(text.miss_cycles) if last and text else "",
                 significant(memory.read_bytes) if last and memory.read_bytes else "",
                 significant(memory.write_bytes) if last and memory.write_bytes else ""))
     return table
