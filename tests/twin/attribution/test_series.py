@@ -83,3 +83,11 @@ def test_the_verb_exits_1_when_the_level_moved(tmp_path):
     assert document["change"]["position"] == 40 and len(document["stretches"]) == 3
     refused = run(*places, "--max-increase", "2%")
     assert refused.exit_code == 2 and "two" in refused.stderr
+
+
+def test_the_same_folder_twice_is_refused(tmp_path):
+    write_measurement(tmp_path / "a", take(1, 1e6))
+    write_measurement(tmp_path / "b", take(2, 1e6))
+    names = [str(tmp_path / name) for name in ("a", "b", "a")]
+    found = CliRunner().invoke(app, ["diff", *names])
+    assert found.exit_code == 2 and "given twice" in found.stderr

@@ -15,6 +15,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.series import Series, follow_series
 from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View
+from twin.errors import UsageError
 from twin.pricing.prediction import Prediction
 
 
@@ -70,6 +71,9 @@ def diff_series(folders: Sequence[str | PathLike[str]]) -> Series:
     from twin.learning.folders import find_folder
 
     found = [find_folder(Path(folder)) for folder in folders]
+    if len({folder.resolve() for folder in found}) < len(found):
+        raise UsageError("the same measurement is given twice; accepted: folders of different "
+                         "measurements, in time order")
     return follow_series([(str(folder), read_measurement(folder)) for folder in found])
 
 

@@ -41,7 +41,7 @@ def advice_report(advice: Advice) -> Content:
         parts += [Text(""), *(Text(note, style="dim") for note in notes)]
     parts += [Text(line, style="dim") for line in say_use(advice.before)]
     if advice.refused:
-        parts.append(Text(f"{len(advice.refused)} more changes cannot be: --json says why",
+        parts.append(Text(f"{len(advice.refused)} infeasible changes: --json says why",
                           style="dim"))
     return Group(*parts)
 
