@@ -47,6 +47,9 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
         measurement, model=asked.model, board=asked.board, runtime=asked.runtime,
         weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
     if deployment.runtime.offload is not None:
+        if given := [name for name in ("healthy", "also", "priors") if getattr(asked, name)]:
+            raise UsageError(f"--{given[0].removesuffix('s')}: counters of an accelerator are "
+                             "weighed by themselves; accepted: none of --healthy, --also, --prior")
         counted = weigh_counters(deployment, measurement, fspath(asked.calibration))
         if counted is None:
             raise UsageError(f"{deployment.runtime.identity} runs on an accelerator, and {where} "

@@ -8,6 +8,7 @@ import pytest
 
 import twin
 from twin.attribution.diagnosis.counted import HIDDEN
+from twin.errors import UsageError
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ethosu") is None,
                                 reason="ethos-u-vela is not installed")
@@ -57,3 +58,9 @@ def test_a_planted_cause_is_the_first_of_its_counters(tmp_path, changes, cause, 
 
 def test_another_network_is_none_of_them(tmp_path):
     assert diagnose(tmp_path, {}, model="vww", claimed="ic").verdict == "other"
+
+
+def test_what_is_weighed_on_cores_only_is_refused(tmp_path):
+    diagnose(tmp_path, {})
+    with pytest.raises(UsageError, match="--prior: counters of an accelerator are weighed by"):
+        twin.diagnose(tmp_path / "log", priors={"clock": 0.5})
