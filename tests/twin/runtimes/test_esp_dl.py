@@ -3,7 +3,9 @@
 import pytest
 
 import twin
+from hwmodels.board.file import load_board
 from twin.network.zoo.builder import Builder
+from twin.studies.axes import list_each_runtime
 
 
 def conv(channels=32, kernel=1, size=8, inputs=32):
@@ -46,3 +48,10 @@ def test_filters_larger_than_the_cache_come_from_the_memory_for_each_pixel():
 def test_it_is_faster_than_esp_nn_and_the_chip_is_its_own():
     assert predict("vww").time_us < predict("vww", "tflm-esp-nn").time_us
     assert predict("vww", board="esp32p4_function_ev").time_us < predict("vww").time_us
+
+
+def test_it_is_offered_where_it_has_vectors():
+    offered = {board: "esp-dl@3.2" in list_each_runtime(load_board(board)) for board in (
+        "esp32s3_devkitc", "esp32p4_function_ev", "esp32_devkitc", "esp32c3_devkitm",
+        "nucleo_l4r5zi")}
+    assert [*offered.values()] == [True, True, False, False, False]
