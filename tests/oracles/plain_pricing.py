@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from calibration.fitting.cell import UNSEEN_RUNTIME
 from calibration.fitting.intervals import (
     BORROWED_SD,
     FLOAT_SD,
@@ -52,6 +53,7 @@ from twin.pricing.calibration import (
     name_operators,
     power_of,
     price_of_family,
+    unseen_prices,
     waits_on_memory,
 )
 from twin.pricing.certainty import between_sd, far_sd
@@ -163,14 +165,13 @@ def leave_open(prediction, calibration):
     return np.array(found)
 
 
-def bound_plainly(prediction, calibration):
-    """Return (low, high) of time and of energy, of the whole and of each layer; None without.
+def deviate_plainly(prediction, calibration):
+    """Return deviations of the logarithms of the time and of each layer's; and shares of the time.
 
-    Of a prediction of a deployment the calibration was applied to.
+    The time's is no further than that of a library nobody measured, where no row is of the board.
     """
     entry, deployment = calibration.entry, prediction.deployment
-    board, band = deployment.board, entry.time.band.band()
-    network = deployment.graph.architecture_id
+    board, network = deployment.board, deployment.graph.architecture_id
     cycles = np.array([split_cycles(layer, tell_width(deployment.graph, own)) for layer, own in zip(
         prediction.layers, deployment.graph.layers, strict=True)])
     totals = cycles.sum(axis=1)
@@ -184,6 +185,22 @@ def bound_plainly(prediction, calibration):
     sds += [math.hypot(spread(calibration.time.covariance, own / total, entry.time, one),
                        LAYER_SD[deployment.runtime.structure], more) + away if total else 0.0
             for own, total, more in zip(cycles, totals, open_sd, strict=True)]
+    if (entry.board is None and not calibration.counted and calibration.origin == "shipped"
+            and entry.runtime != UNSEEN_RUNTIME):
+        unseen = unseen_prices(board)
+        scale = unseen.entry.time.band.up / entry.time.band.up
+        sds[0] = min(sds[0], deviate_plainly(prediction, unseen)[0][0] * scale)
+    return sds, weights
+
+
+def bound_plainly(prediction, calibration):
+    """Return (low, high) of time and of energy, of the whole and of each layer; None without.
+
+    Of a prediction of a deployment the calibration was applied to.
+    """
+    entry, deployment, one = calibration.entry, prediction.deployment, np.ones(1)
+    band, network = entry.time.band.band(), deployment.graph.architecture_id
+    sds, weights = deviate_plainly(prediction, calibration)
     policies = replacement_range(deployment)
     times, energies = [], []
     for place, (part, sd) in enumerate(zip([prediction, *prediction.layers], sds, strict=True)):

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.fitting.cell import Estimate
+from calibration.fitting.cell import UNSEEN_RUNTIME, Estimate
 from calibration.fitting.intervals import (
     BORROWED_SD,
     FLOAT_SD,
@@ -45,6 +45,7 @@ from twin.pricing.calibration import (
     Calibration,
     name_operators,
     power_of,
+    unseen_prices,
 )
 from twin.pricing.certainty import (
     Certainty,
@@ -96,6 +97,9 @@ class Doubt:
         Of a layer beside its operator.
     least_time, least_power : float
         The least a total is known to: `between_sd`.
+    unseen : Doubt or None
+        Of the same deployment under a library nobody measured, where no row is of this board: a
+        library that is known deviates no further.
     """
 
     calibration: Calibration
@@ -104,6 +108,7 @@ class Doubt:
     layer_sd: float
     least_time: float
     least_power: float
+    unseen: Doubt | None = None
 
 
 def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> Doubt:
@@ -135,7 +140,18 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         beyond=remaining_sd(evidence.get(EXTERNAL, 0.0), BORROWED_SD),
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
-        least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False))
+        least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False),
+        unseen=_doubt_unseen(deployment, calibration, item))
+
+
+def _doubt_unseen(deployment: Deployment, calibration: Calibration, item: Itemised) -> Doubt | None:
+    """Return the doubt of a library nobody measured; None where rows or counts tell more."""
+    entry = calibration.entry
+    if (entry.board is not None or entry.runtime == UNSEEN_RUNTIME or calibration.counted
+            or calibration.origin != "shipped"):
+        return None
+    unseen = unseen_prices(deployment.board)
+    return None if unseen is None else doubt(deployment, unseen, item)
 
 
 def _operator_sd(name: str, evidence: Mapping[str, float], sd: float) -> float:
@@ -202,8 +218,12 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
     priced = deviation(calibration.time, calibration.entry.time, work.shares, spread)
     missing = (weights * unlearned).sum(axis=1) + away
+    total = np.maximum(priced + missing, doubted.least_time)
+    if doubted.unseen is not None:
+        ours, others = (one.calibration.entry.time.band for one in (doubted, doubted.unseen))
+        total = np.minimum(total, deviate(item, doubted.unseen, work).total * others.up / ours.up)
     return Deviations(weights=weights, unlearned=unlearned, away=away, spread=spread, priced=priced,
-                      missing=missing, total=np.maximum(priced + missing, doubted.least_time))
+                      missing=missing, total=total)
 
 
 def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations) -> Floats:
@@ -330,7 +350,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                        *_name_unlearned(prediction, found.weights[0] * found.unlearned[0])),
         unidentified=tuple(unclear), doubtful=_name_doubtful(entry.time),
         draw=Draw(source=_name_source(calibration), covariance=calibration.time.covariance,
-                  time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=sd - priced,
+                  time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=max(0.0, sd - priced),
                   network=deployed.graph.architecture_id,
                   network_sd=entry.time.network_sd * float(found.spread[0])))
 
