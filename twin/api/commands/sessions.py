@@ -44,6 +44,9 @@ from twin.studies.study.tasks import made_with
 EMULATED = ("unicorn", "mps", "riscv")
 """How the names of virtual boards begin whose counts are the same each time."""
 
+_OUTSIDE = ("port", "image", "input_file", "probe", "resume", "backend", "cpu")
+"""Arguments of a measurement that name what is outside of a bundle."""
+
 NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds from what the "
             "bundle brought; accepted: reproduce --build")
 
@@ -272,6 +275,9 @@ def _perform_again(session: Session) -> Any:
     if verb == "measure" and not str(fields.get("virtual", "")).startswith(EMULATED):
         raise SessionError(f"{session.folder.name}: a measurement of hardware is not made again; "
                            "accepted: of an emulated board, --virtual unicorn-... or a QEMU one")
+    if verb == "measure" and (named := [name for name in _OUTSIDE if fields.get(name)]):
+        raise SessionError(f"{session.folder.name}: {named[0]} is of the machine it was measured "
+                           "on; accepted: a measurement without")
     with tempfile.TemporaryDirectory() as made:
         aside = {"output": f"{made}/made"} if verb in ("measure", "build_firmware") else {}
         return perform(session, aside)

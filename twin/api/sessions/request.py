@@ -80,6 +80,8 @@ def make_request(verb: str, arguments: Mapping[str, Any]) -> Request:
     if arguments.get("accuracy") is not None:
         raise SessionError(f"{verb}.accuracy: its data and code are not kept; accepted: no "
                            "accuracy, or a study")
+    if arguments.get("output") is not None:
+        raise SessionError(f"{verb}.output: is not kept; accepted: no output")
     if form is None:
         raise SessionError(f"{verb}: runs of it are not kept; {did_you_mean(verb, tuple(FORMS))}")
     options = form.list_options()

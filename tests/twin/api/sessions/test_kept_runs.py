@@ -20,6 +20,7 @@ from calibration.measurement.measurement import write_measurement
 from hwmodels.board.file import SHIPPED
 from twin.api.sessions.agreement import agree
 from twin.api.sessions.bundle import MANIFEST, check_name
+from twin.api.sessions.request import make_request
 from twin.api.sessions.session import find_sessions, hash_report
 from twin.api.sessions.studied import check_files
 from twin.cli import app
@@ -368,3 +369,12 @@ def test_sweeps_selections_builds_and_measurements_are_kept_and_made_again(tmp_p
     packed = twin.bundle([kept.folder], tmp_path / "host.zip")
     with pytest.raises(SessionError, match="of hardware is not made again"):
         twin.reproduce(packed)
+    _, kept = twin.keep("measure", {"model": "ad", "board": boards[0], "virtual": "unicorn-m4",
+                                    "runs": 1, "warmup": 0, "fixed": True,
+                                    "image": str(tmp_path / "m" / "firmware" / "firmware.elf"),
+                                    "output": str(tmp_path / "i")}, runs)
+    packed = twin.bundle([kept.folder], tmp_path / "image.zip")
+    with pytest.raises(SessionError, match="image is of the machine it was measured on"):
+        twin.reproduce(packed, build=True)
+    with pytest.raises(SessionError, match=r"measure\.output: is not kept"):
+        make_request("measure", {"model": "ad", "board": "host", "output": "/etc"})
