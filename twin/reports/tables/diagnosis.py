@@ -60,10 +60,10 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         more = f" and {len(alike) - MOST_ALIKE} more" if len(alike) > MOST_ALIKE else ""
         lines.append(("not distinguishable", ", ".join(alike[:MOST_ALIKE]) + more))
     if verdict.kind == DECLARED:
+        asked = diagnosis.healthy or "--healthy" in diagnosis.telling
         lines.append(("cannot see", "a fault that slows all layers alike by less than "
                       f"{100 * diagnosis.resolution:.2g} %, two deviations of what is expected"
-                      + "; --healthy or --also narrows this" * (
-                          not diagnosis.healthy and "--healthy" not in diagnosis.telling)))
+                      + ("" if asked else "; --healthy or --also narrows this")))
     others = [f"{kind}{' at once' if JOINED in kind else ''} {100 * chance:.0f} %"
               for kind, chance in kinds[1:4] if chance >= LEAST_OR]
     if others and kinds[0][1] < SETTLED:
