@@ -148,12 +148,12 @@ def list_made_for(graph: Graph) -> list[Runtime]:
     if code := next((traits(layer).code_of for layer in graph.layers
                      if traits(layer).code_of), ""):
         return [load_runtime(code)]
-    if not graph.planned_bytes:  # only a program of one runtime brings its own plan of memory
-        return []
     suffix = PurePath(graph.source).suffix.lower()
+    if suffix in ("", ".tflite", ".onnx"):  # of no library alone
+        return []
     types = {graph.tensors[layer.outputs[0]].dtype for layer in computing_layers(graph)}
     return sorted((runtime for runtime in map(load_runtime, list_runtimes())
-                   if suffix in runtime.files),
+                   if suffix in runtime.files + runtime.default_for),
                   key=lambda runtime: ("int8" in runtime.dtypes) != ("int8" in types))
 
 

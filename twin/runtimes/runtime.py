@@ -102,7 +102,9 @@ class Runtime:
     vectors_on_helium : tuple of str
         Operators it is taken to have vector code of, where nobody knows: `twin.runtimes.helium`.
     files : tuple of str
-        Endings of the model files it alone runs: it is their default.
+        Endings of the model files it alone runs, and which it runs alone: it is their default.
+    default_for : tuple of str
+        Endings of the model files it alone runs, beside networks of other files.
     weight_passes : int or None
         How often a convolution's weights leave their memory; None: as its loops read them.
     splits_memories : bool
@@ -153,6 +155,7 @@ class Runtime:
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    default_for: tuple[str, ...] = ()
     weight_passes: int | None = None
     splits_memories: bool = False
     unpacks_weights: bool = False

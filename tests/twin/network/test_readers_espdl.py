@@ -41,8 +41,10 @@ def test_a_file_is_predicted_on_both_chips_and_refused_on_others(tmp_path, conte
     path = written(tmp_path, content)
     for board in ("esp32s3_devkitc", "esp32p4_function_ev"):
         assert twin.predict(twin.deploy(path, board, runtime="esp-dl")).time_us > 0
-    with pytest.raises(twin.errors.RuntimeRefusedError, match="are of the ESP32-S3 and ESP32-P4"):
-        twin.predict(twin.deploy(path, "esp32c3_devkitm", runtime="esp-dl"))
+        assert twin.deploy(path, board).runtime.name == "esp-dl"     # a file of its own
+    for named in ({"runtime": "esp-dl"}, {}):
+        with pytest.raises(twin.errors.RuntimeRefusedError, match="of the ESP32-S3 and ESP32-P4"):
+            twin.predict(twin.deploy(path, "esp32c3_devkitm", **named))
 
 
 @pytest.mark.parametrize(("change", "message"), [
