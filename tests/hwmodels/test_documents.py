@@ -90,6 +90,7 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
     sealed = {("hwmodels/kernels/compiled.py", "pickle", "loads"),  # what this user kept, by a key
               ("hwmodels/file_cache.py", "json", "loads"),
               ("twin/program/child.py", "pickle", "load"),  # what its own parent sends
+              ("twin/api/commands/backends.py", "pickle", "loads"),
               ("twin/network/counted.py", "pickle", "loads"),
               ("twin/program/finding.py", "json", "loads")}  # what its own child sends
     parsers = {("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"),

@@ -95,7 +95,7 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
         steps.tell(0, 1, "before and after")
         changed = twin.what_if(deployment, changes, **priced.arguments)
     present(changed, [page, json], view="difference:what_if_report", warnings=lambda found: (
-        *found.remarks, *describe_numbers(found.after.deployment, **priced.arguments)))
+        *describe_numbers(found.after.deployment, **priced.arguments), *found.remarks))
     if plot is not None:
         draw_changes(changed, deployment, priced, plot)
 

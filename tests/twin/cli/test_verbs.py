@@ -27,7 +27,7 @@ def kws():
 
 @pytest.fixture(scope="module")
 def where(tmp_path_factory, kws) -> Path:
-    """A folder with a measurement out/m: every layer slower than its stated prices say."""
+    """A folder with measurements out/m and out/n: every layer slower than its stated prices say."""
     stated = twin.predict(kws, calibration="none")
     header = Header(
         kind="measured", model="kws", board="nucleo_l4r5zi", runtime=kws.runtime.identity,
@@ -39,7 +39,9 @@ def where(tmp_path_factory, kws) -> Path:
                     for run in range(3)
                     for layer, cycles in [*layers, (None, sum(count for _, count in layers))])
     folder = tmp_path_factory.mktemp("python")
-    write_measurement(folder / "out" / "m" / "warm", Measurement(header=header, samples=samples))
+    for name in ("m", "n"):
+        write_measurement(folder / "out" / name / "warm",
+                          Measurement(header=header, samples=samples))
     return folder
 
 

@@ -89,11 +89,11 @@ def version_of(command: str, changed_ns: int) -> str:
     if Path(command).parent == Path(sys.executable).parent:
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version("ethos-u-vela")
-    found = re.search(r"\d+(\.\w+)+\s*$", _run([command, "--version"], 60))
-    if found is None:
+    version = " ".join(_run([command, "--version"], 60).split()[-1:])
+    if not re.fullmatch(r"\d+\.[\w.]+", version):
         raise ToolMissingError(f"{command} --version prints no version; accepted: vela of "
                                "ethos-u-vela")
-    return found.group().strip()
+    return version
 
 
 def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
