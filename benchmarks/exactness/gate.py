@@ -63,8 +63,8 @@ ROOT = str(Path(__file__).parents[2])
 
 PT_LOAD = 1
 
-PROSE = ("warnings", "explanation")
-"""Keys of sentences."""
+PROSE = ("warnings", "explanation", "made_with")
+"""Keys of sentences, and of the version that wrote a document."""
 
 CYCLES = ("cycles", "cycles_by_clock")
 """Keys below which figures are rounded to whole cycles."""
