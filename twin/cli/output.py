@@ -132,7 +132,7 @@ def warn(warnings: Iterable[str], most: int = MOST_WARNINGS) -> None:
     for warning in each[:most]:
         print(f"warning: {escape(warning)}", file=sys.stderr)
     if len(each) > most:
-        print(f"{len(each) - most} more warnings: --json lists them", file=sys.stderr)
+        print(f"{len(each) - most} more: --json lists all warnings", file=sys.stderr)
 
 
 def note_files(paths: Iterable[Path], as_json: bool, met: bool | None = None) -> None:

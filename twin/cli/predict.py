@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from twin import Deployment, Prediction
     from twin.api.requests import Request
 
-ModelsOrNone = Annotated[list[str] | None, Option(
-    "", "MODEL...", "Files .tflite, .onnx or .pte, or networks of `twin models`; none with --elf.")]
+ModelsOrNone = Annotated[list[str] | None, Option("", "MODEL...", (
+    "Files .tflite, .onnx, .pte or .espdl, or networks of `twin models`; none with --elf."))]
 BoardsOrNone = Annotated[list[str] | None, BOARDS]
 ElfFile = Annotated[str | None, Option(
     "--elf", "FILE", "Instead of MODEL: a linked program of a Cortex-M or of RISC-V, run under "

@@ -52,8 +52,8 @@ Stage = Annotated[list[str] | None, Option(
 Stages = Annotated[int | None, Option(
     "--stages", "N", "Find the stages: N times the setting or rebuild that saves most time.")]
 Subject = Annotated[str, Option(
-    "", "MODEL|FOLDER", "A .tflite, .onnx or .pte file, or a network of `twin models`; without a "
-    "board the folder of a study, or a table of a sweep.")]
+    "", "MODEL|FOLDER", "A .tflite, .onnx, .pte or .espdl file, or a network of `twin models`; "
+    "without a board the folder of a study, or a table of a sweep.")]
 
 NOT_MET = 1
 """Exit code where what was asked about does not fit, or misses a limit."""

@@ -334,7 +334,7 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
         reasons.append(f"{deployment.board.name} was never measured"
                        + ("" if entry.core else f", nor any {deployment.board.core.model}"))
     elif not entry.time.rows:
-        reasons.append(f"{entry.runtime} was never measured on {entry.board}")
+        reasons.append(f"{deployment.runtime.identity} was never measured on {entry.board}")
     if temperature == "cold":
         reasons.append("cold: only warm inferences were measured")
     if entry.board is not None and support.clocks_hz and not any(

@@ -109,17 +109,22 @@ def read_parquet(stream: BinaryIO) -> pyarrow.Table:
     ------
     ValueError, OSError, pyarrow.ArrowException
         For one that is, or is damaged.
+
+    Notes
+    -----
+    Read by this thread alone: one of Arrow's pool that lets go of a Python object while the
+    interpreter ends aborts the process.
     """
     from pyarrow import compute, parquet
 
     arrow = import_arrow()
     names = parquet.read_schema(stream).names
     words = [name for name in names if type_of(arrow, name) == arrow.string()]
-    file = parquet.ParquetFile(stream, read_dictionary=words)
+    file = parquet.ParquetFile(stream, read_dictionary=words, pre_buffer=False)
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
     _check_size(stream, columns=len(names), rows=sum(group.num_rows for group in groups))
     packed = sum(group.total_byte_size for group in groups)
-    found = file.read() if packed <= MOST_TABLE_BYTES else None
+    found = file.read(use_threads=False) if packed <= MOST_TABLE_BYTES else None
     letters = 0
     for chunk in (chunk for name in words if found is not None
                   for chunk in found[name].chunks if isinstance(chunk, arrow.DictionaryArray)):

@@ -42,6 +42,13 @@ def test_warnings_and_paths_steer_none(capsys):
     assert "\x1b" not in told and told.count("\\x1b]0;title") == 2
 
 
+def test_warnings_beyond_three_are_counted(capsys):
+    for each in ("abc", "abcd", "abcde"):
+        warn(each)
+        more = [f"{len(each) - 3} more: --json lists all warnings"] if len(each) > 3 else []
+        assert capsys.readouterr().err.splitlines()[3:] == more
+
+
 @pytest.mark.parametrize(("asked", "width"), [
     ("80", 80), ("3", 20), ("wide", PIPED_COLUMNS), ("", PIPED_COLUMNS)])
 def test_piped_output_is_as_wide_as_columns_asks(monkeypatch, asked, width):

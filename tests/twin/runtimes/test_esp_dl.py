@@ -4,6 +4,7 @@ import pytest
 
 import twin
 from hwmodels.board.file import load_board
+from hwmodels.errors import TwinError
 from twin.network.zoo.builder import Builder
 from twin.studies.axes import list_each_runtime
 
@@ -55,3 +56,10 @@ def test_it_is_offered_where_it_has_vectors():
         "esp32s3_devkitc", "esp32p4_function_ev", "esp32_devkitc", "esp32c3_devkitm",
         "nucleo_l4r5zi")}
     assert [*offered.values()] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize(("board", "changes"), [
+    ("nucleo_l4r5zi", {}), ("esp32s3_devkitc", {"kernels.extension": "c"})])
+def test_without_its_vectors_it_is_refused_with_what_would_run(board, changes):
+    with pytest.raises(TwinError, match=r"not plain C or .*; accepted: .* another library of"):
+        predict(conv(), board=board, **changes)

@@ -72,3 +72,30 @@ def test_what_is_missing_is_named():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           check=True).stdout
     assert "extra 'tables'" in said
+
+
+READING = """
+import os, sys
+import pyarrow
+from pyarrow import parquet
+from twin.studies.table_files import read_parquet
+
+def count():
+    tasks = [f"/proc/self/task/{task}/comm" for task in os.listdir("/proc/self/task")]
+    return sum("jemalloc" not in open(task).read() for task in tasks)
+
+parquet.write_table(pyarrow.table({str(n): [1.5] for n in range(99)}), sys.argv[1])
+before = count()
+with open(sys.argv[1], "rb") as stream:
+    assert len(read_parquet(stream).to_pylist()[0]) == 99
+print(count() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are listed in /proc")
+def test_no_thread_of_arrow_outlives_reading_a_table(tmp_path):
+    """One that lets go of a Python object while the interpreter ends aborts the process."""
+    pytest.importorskip("pyarrow")
+    started = subprocess.run([sys.executable, "-c", READING, tmp_path / "t.parquet"], text=True,
+                             capture_output=True, check=True).stdout
+    assert started == "0\n"

@@ -274,7 +274,7 @@ def _perform_again(session: Session) -> Any:
     verb, fields = session.request.verb, session.request.arguments
     if verb == "measure" and not str(fields.get("virtual", "")).startswith(EMULATED):
         raise SessionError(f"{session.folder.name}: a measurement of hardware is not made again; "
-                           "accepted: of an emulated board, --virtual unicorn-... or a QEMU one")
+                           "accepted: of an emulated board (--virtual), or a bundle without it")
     if verb == "measure" and (named := [name for name in _OUTSIDE if fields.get(name)]):
         raise SessionError(f"{session.folder.name}: {named[0]} is of the machine it was measured "
                            "on; accepted: a measurement without")

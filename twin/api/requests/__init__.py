@@ -287,9 +287,9 @@ BOARD_FILES = OVERLAY_FILES = (".yaml", ".yml")
 
 Words = str | Iterable[str]
 Model = Annotated[str, Option(
-    "", "MODEL", "A .tflite, .onnx or .pte file, one that holds such (archive, C array, ELF), "
-    "or a network of `twin models`.", files=MODEL_FILES)]
-MODELS = Option("", "MODEL...", "Files .tflite, .onnx or .pte, ones that hold such (archives, C "
+    "", "MODEL", "A .tflite, .onnx, .pte or .espdl file, one that holds such (archive, C array, "
+    "ELF), or a network of `twin models`.", files=MODEL_FILES)]
+MODELS = Option("", "MODEL...", "Files .tflite, .onnx, .pte, .espdl, what holds such (archives, C "
                 "arrays, ELF), or networks of `twin models`.", text=list[str], files=MODEL_FILES)
 BOARDS = Option("--board -b", "BOARD", "A board of `twin boards`, or a board file; may be given "
                 "several times.", text=list[str], files=BOARD_FILES)

@@ -162,9 +162,9 @@ def _lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
 
 
 def _refuse(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    raise RuntimeRefusedError(f"layer {layer.name}: ESP-DL's vectors are of the ESP32-S3 and "
-                              f"ESP32-P4, not of {site.isa}; accepted: a board of these, or "
-                              "--runtime tflm-esp-nn")
+    raise RuntimeRefusedError(f"layer {layer.name}: ESP-DL's kernels are vector code of ESP32-S3 "
+                              f"and ESP32-P4, not plain C or {site.isa}; accepted: a board of "
+                              "these with its vectors, or another library of `twin runtimes`")
 
 
 def _with(lower: Any) -> dict[Any, Lowering]:

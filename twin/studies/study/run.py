@@ -11,6 +11,7 @@ from typing import Any
 from hwmodels.errors import TwinError, need_extra
 from twin.errors import UsageError
 from twin.studies.axes import EACH, MEASURED, NAMED, Axis, Brought, Value, label
+from twin.studies.functions import load_step
 from twin.studies.results import Row, Table
 from twin.studies.study.file import load_runnable
 from twin.studies.study.session import Session, begin_session, lock_session
@@ -83,9 +84,7 @@ def _ask(study: Study, trial: Any) -> Asked:
     for axis in study.space.axes:
         point[axis.name] = _suggest(axis, point, trial)
     cases = [*vary_cases(study, point, study.temperatures[0])]
-    if not study.cases:
-        return cases[0]
-    return cases[trial.suggest_int(CASE, 0, len(cases) - 1)]
+    return cases[trial.suggest_int(CASE, 0, len(cases) - 1) if study.cases else 0]
 
 
 def _suggest(axis: Axis, point: dict[str, Value], trial: Any) -> Value:
@@ -165,8 +164,9 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
         For a file, a folder or a worker that is refused.
     """
     study = load_runnable(fspath(source))
-    if bring is not None:
-        study = dataclasses.replace(study, brought=bring(study))
+    for step in study.postprocess:  # one that does not load is refused before anything runs
+        load_step(step)
+    study = study if bring is None else dataclasses.replace(study, brought=bring(study))
     plan = make_plan(study)
     with open_workers(jobs, cluster) as compute, lock_session(fspath(folder)):
         session = begin_session(fspath(source), study, plan, fspath(folder), command)

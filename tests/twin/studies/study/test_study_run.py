@@ -390,6 +390,11 @@ def test_features_are_cases_and_steps_work_on_the_rows(tmp_path) -> None:
         with pytest.raises(UsageError, match=told):
             twin.run_study(tmp_path / "s.yaml", tmp_path / step)
         assert (tmp_path / step / "results.parquet").is_file()
+    for step, refusal in (("rnak", "no attribute 'rnak'"), ("STEPS", "no attribute 'STEPS'")):
+        (tmp_path / "s.yaml").write_text(text.replace("steps.py:rank", f"steps.py:{step}"))
+        with pytest.raises(UsageError, match=refusal):
+            twin.run_study(tmp_path / "s.yaml", tmp_path / step)
+        assert not (tmp_path / step).exists()
     (tmp_path / "s.yaml").write_text(text.replace("no_simd,", "no_simdd,"))
     with pytest.raises(StudyError, match=r"s.yaml: features: 'no_simdd' is no feature; did you"):
         load_study(str(tmp_path / "s.yaml"))
