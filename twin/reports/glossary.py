@@ -114,7 +114,7 @@ def find_entry(term: str) -> Entry:
     if found is None:
         near = did_you_mean(_fold(term), spellings)
         hint = near if near.startswith("did") else "`twin explain` lists every term"
-        raise UsageError(f"{term!r} is not in the glossary; {hint}")
+        raise UsageError(f"{term!r} is not in the glossary; {hint}; or `twin explain features`")
     return found
 
 

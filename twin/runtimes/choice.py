@@ -43,7 +43,7 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
         runtime, settled = settle_release(name, load_runtime(name), board)
         check_batch(graph, runtime)
         return _check_types(graph, runtime), settled
-    runtime = default_runtime(graph, board)
+    runtime = _check_types(graph, default_runtime(graph, board))
     check_batch(graph, runtime)
     return runtime, (*note_float_island(graph, runtime), *_note_default(graph, runtime, board))
 

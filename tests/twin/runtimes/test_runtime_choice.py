@@ -13,6 +13,7 @@ from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.learning.folders import describe_measured_runtime
 from twin.network import zoo
 from twin.network.graph import Graph
+from twin.network.rewrites.precision import change_precision
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
@@ -58,6 +59,12 @@ def test_releases_are_ordered_as_versions():
 def test_a_name_without_its_version_is_refused():
     with pytest.raises(RuntimeRefusedError, match=r"names no version; accepted: x-cube-ai for"):
         load_runtime("x-cube-ai@")
+
+
+@pytest.mark.parametrize("runtime", [None, "default", "float-reference", "x-cube-ai"])
+def test_a_type_no_library_computes_in_is_refused_whoever_chooses(kws, runtime):
+    with pytest.raises(RuntimeRefusedError, match=r"does not run float16 softmax; it runs .*float"):
+        deploy(change_precision(kws, "float16"), BOARD, runtime=runtime)
 
 
 def test_a_float_island_is_told_with_its_layers(kws):

@@ -132,15 +132,14 @@ def open_bundle(path: str | Path, folder: Path) -> tuple[Session, ...]:
                 if name != MANIFEST:
                     _unpack(packed, entry, folder / name, manifest["files"][name])
     except OSError as error:
-        raise SessionError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise SessionError(f"{path}: cannot be read: {error.strerror or error}; accepted: a .zip "
+                           "of `twin bundle`") from error
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError,
             ValueError, zlib.error) as error:
         raise SessionError(f"{path}: is no bundle: {error}") from error
-    found = []
-    for name in manifest["sessions"]:
-        session = open_session(folder / check_name(str(name)))
+    found = [open_session(folder / check_name(str(name))) for name in manifest["sessions"]]
+    for session in found:
         check_unchanged(session)
-        found.append(session)
     return tuple(found)
 
 

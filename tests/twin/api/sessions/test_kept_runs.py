@@ -294,6 +294,8 @@ def test_a_study_of_another_names_no_file_elsewhere(tmp_path) -> None:
 
 
 def test_links_and_locked_entries_are_refused(root, tmp_path) -> None:
+    with pytest.raises(SessionError, match=r"directory; accepted: a \.zip of `twin bundle`"):
+        twin.reproduce(tmp_path)
     path = tmp_path / "link.zip"
     with zipfile.ZipFile(path, "w") as packed:
         entry = zipfile.ZipInfo("run/inputs/model/x.tflite")
