@@ -43,7 +43,7 @@ def test_a_file_is_predicted_on_both_chips_and_refused_on_others(tmp_path, conte
         assert twin.predict(twin.deploy(path, board, runtime="esp-dl")).time_us > 0
         assert twin.deploy(path, board).runtime.name == "esp-dl"     # a file of its own
     for named in ({"runtime": "esp-dl"}, {}):
-        with pytest.raises(twin.errors.RuntimeRefusedError, match="of the ESP32-S3 and ESP32-P4"):
+        with pytest.raises(twin.errors.RuntimeRefusedError, match="of ESP32-S3 and ESP32-P4"):
             twin.predict(twin.deploy(path, "esp32c3_devkitm", **named))
 
 
