@@ -10,8 +10,8 @@
     twin.features   a mapping of what-if paths to values; the entry's name is the feature's
     twin.postprocess  a function of a study's rows; the entry's name is the step's
     twin.backends   a class that runs a network for `twin measure`; the name is the back end's
-    twin.meters     a function that reads a recording; the entry's name is the meter's
-    twin.emulators  a context manager that runs an image; the name is the virtual board's
+    twin.meters     a module with `read_recording`; the entry's name is the meter's
+    twin.emulators  a module with `PORT` and `run`; the entry's name is the virtual board's
 
 Nothing is imported until a name is asked for that the project itself does not have, or everything
 of a group is listed: reading the list of installed packages takes longer than a prediction.

@@ -77,8 +77,7 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
     from twin.reports.tables.header import describe_library, list_doubts
 
     if not as_json:
-        library = describe_library(found.prediction).partition(": none was asked")[0]
-        show(open_console(), f"library {library}")
+        show(open_console(), f"library {describe_library(found.prediction)}")
     warn(list_doubts(found.prediction, found.remarks))
     write_files(found, csv_folder, accuracy, junit)
     if not found.met:

@@ -73,8 +73,7 @@ def show_network(model: str, board: str, options: MeasureOptions, flamegraph: st
     with Terminal() as watcher:
         if keep is not None and keep.keep is not None:
             measured = keep.run("measure", requests.MeasureNetwork(
-                model=model, board=board, **{name: value for name, value in
-                                             options.arguments.items()}), watcher=watcher)
+                model=model, board=board, **options.arguments), watcher=watcher)
         else:
             measured = twin.measure(model, board, options, watcher=watcher)
     show_view(measured, "measured:measured_report", measured.networks, as_json=as_json)

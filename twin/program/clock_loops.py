@@ -79,9 +79,9 @@ class ClockLoop:
         instructions, cycles = (int(one) for one in self.change[1])
         now, ran = int(self.counts[1][1]), int(self.counts[1][0])
         due = machine.peripherals.next_event(machine.peripherals.clocks)
-        until = now + MOST_CYCLES * names.SCALE if due is None else due * names.SCALE
-        return min((min(until, now + MOST_CYCLES * names.SCALE) - now) // max(cycles, 1),
-                   (machine.limit - ran) // max(instructions, 1)) - 2
+        most = MOST_CYCLES * names.SCALE
+        left = most if due is None else min(due * names.SCALE - now, most)
+        return min(left // max(cycles, 1), (machine.limit - ran) // max(instructions, 1)) - 2
 
     def _set_ahead(self, turns: int) -> None:
         """Have the machine stand before the loop's first block, so many turns later."""

@@ -149,9 +149,9 @@ def _cite(place: int, row: Row) -> str:
 
 def _list_uses(classes: Sequence[HardwareClass]) -> Table:
     def best(one: HardwareClass) -> str:
-        text = [f"{what}: {', '.join(map(name_model, names))}" for what, names in (
+        phrases = [f"{what}: {', '.join(map(name_model, names))}" for what, names in (
             ("time", one.fastest), ("energy", one.lowest_energy)) if names]
-        return "; ".join(text) or "nothing here"
+        return "; ".join(phrases) or "nothing here"
 
     def avoid(one: HardwareClass) -> str:
         phrases = [f"{failure} ({count} rows)" for failure, count in one.refusals]

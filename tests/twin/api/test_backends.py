@@ -45,13 +45,13 @@ def test_binding_ends_whatever_happens():
         pass
 
 
-@pytest.mark.parametrize("board, options, told", [
+@pytest.mark.parametrize("board, options, message", [
     ("host", {"backend": "litertt"}, "--backend litertt: is none; did you mean litert"),
     ("nucleo_f401re", {"backend": "litert"}, "are of this machine; accepted: -b host"),
     ("nucleo_f401re", {"cpu": 0}, "are of this machine"),
     ("host", {"backend": "litert", "mask": True}, "runs no firmware; accepted beside it: --runs")])
-def test_what_makes_no_sense_is_refused(board, options, told, tmp_path):
-    with pytest.raises(UsageError, match=told):
+def test_what_makes_no_sense_is_refused(board, options, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
         twin.measure("ad", board, twin.MeasureOptions(**options, output=tmp_path / "m"))
     assert not (tmp_path / "m").exists()
 

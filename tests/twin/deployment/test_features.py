@@ -34,12 +34,12 @@ def test_features_are_settings_by_name():
     assert by_name.cycles == by_path.cycles > twin.predict(twin.deploy("kws", board)).cycles
 
 
-@pytest.mark.parametrize("words, told", [
+@pytest.mark.parametrize("words, message", [
     (["no_simdd"], "'no_simdd' is no feature; did you mean no_simd"),
     (["fuse_ops,unfused"], "unfused sets network.fusion to none, another one to all"),
     (["half_width", "network.width=0.7"], "--set network.width: is set twice")])
-def test_a_wrong_feature_is_refused(words, told):
-    with pytest.raises(UsageError, match=told):
+def test_a_wrong_feature_is_refused(words, message):
+    with pytest.raises(UsageError, match=message):
         parse_settings(words)
 
 

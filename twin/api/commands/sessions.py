@@ -79,9 +79,8 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
     SessionError
         For another verb or argument, or what cannot be kept.
     """
-    made = {name: arguments[name] for name in ("output",) if name in arguments}
-    request = make_request(verb, {name: value for name, value in arguments.items()
-                                  if name not in made})
+    made = {"output": arguments["output"]} if "output" in arguments else {}
+    request = make_request(verb, {name: arguments[name] for name in arguments if name not in made})
     session = begin_session(fspath(root), request, command)
     result = perform(session, {**(aside or {}), **made})
     return result, end_session(session, _document(result), _artefacts(result))

@@ -53,10 +53,9 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
     """
     base = predict_calibrated(deployment, calibration=calibration)
     own = _sum_counters(base)
-    names = [name for name in ("npu_active", "npu_cycles", *sorted(own))
-             if name in own and measurement.count(name)]
-    names = [name for name in dict.fromkeys(names) if not (
-        name == "npu_cycles" and "npu_active" in names)]
+    common = [name for name in sorted(own) if measurement.count(name)]
+    names = [*[name for name in common if name.startswith("npu_")][:1],  # active before its total
+             *(name for name in common if not name.startswith("npu_"))]
     if not names or not names[0].startswith("npu_"):
         return None
     seen = {name: measurement.percentile(name, 50) for name in names}

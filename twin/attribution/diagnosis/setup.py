@@ -62,11 +62,12 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     header = measurement.header
     named = model if model is not None else find_model(
         dict(header.environment).get("model_file", header.model), header.model_sha256)
-    text = dict(header.placement)
+    placed = dict(header.placement)
     if clock_hz is None and is_clock_own(measurement):
         clock_hz = dict(header.clocks_hz).get("cpu")
-    options: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or text.get("weights"),
-                            "arena": arena or text.get("arena"), "follow_clock": False} | chosen
+    options: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or placed.get("weights"),
+                               "arena": arena or placed.get("arena"),
+                               "follow_clock": False} | chosen
     where = board or header.board
     if where == UNKNOWN:
         raise UsageError("the measurement does not say which board it is of: give it (--board), "

@@ -302,10 +302,10 @@ def _list_all(table: Points) -> Section | None:
     shown = rivals[:MOST_ROWS]
     least = {network_of(mine[0].row): list_least(mine) for mine in _list_networks(table)}
     rows = [one.row for one in shown]
-    text = [*say_idle(rows), *say_prices(rows), *say_rounding(rows), "front: " + "; ".join(
+    sentences = [*say_idle(rows), *say_prices(rows), *say_rounding(rows), "front: " + "; ".join(
         f"{word}: {MARKS[mark]}" for mark, word in FRONTS.items())]
     if len(rivals) > len(shown):
-        text.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
+        sentences.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
                        "table of results")
     return Section(name="rows", title="Configurations", items=(make_table(
         "row-table", "Best first" + " within each network" * (len(least) > 1)
@@ -316,7 +316,7 @@ def _list_all(table: Points) -> Section | None:
             Column("front", lambda one: FRONTS.get(one.row.front)),
             *head_placement(rows, "row.placement")), shown,
         details=lambda one: (*one.row.inputs, ("library", one.row.runtime),
-                             *row_details(one.row))), *notes(*text)))
+                             *row_details(one.row))), *notes(*sentences)))
 
 
 def describe_failures(table: Points) -> Section | None:

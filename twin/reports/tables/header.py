@@ -84,7 +84,8 @@ def _library_note(prediction: Prediction) -> str:
 def describe_library(prediction: Prediction) -> str:
     """Return the library, and why it was assumed where nobody asked for it."""
     _, comma, why = _library_note(prediction).partition(", ")
-    return f"{prediction.deployment.runtime.identity}{comma}{why}"
+    return (f"{prediction.deployment.runtime.identity}{comma}"
+            f"{why.partition(': none was asked')[0]}")
 
 
 def grade_trust(prediction: Prediction) -> str:
@@ -120,7 +121,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         + ", ".join(f"{name} {format_size(used)} of {format_size(room)}"
                     for name, (used, room) in filled.items()),
         "arena": f"{arena.name} >= {arena.needed_bytes:,} bytes" if arena else "",
-        "library": describe_library(prediction).partition(": none was asked")[0],
+        "library": describe_library(prediction),
         "prices": grade_trust(prediction) + calibration_pairs(prediction)[0][1].removeprefix(
             "none: ")}
     if largest is not None:

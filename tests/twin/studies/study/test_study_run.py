@@ -385,9 +385,9 @@ def test_features_are_cases_and_steps_work_on_the_rows(tmp_path) -> None:
     lines = (tmp_path / "out" / "postprocessed.csv").read_text().splitlines()
     assert lines[0] == "case,ms"
     assert [line.partition(",")[0] for line in lines[1:]] == sorted(rows, key=rows.__getitem__)
-    for step, told in (("fail", "steps.py:fail: KeyError"), ("count", "returned int; accepted")):
+    for step, message in (("fail", "steps.py:fail: KeyError"), ("count", "returned int; accepted")):
         (tmp_path / "s.yaml").write_text(text.replace("steps.py:rank", f"steps.py:{step}"))
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=message):
             twin.run_study(tmp_path / "s.yaml", tmp_path / step)
         assert (tmp_path / step / "results.parquet").is_file()
     for step, refusal in (("rnak", "no attribute 'rnak'"), ("STEPS", "no attribute 'STEPS'")):
