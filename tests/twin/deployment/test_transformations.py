@@ -45,7 +45,7 @@ def test_without_a_runtime_levels_are_of_the_first_default_that_has_them():
     made = put("Os")
     assert made.runtime.identity == "tflm-cmsis-nn@2026-os"
     assert describe_library(twin.predict(made)).endswith(
-        "-os, the first by default with kernels.level to choose: none was asked for")
+        "-os, the first by default with kernels.level to choose")
     with pytest.raises(NotApplicableError, match="was not counted at it; accepted: O2"):
         put("O3")
     with pytest.raises(NotApplicableError, match=r"x-cube-ai.* was counted at one level only"):
