@@ -305,10 +305,10 @@ def _guess_energy(learning: Learning, case: Case, total: float, time_sd: float,
         return math.nan, math.nan
     power = known_power(seen.power, learning.energy.evidence.cells)
     estimate = learning.energy.estimate(power)
-    terms = seen.tally.energy_terms(learning.time.estimate(seen.cell).log, math.exp(total))
+    terms = seen.design.energy_terms(learning.time.estimate(seen.cell).log, math.exp(total))
     totals, shares = log_total(terms[None, :], estimate.log)
     variance = float(shares[0] @ estimate.covariance @ shares[0] + total_error(
-        learning.energy, concentrate(seen.tally.cycles.sum(axis=1))))
+        learning.energy, concentrate(seen.design.cycles.sum(axis=1))))
     if not power.board:
         variance += seen.power.stated_sd**2
     return math.log(seen.energy_pj) - float(totals[0]), math.hypot(time_sd, math.sqrt(variance))

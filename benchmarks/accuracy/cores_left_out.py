@@ -22,6 +22,7 @@ from calibration.fitting.intervals import WAITING_SD, student_band
 from calibration.fitting.prices import predict_totals
 from calibration.fitting.validation import total_error
 from twin.deployment.deployment import deploy
+from twin.learning.design import make_design
 from twin.learning.observations import (
     PMU_SETUP,
     PMU_TABLE,
@@ -31,7 +32,6 @@ from twin.learning.observations import (
     time_evidence,
 )
 from twin.learning.overlays import learn
-from twin.learning.tally import make_tally
 from twin.pricing.calibration import TIME_PRICES
 
 
@@ -71,7 +71,7 @@ def observe_whole() -> Observation:
                         weights=PMU_SETUP["weights"], arena=PMU_SETUP["arena"])
     cycles = sum(float(str(row["ARM_PMU_CPU_CYCLES"])) for row in read_table(PMU_TABLE).rows)
     return replace(observe_pmu_layers(cache=COUNTS)[0], label=PMU_TABLE, whole=True, cycles=cycles,
-                   network="kws", tally=make_tally(deployment, cache=COUNTS))
+                   network="kws", design=make_design(deployment, cache=COUNTS))
 
 
 def leave_cores_out() -> tuple[LeftOut, ...]:

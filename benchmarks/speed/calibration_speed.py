@@ -31,20 +31,20 @@ def draw_observations(rows: Sequence[Observation]) -> list[Observation]:
     """Return as many whole inferences and layers as are asked for, measured at drawn prices."""
     rng = np.random.default_rng(1)
     truths = {cell: rng.normal(0, stated_sds()[0]) for cell in {row.cell for row in rows}}
-    layers = [(row, layer) for row in rows for layer in range(len(row.tally.cycles))
-              if row.tally.cycles[layer].sum()]
+    layers = [(row, layer) for row in rows for layer in range(len(row.design.cycles))
+              if row.design.cycles[layer].sum()]
     drawn = [rows[place % len(rows)] for place in range(WHOLE)]
     for row, layer in [layers[one] for one in rng.permutation(len(layers))[:LAYERS]]:
         part = slice(layer, layer + 1)
         drawn.append(dataclasses.replace(
             row, whole=False, energy_pj=None, network=f"{row.network} layer {layer}",
-            tally=dataclasses.replace(
-                row.tally, cycles=row.tally.cycles[part], energy_pj=row.tally.energy_pj[part],
-                operators=row.tally.operators[part], external=row.tally.external[part],
-                borrowed=row.tally.borrowed[part])))
+            design=dataclasses.replace(
+                row.design, cycles=row.design.cycles[part], energy_pj=row.design.energy_pj[part],
+                operators=row.design.operators[part], external=row.design.external[part],
+                borrowed=row.design.borrowed[part])))
     return [dataclasses.replace(
         row, label=f"{place} {row.label}", cycles=float(
-            (row.tally.cycles @ np.exp(truths[row.cell])).sum() * np.exp(rng.normal(0, 0.03))))
+            (row.design.cycles @ np.exp(truths[row.cell])).sum() * np.exp(rng.normal(0, 0.03))))
         for place, row in enumerate(drawn)]
 
 

@@ -268,7 +268,7 @@ def _moved(bursts: Bursts | None) -> int | None:
     return BEAT_BYTES * (bursts[0] + 2 * bursts[1] + 4 * bursts[2] + 8 * bursts[3])
 
 
-def _tally(cell: Cell) -> dict[str, int]:
+def _counts(cell: Cell) -> dict[str, int]:
     """Names and numbers of a cell like "conv:1 add:2"."""
     pairs = (part.rsplit(":", 1) for part in str(cell or "").split())
     return {name: int(number) for name, number in pairs}
@@ -283,10 +283,10 @@ def _pool_bytes(cell: Cell) -> dict[str, tuple[int, int]]:
 def _table_epoch(name: str, row: Mapping[str, Cell], compute: int, maximum: int) -> Task:
     kind = str(row["epoch_type"]).lower()
     pools = _pool_bytes(row["mem_accesses_read_write_bytes"])
-    operations = _tally(row["operations"])
+    operations = _counts(row["operations"])
     if kind != "hw":
         return Task(name=name, kind=kind, operations=tuple(operations.items()))
-    return _build_epoch(name, operations, _tally(row["processor_units"]), pools, compute, maximum,
+    return _build_epoch(name, operations, _counts(row["processor_units"]), pools, compute, maximum,
                         ops=int(row["ops_count"] or 0))
 
 

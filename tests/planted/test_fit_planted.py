@@ -13,8 +13,8 @@ from calibration.fitting.prices import Evidence, Noise, fit_prices
 from calibration.fitting.prior import Spread, known_prior, pool_prior
 from calibration.fitting.spread import fit_pooled, learn_noise
 from twin.deployment.deployment import deploy
+from twin.learning.design import make_design
 from twin.learning.overlays import stated_sds
-from twin.learning.tally import make_tally
 from twin.pricing.calibration import TIME_PRICES
 
 BOARDS = 40
@@ -42,7 +42,7 @@ def layer_amounts(runtime: str = "x-cube-ai@9.0.0", **changes: str) -> np.ndarra
         deployment = deploy(name, "nucleo_h7a3zi_q", runtime=runtime)
         if changes:
             deployment = deployment.replace(changes)
-        found.append(make_tally(deployment).cycles)
+        found.append(make_design(deployment).cycles)
     cycles = np.concatenate(found)
     return cycles[cycles.sum(axis=1) > 0]
 

@@ -16,9 +16,9 @@ from calibration.fitting.cell import locate
 from calibration.fitting.overlay import write_overlay
 from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
+from twin.learning.design import DesignMatrix, make_design
 from twin.learning.observations import Observation
 from twin.learning.own import learn_own
-from twin.learning.tally import Tally, make_tally
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import TIME_PRICES, waits_on_memory
 from twin.pricing.prediction import predict
@@ -33,7 +33,7 @@ EVENT_SD = 0.3
 
 def observe(deployment, cycles, *, layers: bool) -> list[Observation]:
     """What a calibration reads of one measured network: its layers, or its total."""
-    tally, network = make_tally(deployment), deployment.graph.architecture_id
+    design, network = make_design(deployment), deployment.graph.architecture_id
     board = deployment.board
     parts = [(f" layer {place}", slice(place, place + 1), one)
              for place, one in enumerate(cycles) if one] if layers else [
@@ -43,10 +43,10 @@ def observe(deployment, cycles, *, layers: bool) -> list[Observation]:
         cell=locate(board.name, board.core.model, RUNTIME), cycles=measured, energy_pj=None,
         clock_hz=board.clock(board.core.clock).frequency_hz, supply_v=None,
         arena=deployment.arena, whole=not layers, kind="measured",
-        tally=Tally(cycles=tally.cycles[part], energy_pj=tally.energy_pj[part],
-                    clock_tree_pj=tally.clock_tree_pj, leakage_pj=tally.leakage_pj,
-                    operators=tally.operators[part], external=tally.external[part],
-                    borrowed=tally.borrowed[part])) for name, part, measured in parts]
+        design=DesignMatrix(cycles=design.cycles[part], energy_pj=design.energy_pj[part],
+                    clock_tree_pj=design.clock_tree_pj, leakage_pj=design.leakage_pj,
+                    operators=design.operators[part], external=design.external[part],
+                    borrowed=design.borrowed[part])) for name, part, measured in parts]
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_what_copies_cost_is_not_charged_to_convolutions() -> None:
     factors = np.array([costs.get(name, 1.0) for name in TIME_PRICES])
     made = {name: deploy(name, BOARD, runtime="firmware")
             for name in ("sww", "mobilenet_v1_0.25_32", "kws")}
-    measured = {name: make_tally(one).cycles @ factors for name, one in made.items()}
+    measured = {name: make_design(one).cycles @ factors for name, one in made.items()}
     rows = [row for name in ("sww", "mobilenet_v1_0.25_32")
             for row in observe(made[name], measured[name].tolist(), layers=True)]
     overlay = learn_own(rows, made["kws"].board)
@@ -134,6 +134,6 @@ def test_what_copies_cost_is_not_charged_to_convolutions() -> None:
     learnt = dict(zip(overlay.time_prices, np.exp(entry.time.log), strict=True))
     assert learnt["conv"] == pytest.approx(1, abs=0.07)
     assert learnt["copy"] == pytest.approx(2.5, rel=0.15)
-    priced = make_tally(made["kws"]).cycles @ np.exp(entry.time.log)
+    priced = make_design(made["kws"]).cycles @ np.exp(entry.time.log)
     assert priced[0] == pytest.approx(measured["kws"][0], rel=0.05)
     assert priced.sum() == pytest.approx(measured["kws"].sum(), rel=0.02)

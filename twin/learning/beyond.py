@@ -43,7 +43,7 @@ def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell],
     for one in observations:
         if one.cell not in logs:
             logs[one.cell] = log_of(one.cell)
-        for name, share in one.tally.share_work(logs[one.cell]).items():
+        for name, share in one.design.share_work(logs[one.cell]).items():
             seen = most.setdefault(name, {})
             seen[one.network] = max(share, seen.get(one.network, 0.0))
     shares = dict(before or {})
@@ -135,6 +135,6 @@ def measure_beyond(known: Sequence[Observation], seen: Observation,
     support = find_support(known, seen.cell)
     same_library = [one for one in known if one.cell.library == seen.cell.library]
     log = log_of(seen.cell)
-    cycles = float((seen.tally.cycles @ np.exp(log)).sum())
-    return (seen.tally.unlearned_sd(log, tell_operators(same_library or known, log_of))
+    cycles = float((seen.design.cycles @ np.exp(log)).sum())
+    return (seen.design.unlearned_sd(log, tell_operators(same_library or known, log_of))
             + far_sd(cycles, seen.clock_hz, support, measured=seen.cell.board in support.boards))

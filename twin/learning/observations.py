@@ -23,9 +23,9 @@ from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
+from twin.learning.design import DesignMatrix, make_design
 from twin.learning.lower_bound import find_impossible
 from twin.learning.published import build_published, deploy_row
-from twin.learning.tally import Tally, make_tally
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
@@ -60,7 +60,7 @@ class Observation:
         As measured, "name@version".
     cell : Cell
         Where its prices hold.
-    tally : Tally
+    design : DesignMatrix
         What is counted behind it.
     cycles : float
         Measured, of the core's clock.
@@ -85,7 +85,7 @@ class Observation:
     network: str
     runtime: str
     cell: Cell
-    tally: Tally
+    design: DesignMatrix
     cycles: float
     energy_pj: float | None
     clock_hz: float
@@ -105,7 +105,7 @@ def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
     rows : iterable of PublishedRow
         Of use "fit".
     cache : Path, optional
-        As for `make_tally`.
+        As for `make_design`.
 
     Raises
     ------
@@ -128,13 +128,13 @@ def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
         graph = graphs.setdefault(row.model, build_published(row.model))
         try:
             deployment = deploy_row(row, graph)
-            tally = make_tally(deployment, cache=cache)
+            design = make_design(deployment, cache=cache)
         except TwinError:
             continue
         assert row.latency_ms is not None and row.runtime is not None
         found.append(Observation(
             label=f"{row.dataset}:{row.line}", source=row.source, network=name_network(row.model),
-            runtime=row.runtime, tally=tally, arena=deployment.arena, clock_hz=row.clock_hz,
+            runtime=row.runtime, design=design, arena=deployment.arena, clock_hz=row.clock_hz,
             cell=_cell(deployment, row.runtime), cycles=row.latency_ms * 1e-3 * row.clock_hz,
             energy_pj=row.energy_uj * 1e6 if row.judges_energy and row.energy_uj else None,
             supply_v=row.supply_v, power=_power_cell(deployment, row.runtime)))
@@ -157,7 +157,7 @@ def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
                                          for layer in layers)
                 for shape, layers in shapes.items()}
     return _observe_layers(
-        deployment, PMU_SETUP["runtime"], make_tally(deployment, cache=cache),
+        deployment, PMU_SETUP["runtime"], make_design(deployment, cache=cache),
         {shape: (layers[0], measured[shape]) for shape, layers in shapes.items()},
         label=PMU_TABLE, source=str(rows[0]["source"]))
 
@@ -175,7 +175,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     runtime : str, optional
         Library it is of, where it does not say.
     cache : Path, optional
-        As for `make_tally`.
+        As for `make_design`.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     header, where = measurement.header, str(folder)
     deployment, runtime = _deploy_measured(measurement, board, runtime, where)
     _check_units(measurement, where)
-    tally = make_tally(deployment, cache=cache)
+    design = make_design(deployment, cache=cache)
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     measured = list_cycles(measurement, hertz)
     layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
@@ -198,7 +198,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     if impossible is not None:
         raise MeasurementError(f"{where}: {impossible}")
     if listed:
-        return _observe_layers(deployment, runtime, tally, layers, label=where,
+        return _observe_layers(deployment, runtime, design, layers, label=where,
                                source=header.source, kind=header.kind)
     cycles = dict(measured).get(None)
     if cycles is None and layers and len(layers) == len(measurement.layers):
@@ -209,7 +209,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
     return (Observation(
         label=where, source=header.source, network=deployment.graph.architecture_id,
-        runtime=runtime, cell=_cell(deployment, runtime), tally=tally,
+        runtime=runtime, cell=_cell(deployment, runtime), design=design,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
         supply_v=header.supply_v, arena=deployment.arena, kind=header.kind,
         power=_power_cell(deployment, runtime)),)
@@ -320,22 +320,22 @@ def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) ->
     return None
 
 
-def _observe_layers(deployment: Deployment, runtime: str, tally: Tally,
+def _observe_layers(deployment: Deployment, runtime: str, design: DesignMatrix,
                     layers: Mapping[str, tuple[int, float]], *, label: str, source: str,
                     kind: str = "published") -> tuple[Observation, ...]:
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     found = []
     for name, (layer, cycles) in layers.items():
         part = slice(layer, layer + 1)
-        one = Tally(cycles=tally.cycles[part], clock_tree_pj=tally.clock_tree_pj,
-                    energy_pj=tally.energy_pj[part], leakage_pj=tally.leakage_pj,
-                    operators=tally.operators[part], external=tally.external[part],
-                    borrowed=tally.borrowed[part])
+        one = DesignMatrix(cycles=design.cycles[part], clock_tree_pj=design.clock_tree_pj,
+                    energy_pj=design.energy_pj[part], leakage_pj=design.leakage_pj,
+                    operators=design.operators[part], external=design.external[part],
+                    borrowed=design.borrowed[part])
         if one.cycles.sum() and cycles > 0:
             found.append(Observation(
                 label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
                 network=f"{deployment.graph.architecture_id} {name}", whole=False,
-                cell=_cell(deployment, runtime), tally=one, energy_pj=None, clock_hz=hertz,
+                cell=_cell(deployment, runtime), design=one, energy_pj=None, clock_hz=hertz,
                 supply_v=None, arena=deployment.arena, kind=kind))
     return tuple(found)
 
@@ -352,7 +352,7 @@ def _power_cell(deployment: Deployment, runtime: str) -> Cell:
 def time_evidence(observations: Sequence[Observation]) -> Evidence:
     """Return measured cycles and what each time price contributes to them as stated."""
     return Evidence(
-        names=TIME_PRICES, amounts=np.array([o.tally.cycles.sum(axis=0) for o in observations]),
+        names=TIME_PRICES, amounts=np.array([o.design.cycles.sum(axis=0) for o in observations]),
         measured=np.array([o.cycles for o in observations]),
         cells=tuple(o.cell for o in observations),
         networks=tuple(o.network for o in observations),
@@ -361,7 +361,7 @@ def time_evidence(observations: Sequence[Observation]) -> Evidence:
 
 
 def _concentrations(observations: Sequence[Observation]) -> np.ndarray:
-    return np.array([concentrate(o.tally.cycles.sum(axis=1)) for o in observations])
+    return np.array([concentrate(o.design.cycles.sum(axis=1)) for o in observations])
 
 
 def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
@@ -374,7 +374,7 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
     time : Fit
         Of time prices: work done in fewer cycles draws less.
     """
-    amounts = [o.tally.energy_terms(time.estimate(o.cell).log, o.cycles) for o in observations]
+    amounts = [o.design.energy_terms(time.estimate(o.cell).log, o.cycles) for o in observations]
     return Evidence(
         names=ENERGY_PRICES, amounts=np.array(amounts),
         measured=np.array([o.energy_pj for o in observations]),
@@ -387,8 +387,8 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
 def with_energy(observations: Iterable[Observation]) -> tuple[Observation, ...]:
     """Return those whose energy was measured on a board whose currents are known."""
     return tuple(o for o in observations if o.energy_pj is not None
-                 and np.isfinite(o.tally.energy_pj).all()
-                 and np.isfinite([o.tally.clock_tree_pj, o.tally.leakage_pj]).all())
+                 and np.isfinite(o.design.energy_pj).all()
+                 and np.isfinite([o.design.clock_tree_pj, o.design.leakage_pj]).all())
 
 
 def hash_data(observations: Sequence[Observation]) -> str:
@@ -399,6 +399,6 @@ def hash_data(observations: Sequence[Observation]) -> str:
 
 def hash_counts(observations: Sequence[Observation]) -> str:
     """Return a hash of what is counted behind every row, to six digits."""
-    lines = [f"{o.label} " + " ".join(f"{value:.6g}" for value in o.tally.cycles.sum(axis=0))
+    lines = [f"{o.label} " + " ".join(f"{value:.6g}" for value in o.design.cycles.sum(axis=0))
              for o in observations]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()

@@ -137,7 +137,7 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     evidence = time_evidence(rows)
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
              _family_prior(shipped.time, time_sd, shipped.spread))
-    if not any(row.tally.borrowed.any() for row in rows):
+    if not any(row.design.borrowed.any() for row in rows):
         prior = join_parts(prior)
     prior = bind(prior, ALIKE, ALIKE_SD)
     time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))

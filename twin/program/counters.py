@@ -80,8 +80,8 @@ class Counters:
             index_at.append(index_at[-1] + (high - low + 1) // 2)
         blocks_at = index_at[-1]
         regions_at = blocks_at + (MOST_BLOCKS + 1) * names.BLOCK
-        tally_at = regions_at + len(regions) * names.REGION
-        calls_at = tally_at + MOST_FUNCTIONS * len(regions) * names.TALLY
+        accesses_at = regions_at + len(regions) * names.REGION
+        calls_at = accesses_at + MOST_FUNCTIONS * len(regions) * names.TALLY
         values_at = calls_at + names.MOST_CALLS
         room_at = values_at + names.MOST_REGISTERS
         self.free_at = room_at + 2 * ROOM
@@ -98,11 +98,12 @@ class Counters:
         words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
                names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
                names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT, names.VALUES_AT]] = (
-            names.HEAD, len(self.spans), blocks_at, regions_at, len(regions), tally_at,
+            names.HEAD, len(self.spans), blocks_at, regions_at, len(regions), accesses_at,
             room_at, ROOM, limit, 1 << 62, -1, -1, calls_at, values_at)
         unified = {cache for cache in self.recorder.data if cache is not None}
         words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
-        self.tally = words[tally_at:calls_at].reshape(MOST_FUNCTIONS, len(regions), names.TALLY)
+        self.accesses = words[accesses_at:calls_at].reshape(
+            MOST_FUNCTIONS, len(regions), names.TALLY)
         self.room = words[room_at:self.free_at].reshape(-1, 2)
         self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
 
@@ -221,17 +222,17 @@ class Counters:
         self.drain()
         columns = [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]
         rows = self.blocks[:self.used + 1]
-        taken = rows[:, columns].copy(), self.tally[:len(self.functions)].copy()
+        taken = rows[:, columns].copy(), self.accesses[:len(self.functions)].copy()
         rows[:, columns] = 0
-        self.tally[:len(self.functions)] = 0
+        self.accesses[:len(self.functions)] = 0
         return (*taken, self.recorder.take())
 
     def restore(self, taken: tuple[Any, ...]) -> None:
         """Go on counting where `take` left off."""
         self.take()
-        blocks, tally, met = taken
+        blocks, accesses, met = taken
         self.blocks[:len(blocks), [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]] = blocks
-        self.tally[:len(tally)] = tally
+        self.accesses[:len(accesses)] = accesses
         self.recorder.restore(met)
 
     def ran(self) -> dict[int, list[BlockRun]]:

@@ -107,7 +107,7 @@ def _count(machine: Machine, number: int, function: Function,
     assert memory is not None, "code lies in a memory of the board"
     blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
     counted = [count_block(block, timing) for block in blocks]
-    data = machine.recorder.traffic(number, machine.counters.tally[number])
+    data = machine.recorder.traffic(number, machine.counters.accesses[number])
     further = _count_further(machine, number, timing)
     kernel = Kernel(
         name=function.name, family=family_of(function), blocks=blocks, nests=(),
@@ -135,9 +135,9 @@ def _count_further(machine: Machine, function: int, timing: CoreTiming) -> int:
     """Return the cycles accesses that are not aligned take beyond aligned ones."""
     if timing.unaligned is None:
         return 0
-    names, tally = machine.names, machine.counters.tally[function]
-    return int(tally[:, names.FURTHER_READS].sum() * timing.unaligned.load_cycles
-               + tally[:, names.FURTHER_WRITES].sum() * timing.unaligned.store_cycles)
+    names, accesses = machine.names, machine.counters.accesses[function]
+    return int(accesses[:, names.FURTHER_READS].sum() * timing.unaligned.load_cycles
+               + accesses[:, names.FURTHER_WRITES].sum() * timing.unaligned.store_cycles)
 
 
 def _merge(counted: Sequence[BlockCounts], further: int) -> Counts:

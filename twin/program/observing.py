@@ -104,7 +104,7 @@ class Watcher(Recorder):
     def empty(self) -> None:
         """There is no cache."""
 
-    def traffic(self, function: int, tally: np.ndarray) -> DataTraffic:
+    def traffic(self, function: int, accesses: np.ndarray) -> DataTraffic:
         """Nothing of this is asked for here."""
         raise NotImplementedError
 

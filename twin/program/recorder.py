@@ -209,19 +209,19 @@ class Recorder:
         return int(sum(lookup.sums[FETCH_MISSES, regions].sum()
                        for lookup in self.lookups.values()))
 
-    def traffic(self, function: int, tally: np.ndarray) -> DataTraffic:
+    def traffic(self, function: int, accesses: np.ndarray) -> DataTraffic:
         """Return what a function's loads and stores met.
 
         Parameters
         ----------
         function : int
             As the emulator numbers it.
-        tally : ndarray of int64, (regions, at least 4)
+        accesses : ndarray of int64, (regions, at least 4)
             Its reads, writes, and bytes of both.
         """
         rows, array_reads = [], []
         for place, region in enumerate(self.regions):
-            reads, writes, read_bytes, write_bytes = (int(one) for one in tally[place, :4])
+            reads, writes, read_bytes, write_bytes = (int(one) for one in accesses[place, :4])
             if not (reads or writes):
                 continue
             cache = self.data[place]

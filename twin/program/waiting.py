@@ -146,7 +146,7 @@ class Waiting:
         found = [rows, machine.words[names.INSTRUCTIONS:names.CYCLES + 1]]
         if machine.words[names.RECORDING]:
             functions = len(machine.counters.functions)
-            found += [machine.counters.tally[:functions], *machine.recorder.arrays(functions)]
+            found += [machine.counters.accesses[:functions], *machine.recorder.arrays(functions)]
         return found
 
     def _count(self) -> list[np.ndarray]:

@@ -144,8 +144,8 @@ def test_an_operator_family_never_seen_is_refused(observed):
     assert check_families(prediction, observed) == ()
     place = TIME_PRICES.index("depthwise")
     share = price_cycles(prediction).sum(axis=0)[place] / prediction.cycles
-    without = [dataclasses.replace(one, tally=dataclasses.replace(
-        one.tally, cycles=np.where(np.arange(len(TIME_PRICES)) == place, 0, one.tally.cycles)))
+    without = [dataclasses.replace(one, design=dataclasses.replace(
+        one.design, cycles=np.where(np.arange(len(TIME_PRICES)) == place, 0, one.design.cycles)))
         for one in observed]
     with pytest.raises(RuntimeRefusedError, match=f"depthwise takes {share:.0%}.*cortex-m4"):
         check_families(prediction, without)

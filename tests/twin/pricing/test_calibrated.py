@@ -15,10 +15,10 @@ from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
+from twin.learning.design import make_design
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
 from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import learn_own
-from twin.learning.tally import make_tally
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import TIME_PRICES, choose_calibration, unseen_prices
@@ -43,32 +43,32 @@ def learnt():
     return learn(observe_rows(rows))
 
 
-def test_a_tally_is_the_prediction_by_price(kws) -> None:
-    tally, prediction = make_tally(kws), predict(kws)
-    assert tally.cycles.sum() == pytest.approx(prediction.cycles, rel=1e-12)
-    terms = tally.energy_terms(np.zeros(len(TIME_PRICES)))
+def test_a_design_matrix_is_the_prediction_by_price(kws) -> None:
+    design, prediction = make_design(kws), predict(kws)
+    assert design.cycles.sum() == pytest.approx(prediction.cycles, rel=1e-12)
+    terms = design.energy_terms(np.zeros(len(TIME_PRICES)))
     assert terms.sum() * 1e-6 == pytest.approx(prediction.energy_uj, rel=1e-9)
-    for row, layer in zip(tally.cycles, prediction.layers, strict=True):
+    for row, layer in zip(design.cycles, prediction.layers, strict=True):
         assert row.sum() == pytest.approx(layer.cycles, rel=1e-12)
-    assert price_cycles(prediction) == pytest.approx(tally.cycles, rel=1e-9)
+    assert price_cycles(prediction) == pytest.approx(design.cycles, rel=1e-9)
 
 
 def test_copying_is_charged_apart() -> None:
     ic = deploy("ic", BOARD, runtime=RUNTIME)
     half = replace(ic, runtime=replace(ic.runtime, efficiency={**ic.runtime.efficiency,
                                                                "copy": 0.5}))
-    copied = make_tally(ic).cycles[:, TIME_PRICES.index("copy")]
+    copied = make_design(ic).cycles[:, TIME_PRICES.index("copy")]
     assert copied.sum() > 0.05 * predict(ic).cycles  # im2col of every convolution
     lost = [before.cycles - after.cycles for before, after in zip(
         predict(ic).layers, predict(half).layers, strict=True)]
     assert lost == pytest.approx(list(copied / 2), rel=1e-9)
-    assert not make_tally(ic).cycles[:, TIME_PRICES.index("reduce")].any()  # it pools
+    assert not make_design(ic).cycles[:, TIME_PRICES.index("reduce")].any()  # it pools
 
 
 def test_tallies_are_kept_by_content(kws, tmp_path: Path) -> None:
-    first = make_tally(kws, cache=tmp_path)
-    again = make_tally(kws, cache=tmp_path)
-    make_tally(kws.replace({"clocks.cpu.frequency_hz": "80MHz"}), cache=tmp_path)
+    first = make_design(kws, cache=tmp_path)
+    again = make_design(kws, cache=tmp_path)
+    make_design(kws.replace({"clocks.cpu.frequency_hz": "80MHz"}), cache=tmp_path)
     assert len(list(tmp_path.glob("*.npz"))) == 2  # another clock is another content
     assert (first.cycles == again.cycles).all() and (first.energy_pj == again.energy_pj).all()
     assert first.leakage_pj == again.leakage_pj
@@ -77,12 +77,12 @@ def test_tallies_are_kept_by_content(kws, tmp_path: Path) -> None:
 def test_factors_of_an_overlay_scale_the_bill_and_nothing_else(kws) -> None:
     calibration = choose_calibration(kws)
     assert calibration is not None
-    tally = make_tally(kws)
+    design = make_design(kws)
     stated, learnt = predict(kws), predict(apply_calibration(kws, calibration))
-    totals, _ = log_total(tally.cycles.sum(axis=0)[None, :], calibration.time.log)
+    totals, _ = log_total(design.cycles.sum(axis=0)[None, :], calibration.time.log)
     assert learnt.cycles == pytest.approx(np.exp(totals[0]), rel=1e-9)
     assert calibration.energy is not None
-    terms = tally.energy_terms(calibration.time.log) * calibration.energy.factors
+    terms = design.energy_terms(calibration.time.log) * calibration.energy.factors
     assert learnt.energy_uj == pytest.approx(terms.sum() * 1e-6, rel=1e-9)
     for before, after in zip(stated.layers, learnt.layers, strict=True):
         assert before.counts == after.counts
@@ -204,9 +204,9 @@ def test_rows_no_model_deploys_are_left_out() -> None:
 
 
 def write_folder(folder: Path, deployment, factors, *, layers: bool, power: float = 0.0) -> Path:
-    """A measurement made of a tally at known factors; with energy if a factor of it is given."""
-    tally = make_tally(deployment)
-    cycles = tally.cycles @ np.array([factors.get(name, 1.0) for name in TIME_PRICES])
+    """A measurement made of a design at known factors; with energy if a factor of it is given."""
+    design = make_design(deployment)
+    cycles = design.cycles @ np.array([factors.get(name, 1.0) for name in TIME_PRICES])
     header = Header(
         kind="measured", model=deployment.graph.name, board=deployment.board.name,
         runtime=deployment.runtime.identity, temperature="warm", source="made by this test",
@@ -217,7 +217,7 @@ def write_folder(folder: Path, deployment, factors, *, layers: bool, power: floa
                            value=float(round(value)), unit="cycles")
                     for run in range(3) for layer, value in values)
     if power:
-        terms = tally.energy_terms(np.log([factors.get(name, 1.0) for name in TIME_PRICES]))
+        terms = design.energy_terms(np.log([factors.get(name, 1.0) for name in TIME_PRICES]))
         samples += (Sample(run=0, counter="energy", value=terms.sum() * power * 1e-6, unit="uj"),)
     return write_measurement(folder, Measurement(header=header, samples=samples))
 
@@ -230,7 +230,7 @@ def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) 
     for name in ("kws", "ic"):
         deployment = deploy(name, BOARD, runtime=RUNTIME)
         folders.append(write_folder(tmp_path / name, deployment, factors, layers=True))
-        truth[name] = float((make_tally(deployment).cycles.sum(axis=0)
+        truth[name] = float((make_design(deployment).cycles.sum(axis=0)
                              * [factors.get(price, 1.0) for price in TIME_PRICES]).sum())
     observations = [one for folder in folders for one in observe_folder(folder, BOARD)]
     assert len(time_evidence(observations)) > 20  # layers, not totals

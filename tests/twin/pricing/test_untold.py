@@ -12,7 +12,7 @@ from calibration.fitting.prices import Evidence
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from twin.deployment.deployment import deploy
-from twin.learning.tally import make_tally
+from twin.learning.design import make_design
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import EXTERNAL, TIME_PRICES, choose_calibration
@@ -73,7 +73,7 @@ def test_rows_of_an_operator_narrow_and_never_widen() -> None:
     assert left[0] == BORROWED_SD and left == sorted(left, reverse=True) and left[-1] < 0.01
     prediction = deploy(make_network(4), BOARD, runtime=RUNTIMES[0])
     known = choose_calibration(prediction)
-    name = next(one for one in make_tally(prediction).operators if one.startswith("tanh"))
+    name = next(one for one in make_design(prediction).operators if one.startswith("tanh"))
     told = replace(known, operators={**known.operators, name: 0.1})
     assert width(predict_calibrated(prediction, calibration=told).certainty.time_us) < width(
         predict_calibrated(prediction, calibration=known).certainty.time_us)
@@ -83,11 +83,11 @@ def test_waiting_outside_the_chip_is_told_of_like_an_operator() -> None:
     net = Builder("made", 0)
     wide = net.finish(net.fully_connected(net.input((1, 4096)), 64))  # beyond any cache of it
     deployment = deploy(wide, BOARD, runtime=RUNTIMES[0], weights="external_flash")
-    tally, log = make_tally(deployment), np.zeros(len(TIME_PRICES))
-    shares = tally.share_work(log)
+    design, log = make_design(deployment), np.zeros(len(TIME_PRICES))
+    shares = design.share_work(log)
     assert shares[EXTERNAL] > 0 and sum(shares.values()) == pytest.approx(1.0)
-    told = dict.fromkeys(tally.operators, 1e3)
-    assert tally.unlearned_sd(log, told) == pytest.approx(
+    told = dict.fromkeys(design.operators, 1e3)
+    assert design.unlearned_sd(log, told) == pytest.approx(
         shares[EXTERNAL] * BORROWED_SD, abs=1e-3)
 
 

@@ -134,7 +134,7 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     networks : sequence of str
         Only these; empty: all.
     cache : Path, optional
-        Folder of counts, as for `make_tally`.
+        Folder of counts, as for `make_design`.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def check_families(prediction: Prediction,
     mine = [one for one in observations if one.cell.core == core]
     if not mine:
         return ()
-    seen = np.sum([one.tally.cycles.sum(axis=0) for one in mine], axis=0)
+    seen = np.sum([one.design.cycles.sum(axis=0) for one in mine], axis=0)
     cycles = price_cycles(prediction)
     total = cycles.sum()
     gaps = []

@@ -208,7 +208,7 @@ def _info_epoch(node: Mapping[str, Any], kind: str, estimate: Mapping[str, Any],
     units = [unit for part in inner if (unit := _unit(part)) is not None]
     names = [str(part.get("type") or part["name"]) for part in inner]
     return CompiledEpoch(
-        name=_text(node["name"]), kind=kind, operations=_tally(names), units=_tally(units),
+        name=_text(node["name"]), kind=kind, operations=_count(names), units=_count(units),
         ops=_amount(estimate["ops"]), compute_cycles=_amount(estimate["compute_cycles"]),
         max_cycles=_amount(estimate["max_cycles"]), accesses=accesses,
         inputs=streamed(node["inputs"]), outputs=streamed(node["outputs"]))
@@ -225,7 +225,7 @@ def _unit(part: Mapping[str, Any]) -> str | None:
     return next((unit for text, unit in _UNIT_OF_NAME if text in part["name"]), None)
 
 
-def _tally(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
+def _count(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
     return _add_up((name, 1) for name in names)
 
 

@@ -25,18 +25,18 @@ from twin.pricing.itemised import itemise
 from twin.pricing.structure import find_structure
 
 LARGEST_KEPT_BYTES = 1 << 20
-"""Of a tally: a few arrays of tens of numbers."""
+"""Of a design matrix: a few arrays of tens of numbers."""
 
 _SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/calibration.py", "twin/pricing/itemised.py",
             "twin/pricing/lines.py", "twin/pricing/structure.py",
             "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
             "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
-            "twin/learning/tally.py")
+            "twin/learning/design.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tally:
-    """Costs of one warm inference at stated prices.
+class DesignMatrix:
+    """Costs of one warm inference at stated prices, by layer and price: rows of the fit.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Tally:
         return np.array([*working, total * self.clock_tree_pj, total * self.leakage_pj])
 
 
-def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
+def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignMatrix:
     """Count a deployment's warm inference by price.
 
     Parameters
@@ -129,7 +129,7 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
 
     Returns
     -------
-    Tally
+    DesignMatrix
         Sums over layers equal the cycles and joules of `predict` at stated prices.
 
     Raises
@@ -142,24 +142,23 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
                          "of cores only; `twin attribute` compares its layers with a log's, and "
                          "files of your own or --set change what npu.* and offload.* state")
     path = None if cache is None else cache / f"{content_key(deployment)}.npz"
-    kept = None if path is None else _read_kept(path)
-    if kept is not None:
+    if path is not None and (kept := _read_kept(path)) is not None:
         return kept
-    tally = _count(deployment)
+    design = _count(deployment)
     if path is not None:
         content = io.BytesIO()
-        np.savez(content, cycles=tally.cycles, energy_pj=tally.energy_pj,
-                 background=np.array([tally.clock_tree_pj, tally.leakage_pj]),
-                 operators=np.array(tally.operators, dtype=str), external=tally.external,
-                 borrowed=tally.borrowed)
+        np.savez(content, cycles=design.cycles, energy_pj=design.energy_pj,
+                 background=np.array([design.clock_tree_pj, design.leakage_pj]),
+                 operators=np.array(design.operators, dtype=str), external=design.external,
+                 borrowed=design.borrowed)
         with contextlib.suppress(OSError):  # a full disk makes it slower, not fail
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content.getvalue())
-    return tally
+    return design
 
 
-def _read_kept(path: Path) -> Tally | None:
-    """Return a kept tally; None where there is none, or a damaged one."""
+def _read_kept(path: Path) -> DesignMatrix | None:
+    """Return a kept design matrix; None where there is none, or a damaged one."""
     import zipfile
 
     try:
@@ -170,12 +169,13 @@ def _read_kept(path: Path) -> Tally | None:
             external, borrowed = stored["external"], stored["borrowed"]
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
         return None
-    return Tally(cycles=cycles, energy_pj=energy_pj, clock_tree_pj=clock_tree_pj,
-                 leakage_pj=leakage_pj, operators=operators, external=external, borrowed=borrowed)
+    return DesignMatrix(
+        cycles=cycles, energy_pj=energy_pj, clock_tree_pj=clock_tree_pj, leakage_pj=leakage_pj,
+        operators=operators, external=external, borrowed=borrowed)
 
 
 def content_key(deployment: Deployment) -> str:
-    """Return a hash of everything a tally depends on."""
+    """Return a hash of everything a design matrix depends on."""
     parts = (deployment.graph.sha256, repr(deployment.board), repr(deployment.runtime),
              deployment.weights_named, deployment.arena_named, deployment.code, code_hash())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
@@ -197,16 +197,15 @@ def code_hash() -> str:
     return digest.hexdigest()
 
 
-def _count(deployment: Deployment) -> Tally:
+def _count(deployment: Deployment) -> DesignMatrix:
     item, board = itemise(deployment, cold=False, unsure=False), deployment.board
     structure = find_structure(deployment, partial(lower_network, deployment), cold=False)
     hertz = board.clock(board.core.clock).frequency_hz
-    return Tally(cycles=item.work + item.rest, energy_pj=item.energy_pj, external=item.external,
-                 operators=name_operators(deployment),
-                 borrowed=np.array([
-                     deployment.runtime.structure == "assumed" or is_assumed(layer)
-                     or any(kernel.assumed for kernel in group)
-                     for layer, group in zip(deployment.executed.layers, structure.layers,
-                                             strict=True)]),
-                 clock_tree_pj=float(item.clock_tree_pj[0]),
-                 leakage_pj=float(item.leakage_pj[0]) * 1e9 / hertz)
+    return DesignMatrix(
+        cycles=item.work + item.rest, energy_pj=item.energy_pj, external=item.external,
+        operators=name_operators(deployment), borrowed=np.array([
+            deployment.runtime.structure == "assumed" or is_assumed(layer)
+            or any(kernel.assumed for kernel in group)
+            for layer, group in zip(deployment.executed.layers, structure.layers, strict=True)]),
+        clock_tree_pj=float(item.clock_tree_pj[0]),
+        leakage_pj=float(item.leakage_pj[0]) * 1e9 / hertz)
