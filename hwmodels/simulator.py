@@ -26,8 +26,8 @@ from hwmodels.counts import (
     Prices,
     merge_counts,
 )
+from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
-from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import CodeTraffic, DataTraffic, KernelTraffic
 from hwmodels.paths.ways import is_unified
@@ -85,10 +85,10 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     """
     traffic = count_traffic(kernels, board, code_address=code_address, code_memory=code_memory,
                             cold=cold, loads=loads)
-    sheet = lay_out(traffic, board, code_memory)
-    occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
+    arrays = lay_out(traffic, board, code_memory)
+    occurred, exposed = expose(arrays, read_timing(board, arrays.places)[None])
     return tuple(KernelRun(counts=counts, traffic=one) for counts, one in zip(
-        to_counts(sheet, occurred[0], exposed[0]), traffic, strict=True))
+        to_counts(arrays, occurred[0], exposed[0]), traffic, strict=True))
 
 
 def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,

@@ -86,7 +86,7 @@ def test_everything_of_an_installed_extension_is_used(site, find, gated, tmp_pat
     log.write_text("acme;0;1200\nacme;1;340\n")
     found = import_log("acme-log", log).measurement
     assert [(one.layer, one.value) for one in found.samples] == [(0, 1200), (1, 340)]
-    from twin.reports.figures.sheet import write_pictures
+    from twin.reports.figures.overview import write_pictures
 
     written = write_pictures(prediction, f"{tmp_path}/pictures/")
     assert "intensity.png" in {path.name for path in written}

@@ -1,9 +1,10 @@
-"""What of caches' and memories' work the core waits for, at any clocks and waits, in one go.
+"""Stall cycles of cache and memory accesses, for many clock settings together.
 
 A refill of T cycles whose first word comes after F lets a core with critical word first go on for
 min(T - F, c), c being the core's own cycles between two refills of the kernel; a cache that takes
 its lines from a flash that reads ahead waits max(0, 1 + w - c) instead of w. What is left of the
-core's own cycles hides lines written back, which a buffer holds. Occurred is all of it.
+core's own cycles hides lines written back, which a buffer holds. `exposed` are these stall cycles,
+`occurred` the events and cycles whether or not the core waited for them.
 
 Code without a cache is fetched by lines of U bytes into a buffer of one: the line of the cache that
 is switched off, else what the memory delivers at a time. A block of B bytes at any alignment spans
@@ -22,7 +23,7 @@ A data access meets a fetch in the bank it shares with the code with the share o
 the bank serves one, r (code bytes / bus bytes) / cycles, and one of the two then waits r cycles.
 
 Arrays have a row for each timing (`hwmodels.paths.timing`) and a column for each line of counts;
-every element is worked out by itself, so a row does not depend on the others.
+every element is computed by itself, so a row does not depend on the others.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from hwmodels.paths.traffic import HALFWORD_BYTES
 Numbers = NDArray[np.int64]
 
 TIMINGS_KEPT = 64
-"""Of all sheets together; one of fifty kernels takes a quarter of a megabyte."""
+"""Of all arrays together; one of fifty kernels takes a quarter of a megabyte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,8 +70,8 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sheet:
-    """Traffic of kernels laid out so that any timing is worked out for all of them at once.
+class TrafficArrays:
+    """Access statistics of kernels as a struct of arrays, for vectorised timings.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class Sheet:
         Raw columns, and columns of `lines` they are added to, in the order of addition.
     core_cycles, between : ndarray of float, (kernels,)
         Own cycles, in all and to the next refill.
-    hits, latent, arrays, conflicts : ndarray of float, (columns, rows)
+    hits, latent, flash_reads, conflicts : ndarray of float, (columns, rows)
         Raw column, place and amounts of look-ups, of accesses that wait, of array reads, and of
         bytes in the bank of the code.
     code, blocks : ndarray of float, (columns, rows)
@@ -108,7 +109,7 @@ class Sheet:
     between: Floats
     hits: Floats
     latent: Floats
-    arrays: Floats
+    flash_reads: Floats
     conflicts: Floats
     code: Floats
     blocks: Floats
@@ -117,13 +118,13 @@ class Sheet:
     whole: tuple[bool, ...]
 
 
-def expose(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
-    """Return how often everything occurred, and how much of it was waited for.
+def expose(arrays: TrafficArrays, timing: Floats) -> tuple[Floats, Floats]:
+    """Return event counts, and how much of each stalled the core.
 
     Parameters
     ----------
-    sheet : Sheet
-        Of `hwmodels.paths.sheet.lay_out`.
+    arrays : TrafficArrays
+        Of `hwmodels.paths.arrays.lay_out`.
     timing : ndarray of float, (boards, places.width)
         Of `hwmodels.paths.timing.read_timing`.
 
@@ -136,21 +137,21 @@ def expose(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
     -----
     Equations are those of the module.
     """
-    memory, fill, back, hits, code = sheet.places.split(timing)
-    occurred, exposed = (np.repeat(row[None], len(timing), axis=0) for row in sheet.constant)
-    _expose_direct(sheet, memory, hits, occurred, exposed)
-    _expose_lines(sheet, fill, back, memory, occurred, exposed)
-    _expose_code(sheet, code, occurred, exposed)
-    return _merge(sheet, occurred), _merge(sheet, exposed)
+    memory, fill, back, hits, code = arrays.places.split(timing)
+    occurred, exposed = (np.repeat(row[None], len(timing), axis=0) for row in arrays.constant)
+    _expose_direct(arrays, memory, hits, occurred, exposed)
+    _expose_lines(arrays, fill, back, memory, occurred, exposed)
+    _expose_code(arrays, code, occurred, exposed)
+    return _merge(arrays, occurred), _merge(arrays, exposed)
 
 
-def expose_once(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
-    """Return `expose` at one timing, worked out the first time it is asked.
+def expose_once(arrays: TrafficArrays, timing: Floats) -> tuple[Floats, Floats]:
+    """Return `expose` at one timing, computed once and cached.
 
     Parameters
     ----------
-    sheet : Sheet
-        Of `hwmodels.paths.sheet.lay_out`; identity of the object distinguishes it.
+    arrays : TrafficArrays
+        Of `hwmodels.paths.arrays.lay_out`; identity of the object distinguishes it.
     timing : ndarray of float, (places.width,)
         Of `hwmodels.paths.timing.read_timing`.
 
@@ -159,21 +160,21 @@ def expose_once(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
     occurred, exposed : ndarray of float, (lines,)
         Exposed in 64ths; not to be written to.
     """
-    return _expose_kept(sheet, timing.tobytes())
+    return _expose_kept(arrays, timing.tobytes())
 
 
 @lru_cache(maxsize=TIMINGS_KEPT)
-def _expose_kept(sheet: Sheet, timing: bytes) -> tuple[Floats, Floats]:
-    occurred, exposed = expose(sheet, np.frombuffer(timing, np.float64)[None])
+def _expose_kept(arrays: TrafficArrays, timing: bytes) -> tuple[Floats, Floats]:
+    occurred, exposed = expose(arrays, np.frombuffer(timing, np.float64)[None])
     occurred.setflags(write=False)
     exposed.setflags(write=False)
     return occurred[0], exposed[0]
 
 
-def _merge(sheet: Sheet, parts: Floats) -> Floats:
+def _merge(arrays: TrafficArrays, parts: Floats) -> Floats:
     """Add raw columns of one line, in their order."""
-    sums = np.zeros((len(parts), len(sheet.lines)))
-    for raw, merged in sheet.merges:
+    sums = np.zeros((len(parts), len(arrays.lines)))
+    for raw, merged in arrays.merges:
         sums[:, merged] += parts[:, raw]
     return sums
 
@@ -183,30 +184,30 @@ def _whole_64ths(amounts: Floats) -> Floats:
     return floored
 
 
-def _expose_direct(sheet: Sheet, memory: Floats, hits: Floats, occurred: Floats,
+def _expose_direct(arrays: TrafficArrays, memory: Floats, hits: Floats, occurred: Floats,
                    exposed: Floats) -> None:
     """Look-ups, and accesses that go straight to a memory."""
     ratio, wait_states, latency = memory[:, 0], memory[:, 1], memory[:, 2]
-    column, place, touches = sheet.hits
+    column, place, touches = arrays.hits
     exposed[:, column.astype(int)] = _whole_64ths(touches * hits[:, place.astype(int)])
-    column, place, accesses = sheet.latent
+    column, place, accesses = arrays.latent
     at = column.astype(int)
     occurred[:, at] = np.where(latency[:, place.astype(int)] != 0, accesses, 0.0)
     exposed[:, at] = occurred[:, at]
-    column, place, reads, accesses = sheet.arrays
+    column, place, reads, accesses = arrays.flash_reads
     at, of = column.astype(int), place.astype(int)
     occurred[:, at] = ratio[:, of] * (reads * wait_states[:, of] + accesses * latency[:, of])
     exposed[:, at] = _whole_64ths(occurred[:, at])
 
 
-def _expose_lines(sheet: Sheet, fill: Floats, back: Floats, memory: Floats, occurred: Floats,
-                  exposed: Floats) -> None:
+def _expose_lines(arrays: TrafficArrays, fill: Floats, back: Floats, memory: Floats,
+                  occurred: Floats, exposed: Floats) -> None:
     """Lines filled and written back, each step using up own cycles of its kernel."""
-    left = np.repeat(sheet.core_cycles[None], len(fill), axis=0)
-    of_memory = [sheet.places.memories.index(name) for _, name in sheet.places.fills]
-    for step in sheet.steps:
+    left = np.repeat(arrays.core_cycles[None], len(fill), axis=0)
+    of_memory = [arrays.places.memories.index(name) for _, name in arrays.places.fills]
+    for step in arrays.steps:
         if step.fills:
-            _fill(sheet, step, fill, memory[:, :, of_memory], left, occurred, exposed)
+            _fill(arrays, step, fill, memory[:, :, of_memory], left, occurred, exposed)
             continue
         cost, events = back[:, step.places], step.events
         hidden = np.minimum(cost, left[:, step.kernels] / events)
@@ -216,12 +217,12 @@ def _expose_lines(sheet: Sheet, fill: Floats, back: Floats, memory: Floats, occu
             cost != 0, events * (1 - hidden / np.where(cost != 0, cost, 1.0)), 0.0))
 
 
-def _fill(sheet: Sheet, step: Steps, fill: Floats, memory: Floats, left: Floats,
+def _fill(arrays: TrafficArrays, step: Steps, fill: Floats, memory: Floats, left: Floats,
           occurred: Floats, exposed: Floats) -> None:
     """Lines filled for loads: beats, and wait states apart."""
     whole, waits, first, ahead = (fill[:, column, step.places] for column in range(4))
     ratio, wait_states = (memory[:, column, step.places] for column in range(2))
-    events, between = step.events, sheet.between[step.kernels]
+    events, between = step.events, arrays.between[step.kernels]
     base = whole - waits
     waited = waits
     if ahead.any():
@@ -241,12 +242,12 @@ def _fill(sheet: Sheet, step: Steps, fill: Floats, memory: Floats, left: Floats,
     exposed[:, step.waits] = np.where(waits != 0, _whole_64ths(events * waited), 0.0)
 
 
-def _expose_code(sheet: Sheet, code: Floats, occurred: Floats, exposed: Floats) -> None:
+def _expose_code(arrays: TrafficArrays, code: Floats, occurred: Floats, exposed: Floats) -> None:
     """Instructions: lines filled, or blocks fetched each time; and banks they share with data."""
     saved, ratio, first, last, line_bytes, beat_bytes = (part[:, None] for part in code.T)
-    column, refills = sheet.code
+    column, refills = arrays.code
     exposed[:, column.astype(int)] = _whole_64ths(refills - (refills - 1) * saved)
-    kernel, column, size, trips, entries, run = sheet.blocks
+    kernel, column, size, trips, entries, run = arrays.blocks
     if len(kernel):
         spanned = 1 + (size - HALFWORD_BYTES) / line_bytes
 
@@ -264,7 +265,7 @@ def _expose_code(sheet: Sheet, code: Floats, occurred: Floats, exposed: Floats) 
             at = int(column[begin])
             occurred[:, at] = [math.fsum(row) for row in waits[:, begin:end].tolist()]
             exposed[:, at] = _whole_64ths(occurred[:, at])
-    column, fetched, cycles, accesses, same = sheet.conflicts
+    column, fetched, cycles, accesses, same = arrays.conflicts
     if len(column):
         at = column.astype(int)
         busy = np.minimum(1.0, ratio * fetched / beat_bytes / cycles)
@@ -272,12 +273,12 @@ def _expose_code(sheet: Sheet, code: Floats, occurred: Floats, exposed: Floats) 
         exposed[:, at] = _whole_64ths(occurred[:, at])
 
 
-def to_counts(sheet: Sheet, occurred: Floats, exposed: Floats) -> tuple[Counts, ...]:
+def to_counts(arrays: TrafficArrays, occurred: Floats, exposed: Floats) -> tuple[Counts, ...]:
     """Return one board's row of `expose` as counts, one of each kernel."""
-    lines: list[list[CountLine]] = [[] for _ in range(sheet.kernels)]
-    stands = sheet.kept | (occurred != 0)
+    lines: list[list[CountLine]] = [[] for _ in range(arrays.kernels)]
+    stands = arrays.kept | (occurred != 0)
     for (kernel, event, place, operand), one, shown, keep, whole in zip(
-            sheet.lines, occurred.tolist(), exposed.tolist(), stands.tolist(), sheet.whole,
+            arrays.lines, occurred.tolist(), exposed.tolist(), stands.tolist(), arrays.whole,
             strict=True):
         if keep:
             lines[kernel].append(CountLine(event=event, place=place, operand=operand,

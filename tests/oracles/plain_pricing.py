@@ -67,10 +67,10 @@ from twin.runtimes.runtime import COPY
 def price_plainly(deployment, *, cold):
     """Return counts and bill of each layer on the core."""
     structure = find_structure(deployment, partial(lower_network, deployment), cold=cold)
-    sheet, board, runtime = structure.sheet, deployment.board, deployment.runtime
+    arrays, board, runtime = structure.arrays, deployment.board, deployment.runtime
     prices = runtime_prices(deployment)
-    occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
-    counted = iter(to_counts(sheet, occurred[0], exposed[0]))
+    occurred, exposed = expose(arrays, read_timing(board, arrays.places)[None])
+    counted = iter(to_counts(arrays, occurred[0], exposed[0]))
     layers = []
     for layer, kernels in zip(deployment.graph.layers, structure.layers, strict=True):
         own = [(kernel, next(counted)) for kernel in kernels]

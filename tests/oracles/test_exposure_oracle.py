@@ -13,8 +13,8 @@ from made_machines import make_kernel, random_board
 from benchmarks.oracles.exposure import expose_kernel
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
+from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
-from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import from_plain, to_plain
 from hwmodels.simulator import count_traffic
@@ -39,11 +39,11 @@ def retimed(rng: random.Random, board: Board) -> Board:
 
 
 def check(traffic, boards, code_memory) -> None:
-    sheet = lay_out(traffic, boards[0], code_memory)
-    timings = np.array([read_timing(board, sheet.places) for board in boards])
-    occurred, exposed = expose(sheet, timings)
+    arrays = lay_out(traffic, boards[0], code_memory)
+    timings = np.array([read_timing(board, arrays.places) for board in boards])
+    occurred, exposed = expose(arrays, timings)
     for row, board in enumerate(boards):
-        for counts, one in zip(to_counts(sheet, occurred[row], exposed[row]), traffic,
+        for counts, one in zip(to_counts(arrays, occurred[row], exposed[row]), traffic,
                                strict=True):
             wanted = expose_kernel(one, board, code_memory)
             assert [repr(line) for line in counts.lines] == [repr(line) for line in wanted.lines]

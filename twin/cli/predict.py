@@ -124,9 +124,9 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
             "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
             "--counters": counters, "--export": exports, "--set": placed.changes,
             "--keep": keep.keep, **name_options(fed)})
-        sheet, remarks = twin.predict_compiled(model, board)
-        show_view(sheet, "epochs:epochs_part")
-        warn(remarks)
+        compiled, warnings = twin.predict_compiled(model, board)
+        show_view(compiled, "epochs:epochs_part")
+        warn(warnings)
         return
     predict_network(
         Predict(model=model, board=board, **placed.arguments, **priced.arguments), fed,
@@ -200,8 +200,8 @@ def predict_program(program: Deployment, priced: Priced, *, as_json: bool, csv_f
 def check_files(csv_folder: str | None, plot: str | None, *, trace: str | None = None,
                 exports: Iterable[str] = (), flames: str | None = None) -> None:
     """Refuse what could not be written, before anything is computed."""
-    for path, check in ((plot, "figures.sheet:check_target"), (csv_folder, "export:check_tables"),
-                        (trace, "trace:check_trace"), (flames, "functions:check_flames"),
+    for path, check in ((plot, "figures.overview:check_target"), (trace, "trace:check_trace"),
+                        (csv_folder, "export:check_tables"), (flames, "functions:check_flames"),
                         *((path, "formats:check_format") for path in exports)):
         if path is not None:
             load(f"twin.reports.{check}")(path)
@@ -215,7 +215,7 @@ def write_files(prediction: Prediction, *, trace: str | None = None, exports: It
     for path, write, *more in ((trace, "trace:write_trace"),
                                *((path, "formats:write_format") for path in exports),
                                (csv_folder, "export:write_csv_files"),
-                               (plot, "figures.sheet:write_pictures", roofline),
+                               (plot, "figures.overview:write_pictures", roofline),
                                (flames, "functions:write_function_flames")):
         if path is not None:
             found = load(f"twin.reports.{write}")(prediction, path, *more)
@@ -240,7 +240,7 @@ def refuse_beside(shown: str, options: Mapping[str, object],
 def read_roofline(folder: str, board: str, plot: str | None) -> object:
     """Read micro-benchmarks for the roofline, which is one of several pictures."""
     from twin.api.commands.roofs import read_roofs
-    from twin.reports.figures.sheet import is_folder
+    from twin.reports.figures.overview import is_folder
 
     if plot is None or not is_folder(plot):
         raise UsageError("--roofs needs --plot DIR/: the roofline is one of its pictures")

@@ -58,7 +58,7 @@ class Pareto(Output):
     def check(self) -> None:
         """Refuse pictures that could not be written."""
         if self.plot is not None:
-            from twin.reports.figures.sheet import check_target, is_folder
+            from twin.reports.figures.overview import check_target, is_folder
 
             check_target(self.plot)
             check_outputs(*([] if is_folder(self.plot) else [self.plot]),

@@ -86,7 +86,7 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
            json: Json, plot: PlotTarget = None) -> None:
     """Predict before and after a change, and say which causes moved."""
     if plot is not None:
-        from twin.reports.figures.sheet import check_target
+        from twin.reports.figures.overview import check_target
 
         check_target(plot)
     changes = placed.changes or parse_settings([])
@@ -103,7 +103,7 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
 def draw_changes(changed: Any, deployment: Deployment, priced: Priced, plot: str) -> None:
     """Draw a change; into a folder each of several, on top of those before."""
     from twin.reports.figures.changes import write_change_pictures
-    from twin.reports.figures.sheet import is_folder
+    from twin.reports.figures.overview import is_folder
 
     items = list(changed.changes.items())
     names = [f"{path}={value}" for path, value in items]
@@ -168,7 +168,7 @@ def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Ca
     if not report.locality.caches:
         warn([f"{deployment.board.name}: no data cache is in use"])
     if plot is not None:
-        from twin.reports.figures.cache_sheet import write_cache_pictures
+        from twin.reports.figures.cache_pictures import write_cache_pictures
 
         for path in write_cache_pictures(
                 report.locality, report.points or sweep_axes(report.locality), plot, layer):

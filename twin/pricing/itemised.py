@@ -144,7 +144,7 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
     ends = [runtime_prices(one) for one in (deployment, top) if one is not None]
     prices, lower = ends[0], cache(partial(lower_network, deployment))
     runtime, structure = deployment.runtime, find_structure(deployment, lower, cold=cold)
-    timing = read_timing(deployment.board, structure.sheet.places)
+    timing = read_timing(deployment.board, structure.arrays.places)
     priced = [price_lines(structure, runtime, own, timing) for own in ends]
     lines, cycles = priced[0].lines, priced[0].cycles
     columns = _columns(lines)

@@ -94,7 +94,7 @@ def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, col
     """
     structure, board = find_structure(deployment, groups, cold=cold, part=part), deployment.board
     runtime, transfers = deployment.runtime, deployment.transfers
-    priced = price_lines(structure, runtime, prices, read_timing(board, structure.sheet.places))
+    priced = price_lines(structure, runtime, prices, read_timing(board, structure.arrays.places))
     counts, traffic = count_layers(structure, priced), iter(structure.traffic)
     bills = [Bill(lines) for lines in bill_layers(counts, priced, prices)]
     if transfers is not None:
@@ -207,7 +207,7 @@ def price_lines(structure: Structure, runtime: Runtime, prices: Prices,
         Of `hwmodels.paths.timing.read_timing`.
     """
     lines = list_lines(structure, runtime.dispatches_aliases)
-    occurred, exposed = (expose_once if timing.ndim == 1 else expose)(structure.sheet, timing)
+    occurred, exposed = (expose_once if timing.ndim == 1 else expose)(structure.arrays, timing)
     calls = np.broadcast_to(lines.calls, (*occurred.shape[:-1], len(lines.calls)))
     occurred, exposed = (np.concatenate([own, calls], axis=-1) for own in (occurred, exposed))
     cycles, energies = [], []
@@ -225,7 +225,7 @@ def list_lines(structure: Structure, calls_aliases: bool) -> Lines:
     """Return the lines of a structure; a layer without kernels may be called, too."""
     calls = tuple([max(sum(kernel.calls for kernel in layer), int(calls_aliases))
                    for layer in structure.layers])
-    return _order_lines(structure.sheet.lines, structure.sheet.whole, tuple([
+    return _order_lines(structure.arrays.lines, structure.arrays.whole, tuple([
         (layer, kernel.family, kernel.wide) for layer, kernels in enumerate(structure.layers)
         for kernel in kernels]), calls)
 
@@ -268,7 +268,7 @@ def count_layers(structure: Structure, priced: PricedLines) -> tuple[Counts, ...
 def _count_layers(structure: Structure, lines: Lines, occurred: bytes,
                   exposed: bytes) -> tuple[Counts, ...]:
     amounts, shown = (np.frombuffer(column, np.float64) for column in (occurred, exposed))
-    stands = np.append(structure.sheet.kept, np.zeros(len(lines.calls), np.bool_)) | (amounts != 0)
+    stands = np.append(structure.arrays.kept, np.zeros(len(lines.calls), np.bool_)) | (amounts != 0)
     found: list[list[CountLine]] = [[] for _ in structure.layers]
     for (layer, event, place, operand), one, own, whole, stand in zip(
             lines.events, _add(lines, amounts), _add(lines, shown), lines.whole,
@@ -358,7 +358,7 @@ def price_rivals(deployment: Deployment, prices: Prices,
     for policy, rival in list_rivals(deployment, caches) if caches else ():
         structure = find_structure(rival, lower, cold=False)
         found.append((policy, price_lines(structure, deployment.runtime, prices,
-                                          read_timing(board, structure.sheet.places))))
+                                          read_timing(board, structure.arrays.places))))
     return found
 
 

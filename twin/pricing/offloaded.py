@@ -181,7 +181,7 @@ class Offloaded:
                     prices: Prices) -> Hosted:
         """Price the host's kernels, and calling them."""
         priced = price_lines(structure, self.deployment.runtime, prices, np.atleast_2d(
-            read_timing(board, structure.sheet.places)))
+            read_timing(board, structure.arrays.places)))
         listed = priced.lines
         numbers = _ints(keys.number(event, place) for event, place, _ in listed.keys)
         return Hosted(

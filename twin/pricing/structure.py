@@ -25,8 +25,8 @@ from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
 from hwmodels.kernel import Kernel
-from hwmodels.paths.exposure import Sheet
-from hwmodels.paths.sheet import lay_out
+from hwmodels.paths.arrays import lay_out
+from hwmodels.paths.exposure import TrafficArrays
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
 from twin.deployment.deployment import Deployment
 from twin.deployment.kept_counts import describe_cores, load_counts, read_geometry, save_counts
@@ -66,14 +66,14 @@ class Structure:
         Hash of everything it depends on.
     layers : tuple of tuple of Call
         Kernels of each layer; of an alias none.
-    sheet : Sheet
+    arrays : TrafficArrays
         The same in columns.
     """
 
     key: str
     layers: tuple[tuple[Call, ...], ...]
     traffic: tuple[KernelTraffic, ...]
-    sheet: Sheet
+    arrays: TrafficArrays
 
 
 _known: OrderedDict[str, Structure] = OrderedDict()
@@ -105,7 +105,7 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
     if not deployment.target.offloads:  # A host's convolutions have one price.
         layers = _tell_width(deployment.graph, layers, part)
     made = Structure(key=key, layers=layers, traffic=traffic,
-                     sheet=lay_out(traffic, deployment.board, deployment.code))
+                     arrays=lay_out(traffic, deployment.board, deployment.code))
     with _lock:
         _known[key] = made
         while len(_known) > MOST_IN_MEMORY:

@@ -18,8 +18,8 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
+from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
-from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.simulator import add_background
@@ -216,9 +216,9 @@ class ProgramTarget(Core):
         counted: dict[int, Counts] = {}
         for memory in dict.fromkeys(run.code_memory for _, run in flat):
             chosen = [at for at, (_, run) in enumerate(flat) if run.code_memory == memory]
-            sheet = lay_out([flat[at][1].traffic for at in chosen], program.board, memory)
-            occurred, exposed = expose(sheet, read_timing(program.board, sheet.places)[None])
-            counted |= dict(zip(chosen, to_counts(sheet, occurred[0], exposed[0]), strict=True))
+            arrays = lay_out([flat[at][1].traffic for at in chosen], program.board, memory)
+            occurred, exposed = expose(arrays, read_timing(program.board, arrays.places)[None])
+            counted |= dict(zip(chosen, to_counts(arrays, occurred[0], exposed[0]), strict=True))
         kinds = [name_kind([run.family for run in runs]) for _, runs in layers]
         scaled = {kind: scale_family(prices, program.runtime.efficiency, kind)
                   for kind in dict.fromkeys(kinds)}

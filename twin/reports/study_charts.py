@@ -159,7 +159,7 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
     network = f", of {of_network}" if of_network else ""
     return Grid(
         name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",
-        caption=f"In {unit}, the least of what else varies{network}. An empty cell cannot be."
+        caption=f"In {unit}, the lowest over the other axes{network}. An empty cell is infeasible."
              + (" A cross: everything there misses a limit." if table.limits else ""),
         columns=tuple(columns), rows=tuple(lines), across=across, up=up, unit=f"{name}, {unit}",
         values=tuple(tuple(min((

@@ -165,9 +165,9 @@ def test_the_key_sees_constants_and_placement(counted) -> None:
 
 def test_exposure_kept_by_timing_is_exposure_worked_out():
     deployment = deploy()
-    sheet = find_structure(deployment, partial(lower_network, deployment), cold=False).sheet
+    arrays = find_structure(deployment, partial(lower_network, deployment), cold=False).arrays
     for changes in PRICES:
-        timing = read_timing(deployment.replace(changes).board, sheet.places)
-        occurred, exposed = expose(sheet, timing[None])
-        for once, made in zip(expose_once(sheet, timing), (occurred[0], exposed[0]), strict=True):
+        timing = read_timing(deployment.replace(changes).board, arrays.places)
+        occurred, exposed = expose(arrays, timing[None])
+        for once, made in zip(expose_once(arrays, timing), (occurred[0], exposed[0]), strict=True):
             assert (once == made).all() and not once.flags.writeable

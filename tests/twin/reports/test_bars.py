@@ -9,12 +9,12 @@ from made_predictions import make_prediction
 from twin.pricing.ledger import cause_times_us
 from twin.reports.bars import BarChart, chain_steps, stack_causes
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import new_figure
+from twin.reports.figures.canvas import blank_figure
 from twin.reports.page.bars import plot_bars
 
 
 def draw(chart):
-    with new_figure(6, 4) as figure:
+    with blank_figure(6, 4) as figure:
         axes = figure.subplots()
         draw_bars(chart, axes)
     return axes

@@ -20,15 +20,16 @@ pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.beside import draw_published
-from twin.reports.figures.canvas import fold_text, new_sheet, place_labels, save_figure
+from twin.reports.figures.canvas import fold_text, new_figure, place_labels, save_figure
 from twin.reports.figures.layers import draw_layer_figure
+from twin.reports.figures.overview import check_target, draw_overview, write_pictures
 from twin.reports.figures.roofline import draw_roofline_figure
-from twin.reports.figures.sheet import check_target, draw_sheet, write_pictures
 from twin.reports.figures.waterfall import draw_bill_figure
 from twin.reports.palette import CAUSE_STYLES, SERIES, lightness
 from twin.reports.roofline import list_sides
 
-DRAWN = (draw_layer_figure, draw_bill_figure, draw_roofline_figure, draw_arena_figure, draw_sheet)
+DRAWN = (draw_layer_figure, draw_bill_figure, draw_roofline_figure, draw_arena_figure,
+         draw_overview)
 
 
 def texts_of(figure) -> str:
@@ -45,7 +46,7 @@ def test_every_picture_says_what_it_shows(draw):
 
 
 def test_a_hundred_layers_get_a_hundred_labels_with_room_for_each():
-    figure = draw_sheet(make_prediction(100))
+    figure = draw_overview(make_prediction(100))
     axes = figure.axes[0]
     assert len(axes.get_yticklabels()) == 100
     # 8-point labels need 8/72 inch each; the sheet gives a layer twice that.
@@ -136,7 +137,7 @@ def test_other_suffixes_are_refused_before_anything_is_drawn(tmp_path):
 def test_names_are_drawn_as_they_are_and_steer_nothing(tmp_path):
     """Dollar signs begin no formula, control characters are escapes, long names are cut."""
     name = "$x_$\\frac{\x1b\u202e" + "n" * 9_000
-    with new_sheet(30, 1, f"a · {name}", "b") as figure:
+    with new_figure(30, 1, f"a · {name}", "b") as figure:
         axes = figure.subplots()
         axes.set_yticks([0, 1], [name, "$y_$"])
     text = save_figure(figure, tmp_path / "x.svg").read_text(encoding="utf-8")
@@ -220,7 +221,7 @@ def test_headings_fold_where_they_are_longer_than_the_sheet():
     assert fold_text("short", 8.0, 9) == ["short"]
     lines = fold_text(" · ".join(parts), 4.0, 9)
     assert len(lines) > 2 and " · ".join(lines) == " · ".join(parts)
-    with new_sheet(4.0, 2.0, "title", " · ".join(parts)) as figure:
+    with new_figure(4.0, 2.0, "title", " · ".join(parts)) as figure:
         assert figure.get_figheight() > 2.4
     figure.draw_without_rendering()
     for text in figure.texts:
@@ -228,7 +229,7 @@ def test_headings_fold_where_they_are_longer_than_the_sheet():
 
 
 def test_labels_cover_none_and_say_how_many_share_one():
-    with new_sheet(4.0, 3.0, "labels", "of one place and of others") as figure:
+    with new_figure(4.0, 3.0, "labels", "of one place and of others") as figure:
         axes = figure.subplots()
         axes.set_xlim(0, 10)
         axes.set_ylim(0, 10)

@@ -100,10 +100,10 @@ def test_a_change_ends_where_the_prediction_after_it_does(tmp_path):
 
 
 def test_configurations_are_stacked_to_their_time():
-    from twin.reports.figures.canvas import new_figure
+    from twin.reports.figures.canvas import blank_figure
 
     named = [("one", make_prediction(2)), ("two", make_prediction(3))]
-    with new_figure(6, 3) as figure:
+    with blank_figure(6, 3) as figure:
         axes = figure.subplots()
         draw_configurations(named, axes)
     for place, (_, one) in enumerate(named):

@@ -20,7 +20,7 @@ from twin.reports.figures.cache_layers import (
     draw_working_sets,
 )
 from twin.reports.figures.cache_sweep import draw_miss_curve_figure
-from twin.reports.figures.canvas import new_figure
+from twin.reports.figures.canvas import blank_figure
 from twin.studies.caches import SweepPoint, sweep_caches
 
 
@@ -30,7 +30,7 @@ def locality():
 
 
 def axes_of(draw, *arguments):
-    with new_figure(6, 4) as figure:
+    with blank_figure(6, 4) as figure:
         axes = figure.subplots()
         draw(*arguments, axes)
     return axes

@@ -19,7 +19,7 @@ from twin.reports.figures.changes import (
     draw_steps_figure,
 )
 from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
-from twin.reports.figures.sheet import PICTURES, draw_sheet
+from twin.reports.figures.overview import PICTURES, draw_overview
 from twin.reports.figures.studies import (
     draw_front_figure,
     draw_heat_figure,
@@ -35,7 +35,7 @@ def steps():
 FIGURES = {
     **{name: lambda draw=draw: draw(small()) for name, draw in PICTURES.items()},
     "memories-accelerated": lambda: PICTURES["memories"](accelerated()),
-    "sheet": lambda: draw_sheet(small()),
+    "sheet": lambda: draw_overview(small()),
     "beside": lambda: draw_beside(View(difference=grown())),
     "attribution": lambda: draw_attribution(grown()),
     "before-after": lambda: draw_before_after_figure(

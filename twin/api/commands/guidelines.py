@@ -123,7 +123,7 @@ def _draw_tree(network: str, leaves: Sequence[Decision]) -> Figure:
     from twin.reports.figures.charts import draw_chart
 
     chart = chart_decisions(network, leaves)
-    with canvas.new_sheet(11.0, 1.2 + 0.45 * len(leaves), chart.title, chart.caption) as figure:
+    with canvas.new_figure(11.0, 1.2 + 0.45 * len(leaves), chart.title, chart.caption) as figure:
         axes = figure.subplots()
         draw_chart(chart, axes)
         axes.set_axis_off()

@@ -136,7 +136,7 @@ def _list_pictures(asked: Report) -> list[Callable[[], Any]]:
     """Return what draws each picture of a deployment; of anything else there is none."""
     if not isinstance(asked.subject, Deployment):
         return []
-    from twin.reports.figures.sheet import EPOCH_PICTURES, PICTURES
+    from twin.reports.figures.overview import EPOCH_PICTURES, PICTURES
 
     made = predict_calibrated(asked.subject, temperature=asked.temperature,
                               calibration=fspath(asked.calibration))

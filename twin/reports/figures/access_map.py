@@ -8,7 +8,7 @@ import numpy as np
 
 from hwmodels.quantities import format_count
 from twin.reports.figures.cache_layers import describe_caches
-from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
+from twin.reports.figures.canvas import new_figure, rule_values, write_legend
 from twin.reports.palette import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, WINE
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ OTHER_LOOK = (INK, ".")
 
 
 def draw_access_map_figure(locality: Locality, sample: AccessSample) -> Figure:
-    """Return the sheet of the access map of one layer: a panel for each memory."""
+    """Return the figure of the access map of one layer: a panel for each memory."""
     memories = list(dict.fromkeys(sample.memory.tolist()))
     layer = next(one for one in locality.layers if one.index == sample.layer)
-    with new_sheet(
+    with new_figure(
             11.0, 0.9 + 2.7 * max(1, len(memories)),
             f"Layer {sample.layer}, {layer.op}: {format_count(sample.accesses)} touches, "
             f"{format_count(sample.misses)} misses", describe_caches(locality)) as figure:

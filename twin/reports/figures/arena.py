@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from twin.reports.figures.canvas import (
     describe_deployment,
-    new_sheet,
+    new_figure,
     rule_values,
     write_legend,
 )
@@ -28,12 +28,12 @@ LETTER_IN, LINE_IN = 0.05, 0.06
 
 
 def draw_arena_figure(prediction: Prediction) -> Figure | None:
-    """Return the sheet of the arena map; None for a program, whose buffers are its own."""
+    """Return the figure of the arena map; None for a program, whose buffers are its own."""
     if not prediction.placement.arena:
         return None
     width_in = min(24.0, 6.0 + 0.16 * len(prediction.layers))
-    with new_sheet(width_in, 4.6, f"The arena: {prediction.placement.arena_bytes:,} bytes",
-                   describe_deployment(prediction)) as figure:
+    with new_figure(width_in, 4.6, f"The arena: {prediction.placement.arena_bytes:,} bytes",
+                    describe_deployment(prediction)) as figure:
         draw_arena(prediction, figure.subplots())
     return figure
 
@@ -140,6 +140,6 @@ def _add_legend(axes: Axes, has_scratch: bool, overlaps: bool) -> None:
         handles.append(Patch(**TENSOR | {"alpha": 1.0}, label="darker: an output over its input"))
     handles += [Line2D([], [], color=INK, label="bytes alive"),
                 Line2D([], [], color=VERMILION, linestyle="--", label="size of the arena")]
-    sheet = axes.get_figure(root=True)
-    if sheet is not None:
-        write_legend(sheet, handles)
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        write_legend(figure, handles)

@@ -17,7 +17,7 @@ from twin.reports.beside import (
     pair_rows,
 )
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import new_sheet, write_legend
+from twin.reports.figures.canvas import new_figure, write_legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def draw_beside(view: View) -> Figure:
 
 def draw_published(model: str, board: Board, comparisons: Sequence[Comparison], *,
                    learnt: bool = False) -> Figure:
-    """Return the sheet of latencies, and of energies where both sides know one.
+    """Return the figure of latencies, and of energies where both sides know one.
 
     Parameters
     ----------
@@ -93,15 +93,15 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison], 
 
 
 def draw_attribution(difference: Difference) -> Figure:
-    """Return the sheet: the main account's waterfall from first to second, above its parts."""
+    """Return the figure: the main account's waterfall from first to second, above its parts."""
     account, first, second = difference.main, difference.first, difference.second
     kinds = ("predicted", second.kind)
     way = chart_gap(account, kinds)
     pairs = pair_rows(account.rows, lambda row: row.label[:36])
     height = 1.6 + 0.3 * len(way.rows) + ROW_IN * len(pairs)
-    with new_sheet(8.5, height, f"Predicted to {second.kind}: {account.quantity}",
-                   f"{first.model} on {first.board} · {first.runtime} predicted · "
-                   f"{second.runtime} {second.kind}") as figure:
+    with new_figure(8.5, height, f"Predicted to {second.kind}: {account.quantity}",
+                    f"{first.model} on {first.board} · {first.runtime} predicted · "
+                    f"{second.runtime} {second.kind}") as figure:
         above, below = figure.subplots(2, 1, height_ratios=(len(way.rows) + 2, len(pairs) + 2))
         draw_bars(way, above, title="one inference")
         above.locator_params(axis="x", nbins=6)
@@ -114,7 +114,7 @@ def draw_attribution(difference: Difference) -> Figure:
 
 def _draw_panels(panels: Panels, kind: str, title: str, note: str) -> Figure:
     rows = max(len(pairs) for _, pairs in panels)
-    with new_sheet(6.2 * len(panels) + 1.2, 1.1 + ROW_IN * max(2, rows), title, note) as figure:
+    with new_figure(6.2 * len(panels) + 1.2, 1.1 + ROW_IN * max(2, rows), title, note) as figure:
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (label, pairs) in zip(all_axes, panels, strict=True):
             draw_bars(chart_pairs(pairs, ("predicted", kind), label), axes, room=1.3)

@@ -9,7 +9,7 @@ import numpy as np
 from hwmodels.bus.bursts import TARGET
 from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
 from hwmodels.quantities import format_count, format_frequency, format_share
-from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
+from twin.reports.figures.canvas import new_figure, rule_values, write_legend
 from twin.reports.palette import DARK_GREY, VERMILION, fill_series
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SHOWN_BURSTS = 150
 
 
 def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | None = None) -> Figure:
-    """Return the sheet of the bus timeline.
+    """Return the figure of the bus timeline.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | Non
     rows = len(bus.masters) + len(bus.banks)
     lost = sum(cost.wait_bus_cycles for cost in count_contention(run))
     window = window_cycles or (0, _end_of(run))
-    with new_sheet(
+    with new_figure(
             11.0, 1.3 + ROW_IN * rows, f"{name}: {format_count(lost)} bus cycles waited for others",
             f"{describe_window(run, window)} · {format_frequency(bus.clock_hz)} · "
             f"{bus.arbitration.replace('_', ' ')} · predicted · figures beside the rows are of "
@@ -143,9 +143,9 @@ def _add_legend(run: BusRun, axes: Axes) -> None:
     handles = [Patch(**_plain(row), label=f"{master.name}: lane {row + 1} of a memory's row")
                for row, master in enumerate(run.bursts.interconnect.masters)]
     handles.append(Patch(**WAITING, label="waits for others"))
-    sheet = axes.get_figure(root=True)
-    if sheet is not None:
-        write_legend(sheet, handles)
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        write_legend(figure, handles)
 
 
 def _end_of(run: BusRun) -> int:

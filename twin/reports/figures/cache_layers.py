@@ -8,7 +8,7 @@ from hwmodels.quantities import format_share, format_size
 from twin.pricing.locality import WORRYING
 from twin.reports.bars import BarChart, chart_miss_rates, chart_working_sets
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
+from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
 from twin.reports.palette import VERMILION
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ def describe_caches(locality: Locality) -> str:
 
 
 def draw_working_set_figure(locality: Locality) -> Figure:
-    """Return the sheet of working sets."""
+    """Return the figure of working sets."""
     beyond = sum(layer.working_set_bytes > locality.capacity_bytes for layer in locality.layers)
-    with new_sheet(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)),
-                   f"Working sets: {beyond} of {len(locality.layers)} layers touch more "
-                   f"than the {format_size(locality.capacity_bytes)} cached",
-                   describe_caches(locality)) as figure:
+    with new_figure(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)),
+                    f"Working sets: {beyond} of {len(locality.layers)} layers touch more "
+                    f"than the {format_size(locality.capacity_bytes)} cached",
+                    describe_caches(locality)) as figure:
         draw_working_sets(locality, figure.subplots())
     return figure
 
@@ -50,13 +50,13 @@ def draw_working_sets(locality: Locality, axes: Axes) -> None:
 
 
 def draw_miss_rate_figure(locality: Locality) -> Figure:
-    """Return the sheet of miss rates."""
+    """Return the figure of miss rates."""
     rates = [layer.miss_rate for layer in locality.layers if layer.miss_rate is not None]
     above = sum(rate > WORRYING for rate in rates)
     title = (f"Miss rate {format_share(locality.misses, locality.accesses)}: {above} of "
              f"{len(locality.layers)} layers above 10 %" if rates else "No access is cached")
-    with new_sheet(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)), title,
-                   describe_caches(locality)) as figure:
+    with new_figure(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)), title,
+                    describe_caches(locality)) as figure:
         draw_miss_rates(locality, figure.subplots())
     return figure
 
@@ -74,6 +74,6 @@ def _draw(chart: BarChart, axes: Axes, limit: str) -> None:
     axes.text(chart.limit / chart.scale, -0.9, limit, color=VERMILION, fontsize=8, ha="left",
               va="center")
     axes.set_ylim(len(chart.rows) - 0.4, -1.4)
-    sheet = axes.get_figure(root=True)
-    if sheet is not None:
-        write_legend(sheet)
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        write_legend(figure)

@@ -1,4 +1,4 @@
-"""What every picture shares: a blank sheet, its heading, and how it reaches the disk."""
+"""What every picture shares: a blank figure, its heading, and how it reaches the disk."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ LONGEST_PART = 300
 
 
 @contextmanager
-def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
-    """Give a blank sheet of that size in inches; the style holds while it is drawn on.
+def blank_figure(width_in: float, height_in: float) -> Iterator[Figure]:
+    """Give a blank figure of that size in inches; the style holds while it is drawn on.
 
     Raises
     ------
@@ -74,20 +74,20 @@ def describe_deployment(shown: Prediction | Locality, *more: str) -> str:
 
 
 @contextmanager
-def new_sheet(width_in: float, body_in: float, title: str, description: str) -> Iterator[Figure]:
-    """Give a sheet with its heading: what it shows in bold, of what in grey below.
+def new_figure(width_in: float, body_in: float, title: str, caption: str) -> Iterator[Figure]:
+    """Give a figure with its heading: what it shows in bold, of what in grey below.
 
     Parameters
     ----------
     width_in, body_in : float
-        Of the drawing, in inches; the sheet is taller by its heading.
-    title, description : str
-        Folded where they are longer than the sheet is wide: nothing is cut.
+        Of the drawing, in inches; the figure is taller by its heading.
+    title, caption : str
+        Folded where they are longer than the figure is wide: nothing is cut.
     """
-    title, description = make_plain(title), make_plain(description)
-    with new_figure(width_in, body_in) as figure:
+    title, caption = make_plain(title), make_plain(caption)
+    with blank_figure(width_in, body_in) as figure:
         titles = fold_text(title, width_in - 0.2, TITLE_POINTS, "bold")
-        lines = fold_text(description, width_in - 0.2, DESCRIPTION_POINTS)
+        lines = fold_text(caption, width_in - 0.2, DESCRIPTION_POINTS)
         heading_in = 0.2 + 0.24 * len(titles) + 0.17 * len(lines)
         height_in = heading_in + body_in
         figure.set_figheight(height_in)
@@ -155,7 +155,7 @@ def _width_in(text: str, points: float, weight: str) -> float:
 
 def write_legend(figure: Figure, handles: Sequence[Any] | None = None,
                  columns: int | None = None) -> None:
-    """Write one legend below a sheet, each label once, in as many columns as there is room for.
+    """Write one legend below a figure, each label once, in as many columns as there is room for.
 
     Parameters
     ----------

@@ -12,13 +12,13 @@ from twin.reports.bars import LESS, MORE, WHOLE, Bar, BarChart, chain_steps, sta
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
-    new_sheet,
+    new_figure,
     rule_values,
     save_figure,
     write_legend,
 )
 from twin.reports.figures.charts import draw_chart
-from twin.reports.figures.sheet import is_folder
+from twin.reports.figures.overview import is_folder
 from twin.reports.palette import (
     BLUE,
     DARK_GREY,
@@ -66,13 +66,13 @@ def _shorten(change: str) -> str:
 
 
 def draw_before_after_figure(before: Prediction, after: Prediction, change: str) -> Figure:
-    """Return the sheet of a change: each cause before and after, and the way between the totals."""
+    """Return the figure of a change: causes before and after, and the way between the totals."""
     causes = _moved(before, after)
     ratio = before.time_us / after.time_us if after.time_us else float("inf")
-    with new_sheet(12.0, 1.6 + 0.3 * (len(causes) + 2),
-                   f"{format_time(before.time_us)} to {format_time(after.time_us)}: "
-                   f"{ratio:.2f} times as fast with {change}", describe_deployment(before),
-                   ) as figure:
+    with new_figure(12.0, 1.6 + 0.3 * (len(causes) + 2),
+                    f"{format_time(before.time_us)} to {format_time(after.time_us)}: "
+                    f"{ratio:.2f} times as fast with {change}", describe_deployment(before),
+                    ) as figure:
         left, right = figure.subplots(1, 2)
         draw_pairs_of_causes(before, after, left)
         draw_moves(before, after, right)
@@ -109,10 +109,10 @@ def draw_moves(before: Prediction, after: Prediction, axes: Axes) -> None:
 
 
 def draw_configurations_figure(named: Named) -> Figure:
-    """Return the sheet of several configurations: a bar each by cause, with its interval."""
+    """Return the figure of several configurations: a bar each by cause, with its interval."""
     best = min(named, key=lambda pair: pair[1].time_us)
-    with new_sheet(10.0, 1.6 + 0.42 * len(named), f"Fastest of {len(named)}: {best[0]}",
-                   "predicted · lines are 90 % intervals") as figure:
+    with new_figure(10.0, 1.6 + 0.42 * len(named), f"Fastest of {len(named)}: {best[0]}",
+                    "predicted · lines are 90 % intervals") as figure:
         draw_configurations(named, figure.subplots())
         write_legend(figure)
     return figure
@@ -140,12 +140,12 @@ def draw_configurations(named: Named, axes: Axes) -> None:
 
 
 def draw_steps_figure(named: Named) -> Figure:
-    """Return the sheet of an optimisation: time and energy after each step, over the first."""
+    """Return the figure of an optimisation: time and energy after each step, over the first."""
     first, last = named[0][1], named[-1][1]
     gain = first.time_us / last.time_us if last.time_us else float("inf")
-    with new_sheet(max(8.0, 1.9 * len(named)), 4.2,
-                   f"{gain:.2f} times as fast after {len(named) - 1} steps",
-                   describe_deployment(first)) as figure:
+    with new_figure(max(8.0, 1.9 * len(named)), 4.2,
+                    f"{gain:.2f} times as fast after {len(named) - 1} steps",
+                    describe_deployment(first)) as figure:
         draw_steps(named, figure.subplots())
         write_legend(figure)
     return figure

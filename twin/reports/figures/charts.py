@@ -100,6 +100,6 @@ def draw_grid(grid: Grid, axes: Axes) -> None:
     axes.set_yticks(range(len(grid.rows)), [PurePath(one).name for one in grid.rows], fontsize=8)
     axes.set_xlabel(grid.across)
     axes.set_ylabel(grid.up)
-    sheet = axes.get_figure(root=True)
-    if sheet is not None:
-        label_plainly(sheet.colorbar(image, ax=axes, label=grid.unit).ax.yaxis, (1, 2, 3, 5))
+    figure = axes.get_figure(root=True)
+    if figure is not None:
+        label_plainly(figure.colorbar(image, ax=axes, label=grid.unit).ax.yaxis, (1, 2, 3, 5))

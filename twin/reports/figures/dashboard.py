@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import new_sheet, write_legend
+from twin.reports.figures.canvas import new_figure, write_legend
 from twin.reports.figures.charts import draw_chart
 from twin.reports.rivals import (
     Rival,
@@ -28,13 +28,13 @@ MOST_ROWS = 12
 
 
 def draw_dashboard_figure(table: Table) -> Figure:
-    """Return the 2x2 sheet of the rows, the fastest first, with intervals, limits and winners."""
+    """Return the 2x2 figure of the rows, the fastest first, with intervals, limits and winners."""
     rivals = _choose(table, MOST_ROWS)
-    with new_sheet(13.0, 1.4 + 0.6 * len(rivals) + 1.2,
-                   f"{len(rivals)} configurations of {name_network(rivals[0].row)} side by side",
-                   "predicted · lines: 90 % intervals · dashed: a limit · hatched: least of these"
-                   + (" that meet the limits" if not all(one.row.met for one in rivals) else "")
-                   + _describe_rest(table, rivals)) as figure:
+    with new_figure(13.0, 1.4 + 0.6 * len(rivals) + 1.2,
+                    f"{len(rivals)} configurations of {name_network(rivals[0].row)} side by side",
+                    "predicted · lines: 90 % intervals · dashed: a limit · hatched: least of these"
+                    + (" that meet the limits" if not all(one.row.met for one in rivals) else "")
+                    + _describe_rest(table, rivals)) as figure:
         asked = dict(table.limits.list_limits())
         for axes, quantity in zip(figure.subplots(2, 2).ravel(), list_quantities(rivals),
                                   strict=True):
@@ -48,10 +48,10 @@ def draw_radar_figure(table: Table) -> Figure | None:
     chart = chart_radar(rivals)
     if chart is None:
         return None
-    with new_sheet(7.5, 6.0, f"{len(rivals)} configurations of {name_network(rivals[0].row)} "
-                   "by what each is best at", "predicted · the rim is the best of these, rings "
-                   "further in take so many times as much" + _describe_rest(table, rivals),
-                   ) as figure:
+    with new_figure(7.5, 6.0, f"{len(rivals)} configurations of {name_network(rivals[0].row)} "
+                    "by what each is best at", "predicted · the rim is the best of these, rings "
+                    "further in take so many times as much" + _describe_rest(table, rivals),
+                    ) as figure:
         axes = figure.add_subplot(projection="polar")
         draw_chart(chart, axes)
         axes.tick_params(axis="x", pad=14)

@@ -15,7 +15,7 @@ from twin.reports.bars import chart_epochs, chart_spans, list_rows
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
-    new_sheet,
+    new_figure,
     rule_values,
     write_legend,
 )
@@ -32,12 +32,12 @@ _DETAILED = 12
 
 
 def draw_timeline_figure(prediction: Prediction) -> Figure:
-    """Return the sheet: Gantt, bandwidth and bill over the epochs of an inference."""
+    """Return the figure: Gantt, bandwidth and bill over the epochs of an inference."""
     detailed = len(prediction.tasks) <= _DETAILED
     spans = list_spans(prediction, steps=detailed)
     rows = list_rows(spans)
-    with new_sheet(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.tasks)} "
-                   f"{prediction.compiler.task_name}s in "
+    with new_figure(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.tasks)} "
+                    f"{prediction.compiler.task_name}s in "
                    f"{format_time(prediction.time_us)}", describe_deployment(prediction)) as figure:
         gantt, bandwidth, bill = figure.subplots(
             3, 1, height_ratios=(0.22 * len(rows) + 1, 2.0, 2.5))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from calibration.fitting.intervals import describe_basis
 from twin.reports.figures.canvas import (
     describe_deployment,
-    new_sheet,
+    new_figure,
     write_legend,
 )
 from twin.reports.figures.charts import draw_chart
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 def draw_interval_figure(prediction: Prediction) -> Figure | None:
-    """Return the sheet of intervals; None at stated prices, which have none."""
+    """Return the figure of intervals; None at stated prices, which have none."""
     sure = prediction.certainty
     if sure is None:
         return None
     energy = sure.energy_uj is not None
-    with new_sheet(11.0 if energy else 7.0, 1.3 + ROW_IN * max(6, len(prediction.layers) + 1),
-                   f"How sure: {100 * sure.time_us.level:.0f} % intervals, {sure.basis}",
-                   describe_deployment(prediction, describe_basis(sure.basis, sure.errors)),
-                   ) as figure:
+    with new_figure(11.0 if energy else 7.0, 1.3 + ROW_IN * max(6, len(prediction.layers) + 1),
+                    f"How sure: {100 * sure.time_us.level:.0f} % intervals, {sure.basis}",
+                    describe_deployment(prediction, describe_basis(sure.basis, sure.errors)),
+                    ) as figure:
         panels = figure.subplots(1, 2 if energy else 1, squeeze=False)[0]
         for axes, quantity in zip(panels, ("time", "energy"), strict=False):
             draw_chart(chart_intervals(prediction, quantity), axes)

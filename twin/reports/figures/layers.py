@@ -9,7 +9,7 @@ from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_energies_uj, cause_times_us, percentages
 from twin.reports.bars import WHOLE, Bar, BarChart, stack_causes
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
+from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,20 +22,20 @@ ROW_IN = 0.22
 
 
 def draw_layer_figure(prediction: Prediction) -> Figure:
-    """Return the sheet of per-layer bars."""
-    with new_sheet(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
-                   f"Where {format_time(prediction.time_us)} go, layer by layer",
-                   describe_deployment(prediction)) as figure:
+    """Return the figure of per-layer bars."""
+    with new_figure(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
+                    f"Where {format_time(prediction.time_us)} go, layer by layer",
+                    describe_deployment(prediction)) as figure:
         draw_layers(prediction, figure.subplots())
     return figure
 
 
 def draw_energy_figure(prediction: Prediction) -> Figure:
-    """Return the sheet of per-layer energy, where it is known."""
+    """Return the figure of per-layer energy, where it is known."""
     known = prediction.energy_uj is not None
-    with new_sheet(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
-                   f"Where {format_energy(prediction.energy_uj)} go, layer by layer" if known
-                   else "Energy: not known", describe_deployment(prediction)) as figure:
+    with new_figure(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
+                    f"Where {format_energy(prediction.energy_uj)} go, layer by layer" if known
+                    else "Energy: not known", describe_deployment(prediction)) as figure:
         draw_layers(prediction, figure.subplots(), "energy")
     return figure
 
@@ -63,8 +63,8 @@ def _draw_amounts(prediction: Prediction, title: str, axis: str, scale: float,
         rows=tuple(layer.tick for layer in prediction.layers), axis=axis, scale=scale,
         bars=tuple(Bar(row=row, length=amount, look=WHOLE, text=f"{share:.1f} %")
                    for row, (amount, share) in enumerate(zip(amounts, shares, strict=True))))
-    with new_sheet(9.0, 1.5 + ROW_IN * max(6, len(amounts)), title,
-                   describe_deployment(prediction)) as figure:
+    with new_figure(9.0, 1.5 + ROW_IN * max(6, len(amounts)), title,
+                    describe_deployment(prediction)) as figure:
         draw_bars(chart, figure.subplots(), room=1.1, points=7, thick=0.78)
     return figure
 
@@ -94,6 +94,6 @@ def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> N
             for row, (end, share) in enumerate(zip(whole, percentages(whole, 1), strict=True)))))
     draw_bars(chart, axes, room=1.1, points=7, thick=0.78,
               title=f"{quantity} per layer, by cause")
-    sheet = axes.get_figure(root=False)
-    if sheet is not None and prediction.bill.causes():
-        write_legend(sheet)  # type: ignore[arg-type]
+    figure = axes.get_figure(root=False)
+    if figure is not None and prediction.bill.causes():
+        write_legend(figure)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from twin.reports.bars import WHOLE, Bar, BarChart
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
-    new_sheet,
+    new_figure,
     write_legend,
 )
 from twin.reports.palette import SERIES
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def draw_memory_figure(prediction: Prediction) -> Figure:
-    """Return the sheet of the memories."""
+    """Return the figure of the memories."""
     used = format_share(prediction.ram_bytes, max(1, prediction.ram_available_bytes))
-    with new_sheet(8.5, 2.4, f"RAM {used} full, flash "
-                   f"{format_share(prediction.flash_bytes, prediction.flash_available_bytes)}",
-                   describe_deployment(prediction)) as figure:
+    with new_figure(8.5, 2.4, f"RAM {used} full, flash "
+                    f"{format_share(prediction.flash_bytes, prediction.flash_available_bytes)}",
+                    describe_deployment(prediction)) as figure:
         draw_memories(prediction, figure.subplots())
         write_legend(figure)
     return figure

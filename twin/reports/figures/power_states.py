@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
-from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
+from twin.reports.figures.canvas import new_figure, rule_values, write_legend
 from twin.reports.palette import DARK_GREY, VERMILION, fill_series
 from twin.studies.scenario.simulation import STATES, Span
 
@@ -23,11 +23,11 @@ SHOWN_HOPS = 4
 
 
 def draw_scenario(outcome: Outcome) -> Figure:
-    """Return the sheet: the first hops state by state, and the temperature of all the time."""
+    """Return the figure: the first hops state by state, and the temperature of all the time."""
     scenario, run = outcome.scenario, outcome.run
     warm = run.hottest_c is not None
     life = "" if outcome.life_days is None else f", battery {outcome.life_days:.3g} days"
-    with new_sheet(
+    with new_figure(
             10.0, 4.8 if warm else 3.2,
             f"{scenario.name}: {run.mean_mw:.3g} mW in the mean{life}",
             f"predicted · {outcome.machine.prediction.deployment.graph.name} on "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from twin.reports.figures.canvas import (
     describe_deployment,
-    new_sheet,
+    new_figure,
     place_labels,
     write_legend,
 )
@@ -24,7 +24,7 @@ LABELLED = 12
 
 
 def draw_roofline_figure(prediction: Prediction, measured: Machine | None = None) -> Figure:
-    """Return the sheet of the roofline, a panel for each machine layers ran on.
+    """Return the figure of the roofline, a panel for each machine layers ran on.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ def draw_roofline_figure(prediction: Prediction, measured: Machine | None = None
     """
     sides = list_sides(prediction, measured)
     whose = "the board" if measured is None else f"the board, {measured.kind}"
-    with new_sheet(8.0 * len(sides), 5.6, f"Layers and the roofs of {whose}: "
-                   + "; ".join(describe_side(side) for side in sides),
-                   describe_deployment(
+    with new_figure(8.0 * len(sides), 5.6, f"Layers and the roofs of {whose}: "
+                    + "; ".join(describe_side(side) for side in sides),
+                    describe_deployment(
                        prediction, "a point's area is its share of the time")) as figure:
         for side, axes in zip(sides, figure.subplots(1, len(sides), squeeze=False)[0],
                               strict=True):

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twin.errors import UsageError
-from twin.reports.figures.canvas import new_sheet, save_figure, write_legend
+from twin.reports.figures.canvas import new_figure, save_figure, write_legend
 from twin.reports.figures.charts import draw_chart, draw_grid
 from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
-from twin.reports.figures.sheet import is_folder
+from twin.reports.figures.overview import is_folder
 from twin.reports.palette import DARK_GREY
 from twin.reports.rivals import chart_front, choose_objectives, name_rivals
 from twin.reports.study_charts import chart_parallel, grid_cells
@@ -69,9 +69,9 @@ def draw_front_figure(table: Table) -> Figure:
     meeting = sum(row.met for row in rows)
     limits = f"{meeting} of {len(rows)} meet the limits" if table.limits else \
         f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
-    with new_sheet(8.5 if wide == 1 else 5.2 * wide, 5.2 if deep == 1 else 4.0 * deep, limits,
-                   "predicted · bars are 90 % intervals · filled: on the Pareto front of its "
-                   "network · dotted: the front · dashed: a limit") as figure:
+    with new_figure(8.5 if wide == 1 else 5.2 * wide, 5.2 if deep == 1 else 4.0 * deep, limits,
+                    "predicted · bars are 90 % intervals · filled: on the Pareto front of its "
+                    "network · dotted: the front · dashed: a limit") as figure:
         grid = figure.subplots(deep, wide, squeeze=False).ravel()
         boards = list(dict.fromkeys(row.board for row in rows))
         for axes, mine in zip(grid, panels, strict=False):
@@ -88,8 +88,8 @@ def draw_parallel_figure(table: Table) -> Figure:
     """Return parallel coordinates: an upright for every axis and figure, a line for every row."""
     chart = chart_parallel(table)
     uprights = len(chart.x.ticks)
-    with new_sheet(max(7.0, 1.5 * uprights), 4.6, chart.title, f"predicted · {chart.caption}",
-                   ) as figure:
+    with new_figure(max(7.0, 1.5 * uprights), 4.6, chart.title,
+                    f"predicted · {chart.caption}") as figure:
         axes = figure.subplots()
         draw_chart(chart, axes)
         axes.grid(False)
@@ -114,8 +114,8 @@ def draw_heat_figure(table: Table, quantity: str = "") -> Figure:
     grid = grid_cells(table, quantity)
     if grid is None:
         raise UsageError("a heat map needs two axes with several values")
-    with new_sheet(max(6.0, 2.5 + 0.85 * len(grid.columns)), max(3.4, 1.2 + 0.45 * len(grid.rows)),
-                   grid.title, "predicted · least of what else varies"
-                   + (" · x: misses a limit" if table.limits else "")) as figure:
+    with new_figure(max(6.0, 2.5 + 0.85 * len(grid.columns)), max(3.4, 1.2 + 0.45 * len(grid.rows)),
+                    grid.title, "predicted · lowest over the other axes"
+                    + (" · x: misses a limit" if table.limits else "")) as figure:
         draw_grid(grid, figure.subplots())
     return figure

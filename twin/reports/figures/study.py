@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from twin.reports.figures.canvas import new_sheet, write_legend
+from twin.reports.figures.canvas import new_figure, write_legend
 from twin.reports.figures.charts import draw_chart
 from twin.reports.palette import BLUE, DARK_GREY, ORANGE, fill
 from twin.reports.study_charts import chart_effects, chart_levels
@@ -32,9 +32,9 @@ def draw_effects(study: Study, finding: Finding, table: Table) -> Figure | None:
         return None
     chart = chart_effects(effects, finding, table)
     figures = len({effect.figure for effect in effects})
-    with new_sheet(9.0, 1.1 + 0.24 * len(chart.y.ticks) * figures, study.question or study.name,
-                   f"predicted · over {find_baseline(table, finding)}, all else equal · "
-                   "marks: pairs, upright lines: medians") as figure:
+    with new_figure(9.0, 1.1 + 0.24 * len(chart.y.ticks) * figures, study.question or study.name,
+                    f"predicted · over {find_baseline(table, finding)}, all else equal · "
+                    "marks: pairs, upright lines: medians") as figure:
         draw_chart(chart, figure.subplots())
         write_legend(figure)
     return figure
@@ -45,8 +45,8 @@ def draw_levels(study: Study, finding: Finding, table: Table) -> Figure | None:
     chart = chart_levels(finding, table)
     if chart is None or not any(curve.y for curve in chart.curves):
         return None
-    with new_sheet(8.0, 4.2, study.question or study.name,
-                   f"predicted · {chart.caption}") as figure:
+    with new_figure(8.0, 4.2, study.question or study.name,
+                    f"predicted · {chart.caption}") as figure:
         draw_chart(chart, figure.subplots())
         write_legend(figure)
     return figure
@@ -56,12 +56,12 @@ def draw_tornado(found: Sequence[Sensitivity]) -> Figure:
     """Return a tornado for every model on every board: the figure at both ends of each axis."""
     most = max(len(one.influences) for one in found)
     first = found[0]
-    with new_sheet(9.0, 0.3 + len(found) * (0.9 + 0.3 * most),
-                   f"{first.study}: what {name_figure(first.quantity)} depends on",
-                   f"predicted · {first.quantity} at both ends of each axis, the others in "
-                   f"their middle · order by {first.method}") as figure:
-        sheet = figure.subplots(len(found), 1, squeeze=False)
-        for axes, one in zip(sheet[:, 0], found, strict=True):
+    with new_figure(9.0, 0.3 + len(found) * (0.9 + 0.3 * most),
+                    f"{first.study}: what {name_figure(first.quantity)} depends on",
+                    f"predicted · {first.quantity} at both ends of each axis, the others in "
+                    f"their middle · order by {first.method}") as figure:
+        panels = figure.subplots(len(found), 1, squeeze=False)
+        for axes, one in zip(panels[:, 0], found, strict=True):
             for place, axis in enumerate(one.influences):
                 for end, value, look, caption in (
                         (axis.low, axis.low_value, LOW, "at its first value"),

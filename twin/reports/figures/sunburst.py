@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hwmodels.counts import CAUSE_GROUPS, Bill
 from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
-from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
+from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
 from twin.reports.palette import DARK_GREY, bar_style, fill, fill_series
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ Amounts = Mapping[str, float]
 
 
 def draw_sunburst_figure(prediction: Prediction) -> Figure:
-    """Return the sheet: rings of time, and of energy where it is known."""
+    """Return the figure: rings of time, and of energy where it is known."""
     quantities = ["time"] if prediction.energy_uj is None else ["time", "energy"]
-    with new_sheet(7.5 * len(quantities), 6.4, "Shares of the bill: within by group and cause, "
-                   "without by operator", describe_deployment(prediction)) as figure:
+    with new_figure(7.5 * len(quantities), 6.4, "Shares of the bill: within by group and cause, "
+                    "without by operator", describe_deployment(prediction)) as figure:
         grid = figure.subplots(1, len(quantities), squeeze=False)[0]
         for axes, quantity in zip(grid, quantities, strict=True):
             draw_sunburst(prediction, axes, quantity)

@@ -9,7 +9,7 @@ from hwmodels.counts import CAUSE_GROUPS
 from twin.pricing.ledger import bill_time_us
 from twin.reports.figures.canvas import (
     describe_deployment,
-    new_sheet,
+    new_figure,
     place_labels,
     rule_values,
     write_legend,
@@ -29,10 +29,10 @@ GROUP_LOOKS = {"compute": fill(BLUE), "memory": fill(ORANGE, "////"),
 
 
 def draw_utilisation_figure(prediction: Prediction) -> Figure:
-    """Return the sheet: what each moment is spent on, MACs against the peak, mean power."""
+    """Return the figure: what each moment is spent on, MACs against the peak, mean power."""
     power = prediction.energy_uj is not None
-    with new_sheet(10.0, 6.4 if power else 4.6, "What the hardware does along an inference",
-                   describe_deployment(prediction, "a step is a layer")) as figure:
+    with new_figure(10.0, 6.4 if power else 4.6, "What the hardware does along an inference",
+                    describe_deployment(prediction, "a step is a layer")) as figure:
         panels = figure.subplots(3 if power else 2, 1, sharex=True)
         draw_groups(prediction, panels[0])
         draw_mac_use(prediction, panels[1])

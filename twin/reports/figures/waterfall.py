@@ -9,7 +9,7 @@ from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_times_us
 from twin.reports.bars import chart_bill
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, new_sheet
+from twin.reports.figures.canvas import describe_deployment, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def draw_bill_figure(prediction: Prediction) -> Figure:
-    """Return the sheet of the bill."""
-    with new_sheet(7.5, 1.0 + 0.3 * len(prediction.bill.causes()),
-                   f"The bill: {format_time(prediction.time_us)}",
-                   describe_deployment(prediction)) as figure:
+    """Return the figure of the bill."""
+    with new_figure(7.5, 1.0 + 0.3 * len(prediction.bill.causes()),
+                    f"The bill: {format_time(prediction.time_us)}",
+                    describe_deployment(prediction)) as figure:
         draw_bill(prediction, figure.subplots())
     return figure
 

@@ -33,11 +33,11 @@ SHORT_SECTIONS = 3
 HANDLING = "A header sorts"
 """How a lead begins that says how to handle a table on a screen."""
 
-SHEET_IN = (8.27, 11.69)
+PAPER_IN = (8.27, 11.69)
 """A4, in inches."""
 
 LINES, COLUMNS = 70, 98
-"""Of a sheet of text."""
+"""Of a printed page of text."""
 
 FOLDED = 20
 """Characters of a column of text that is folded, at the least."""
@@ -132,14 +132,14 @@ def write_text(text: str) -> str:
 
 def render_pdf(page: Page, length: str = "full",
                pictures: Sequence[Callable[[], Figure | None]] = ()) -> bytes:
-    """Write a page as PDF: sheets of text, then pictures.
+    """Write a page as PDF: pages of text, then pictures.
 
     Parameters
     ----------
     page : Page
         What it says.
     length : str
-        Of `LENGTHS`; a short one is a single sheet, without pictures.
+        Of `LENGTHS`; a short one is a single page, without pictures.
     pictures : sequence of callable
         Each draws one, or returns None.
 
@@ -163,7 +163,7 @@ def render_pdf(page: Page, length: str = "full",
             lines = lines if rest <= 0 else [*lines[:LINES - 1], (
                 f"{rest + 1} more lines: --length full", True)]
         for start in range(0, len(lines), LINES):
-            book.savefig(_draw_sheet(lines[start:start + LINES]))
+            book.savefig(_draw_lines(lines[start:start + LINES]))
         for draw in pictures if length == "full" else ():
             figure = draw()
             if figure is not None:
@@ -172,10 +172,10 @@ def render_pdf(page: Page, length: str = "full",
     return content.getvalue()
 
 
-def _draw_sheet(lines: Sequence[tuple[str, bool]]) -> Figure:
+def _draw_lines(lines: Sequence[tuple[str, bool]]) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=SHEET_IN)
+    figure = Figure(figsize=PAPER_IN)
     step = 0.94 / LINES
     for place, (text, bold) in enumerate(lines):
         figure.text(0.06, 0.97 - step * (place + 1), text, family="monospace", fontsize=7.6,
@@ -184,7 +184,7 @@ def _draw_sheet(lines: Sequence[tuple[str, bool]]) -> Figure:
 
 
 def _text_lines(page: Page, length: str) -> Iterator[tuple[str, bool]]:
-    """Yield lines of a page, none wider than a sheet, and whether each is set bold."""
+    """Yield lines of a page, none wider than the paper, and whether each is set bold."""
     yield from _fold(page.title, bold=True)
     yield from _fold(page.subtitle)
     yield "", False
@@ -242,7 +242,7 @@ def _align(rows: Sequence[Sequence[str]],
 
 
 def _fit(widths: list[int]) -> list[int]:
-    """Return widths of columns a sheet has room for; those of long text become narrower."""
+    """Return widths of columns that fit the paper; those of long text become narrower."""
     while sum(min(width, FOLDED) for width in widths) + 2 * (len(widths) - 1) > COLUMNS:
         widths = widths[:-1]
     while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:

@@ -25,7 +25,7 @@ from twin.pricing.calibrated import OWN_CURRENTS
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
-from twin.reports.tables.parts import Table as Sheet
+from twin.reports.tables.parts import Table as TextTable
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import VERDICTS, WORDS, Row, Table
@@ -60,7 +60,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
     parts: list[Content] = [Text(line) for line in summarise(table)]
     if ranked:
         cut = _cut(ranked, shown)
-        sheet, left_out = fit_columns(cut, console, table)
+        drawn, left_out = fit_columns(cut, console, table)
         notes = write_legend(table, cut)
         if len(cut) > 1:
             notes.append("best first: " + "those that meet the limits, by how surely, then "
@@ -70,14 +70,14 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         if len(cut) < len(ranked):
             notes.append(f"{len(ranked) - len(cut)} more rows: --rows 0 shows all")
             notes += _list_hidden_boards(table, ranked, cut)
-        if sheet.columns and not any("90 %" in str(one.header) for one in sheet.columns) and any(
+        if drawn.columns and not any("90 %" in str(one.header) for one in drawn.columns) and any(
                 row.time is not None for row in cut):
             notes.append("± to the upper end of the 90 % interval")
         notes += (*say_idle(cut), *(say_prices(cut) if "USD" not in left_out else ()),
                   *say_rounding(cut))
         if left_out:
             notes.append(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json")
-        parts += [Text(""), sheet, Text(""), *(Text(note, style="dim") for note in notes)]
+        parts += [Text(""), drawn, Text(""), *(Text(note, style="dim") for note in notes)]
     parts += list_failures(table)
     return Group(*parts)
 
@@ -285,7 +285,7 @@ def say_duty(row: Row) -> str:
             f"{say_sleep(row)}; energy of the {row.boundary}")
 
 
-def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[Sheet, list[str]]:
+def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[TextTable, list[str]]:
     """Return the widest table there is room for, and the headers it had to leave out."""
     columns, left_out = fit_widths(lambda wide: list_columns(rows, table, wide=wide), rows, console,
                                    table.limits)
@@ -442,7 +442,7 @@ def mark_row(row: Row) -> str:
     return MARKS.get(row.front, "")
 
 
-def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
+def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
     """Return rows as a table without a frame; those that violate a limit are dim."""
     return tabulate(columns, rows, gap=1, style=lambda row: "dim" * (row.verdict == "no"))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from twin.reports.columns import Column, number
 from twin.reports.rivals import write_figure
 from twin.reports.tables.parts import Console, Content, Group, Text, new_pairs, spaced, tabulate
-from twin.reports.tables.parts import Table as Sheet
+from twin.reports.tables.parts import Table as TextTable
 from twin.reports.tables.studies import sweep_report
 from twin.studies.results import WORDS, Table
 from twin.studies.study.figures import name_figure
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from twin.studies.study.session import Session
 
 
-def studies_table(studies: Mapping[str, Study]) -> Sheet:
+def studies_table(studies: Mapping[str, Study]) -> TextTable:
     """Return one row per study."""
     return tabulate((Column("study", itemgetter(0)),
                      Column("what it answers", lambda row: row[1].question)), studies.items())

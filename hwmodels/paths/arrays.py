@@ -1,4 +1,4 @@
-"""Traffic of kernels as the columns that `hwmodels.paths.exposure` works with."""
+"""Access statistics of kernels as a struct of arrays, for `hwmodels.paths.exposure`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.counts import OperandCounts, OwnerCounts
 from hwmodels.counts import order_of
-from hwmodels.paths.exposure import Numbers, Sheet, Steps
+from hwmodels.paths.exposure import Numbers, Steps, TrafficArrays
 from hwmodels.paths.timing import Floats, Places
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.paths.ways import data_cache, lower_cache
@@ -26,8 +26,8 @@ MOST_MERGED = 64
 """Sequences of lines whose order is kept."""
 
 
-def lay_out(traffic: Sequence[KernelTraffic], board: Board, code_memory: str) -> Sheet:
-    """Return the sheet of kernels that ran one after another.
+def lay_out(traffic: Sequence[KernelTraffic], board: Board, code_memory: str) -> TrafficArrays:
+    """Return the arrays of kernels that ran one after another.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class _Draft:
         self.cycles: list[tuple[float, float]] = []
         self.hits: list[tuple[float, ...]] = []
         self.latent: list[tuple[float, ...]] = []
-        self.arrays: list[tuple[float, ...]] = []
+        self.flash_reads: list[tuple[float, ...]] = []
         self.conflicts: list[tuple[float, ...]] = []
         self.code: list[tuple[float, ...]] = []
         self.blocks: list[tuple[float, ...]] = []
@@ -122,7 +122,7 @@ class _Draft:
             self.line("external_wait", memory.name, role, accesses, accesses)
         elif memory.role == "flash":
             # Every access crosses the bus; only those that leave the latched line read the array.
-            self.arrays.append((self.line("flash_wait", memory.name, role, 0.0), place, reads,
+            self.flash_reads.append((self.line("flash_wait", memory.name, role, 0.0), place, reads,
                                 accesses))
         else:
             self.line("sram_access", memory.name, role, accesses)
@@ -201,14 +201,14 @@ class _Draft:
                     self.line("sram_conflict", memory, operand.role, 0.0), code.fetched_bytes,
                     traffic.core_cycles, operand.reads + operand.writes, same))
 
-    def finish(self) -> Sheet:
-        """Return the sheet: lines merged kernel by kernel, steps by their place in a kernel."""
+    def finish(self) -> TrafficArrays:
+        """Return the arrays: lines merged kernel by kernel, steps by their place in a kernel."""
         order, slots, merges = _merge_lines(tuple(self.raw))
         kept, whole = np.zeros(len(order), dtype=bool), np.ones(len(order), dtype=bool)
         kept[slots[self.kept]] = True
         whole[slots[self.broken]] = False
         core_cycles, between = _columns(self.cycles, 2)
-        return Sheet(
+        return TrafficArrays(
             places=Places(memories=tuple(self.memories), fills=tuple(self.fills),
                           write_backs=tuple(self.write_backs), caches=tuple(self.caches),
                           code=self.code_memory),
@@ -216,7 +216,7 @@ class _Draft:
             constant=_columns(self.constant, 2), merges=merges,
             core_cycles=core_cycles, between=between,
             hits=_columns(self.hits, 3), latent=_columns(self.latent, 3),
-            arrays=_columns(self.arrays, 4), conflicts=_columns(self.conflicts, 5),
+            flash_reads=_columns(self.flash_reads, 4), conflicts=_columns(self.conflicts, 5),
             code=_columns(self.code, 2), blocks=_columns(self.blocks, 6),
             steps=tuple([_steps(chosen, fills) for rank in self.ranks for fills in (True, False)
                          if (chosen := [step for step in rank if step[1] == fills])]))
@@ -225,7 +225,7 @@ class _Draft:
 @lru_cache(maxsize=MOST_MERGED)
 def _merge_lines(raw: tuple[Line, ...]) -> tuple[
         tuple[Line, ...], Numbers, tuple[tuple[Numbers, Numbers], ...]]:
-    """Return raw lines merged and in order, where each is among those, and `Sheet.merges`.
+    """Return raw lines merged and in order, where each is among those, and `TrafficArrays.merges`.
 
     They are the same under most replacement policies and of most sizes of a cache.
     """

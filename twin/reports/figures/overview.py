@@ -1,4 +1,4 @@
-"""The sheet of `--plot`: layers beside the bill; or every picture, into a folder."""
+"""The figure of `--plot`: layers beside the bill; or every picture, into a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twin.reports.figures.canvas import (
     EXTRA,
     check_suffix,
     describe_deployment,
-    new_sheet,
+    new_figure,
     save_figure,
 )
 from twin.reports.figures.epoch_timeline import draw_timeline_figure
@@ -46,18 +46,18 @@ PICTURES: dict[str, Callable[[Prediction], Figure | None]]
 """Every picture of one prediction, by name of its file; None where it has nothing to show."""
 
 
-def draw_sheet(prediction: Prediction) -> Figure:
-    """Return layers and bill on one sheet, as tall as the layers need."""
+def draw_overview(prediction: Prediction) -> Figure:
+    """Return layers and bill on one figure, as tall as the layers need."""
     rows = len(prediction.layers)
     bill_in = 1.0 + 0.3 * (len(prediction.bill.causes()) + 1)
     body_in = max(bill_in, 1.5 + ROW_IN * max(6, rows))
     energy = prediction.energy_uj
     spent = "" if energy is None else f" and {format_energy(energy)}"
-    with new_sheet(14.0, body_in, f"Where {format_time(prediction.time_us)}{spent} go",
-                   describe_deployment(prediction)) as figure:
+    with new_figure(14.0, body_in, f"Where {format_time(prediction.time_us)}{spent} go",
+                    describe_deployment(prediction)) as figure:
         left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))  # type: ignore[misc]
         draw_layers(prediction, left.subplots())
-        # A hundred layers make a tall sheet; the bill keeps its size at the top of it.
+        # A hundred layers make a tall figure; the bill keeps its size at the top of it.
         rest_in = max(body_in - bill_in, 1e-3)
         top, _ = right.subfigures(2, 1, height_ratios=(bill_in, rest_in))
         draw_bill(prediction, top.subplots())
@@ -74,7 +74,7 @@ def check_target(target: str) -> None:
 
 def write_pictures(prediction: Prediction, target: str,
                    measured: Machine | None = None) -> tuple[Path, ...]:
-    """Write the sheet to a file, or every picture into a folder.
+    """Write the figure to a file, or every picture into a folder.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def write_pictures(prediction: Prediction, target: str,
         Files written.
     """
     if not is_folder(target):
-        return (save_figure(draw_sheet(prediction), target),)
+        return (save_figure(draw_overview(prediction), target),)
     pictures = PICTURES | (EPOCH_PICTURES if prediction.tasks else {})
     if measured is not None:
         pictures |= {"roofline": partial(draw_roofline_figure, measured=measured)}
@@ -127,7 +127,7 @@ def is_folder(target: str) -> bool:
 
 
 PICTURES = {
-    "sheet": draw_sheet, "layers": draw_layer_figure, "bill": draw_bill_figure,
+    "sheet": draw_overview, "layers": draw_layer_figure, "bill": draw_bill_figure,
     "roofline": draw_roofline_figure, "arena": draw_arena_figure, "energy": draw_energy_figure,
     "shares": draw_sunburst_figure, "utilisation": draw_utilisation_figure,
     "memories": draw_memory_figure, "intervals": draw_interval_figure,
