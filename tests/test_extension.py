@@ -214,7 +214,7 @@ def test_a_warm_prediction_never_lists_packages() -> None:
 def test_an_extension_adds_cores_features_steps_and_meters(site, find, tmp_path) -> None:
     from calibration.power_trace.meter_files import read_meter_file
     from hwmodels.core.file import list_cores, load_core
-    from twin.api.requests import parse_settings
+    from twin.api.requests.values import parse_settings
     from twin.studies.functions import process_rows
 
     assert "acme-c0" not in list_cores()

@@ -65,8 +65,8 @@ def check_outputs(*files: str | PathLike[str] | None,
 
 
 Keep = Annotated[str | None, Option(
-    "--keep", "DIR", "Keep what was read, what stood between and the result in a new folder below "
-    "DIR; `twin sessions`, `twin bundle`.")]
+    "--keep", "DIR", "Save inputs, intermediate results and the result in a new folder below DIR, "
+    "for `twin sessions` and `twin bundle`.")]
 PageFile = Annotated[str | None, Option(
     "--report", "FILE", "Write it as one page that opens offline: a file ending in .html.")]
 NO_DEFAULT, KEYWORD_ONLY = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY

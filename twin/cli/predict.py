@@ -72,9 +72,9 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
             trace: TraceFile = None, exports: Exports = None, per_operand: PerOperand = False,
             counters: Counted = False, roofs: Roofs = None, elf: ElfFile = None, part: Part,
             flames: Flames = None, keep: Kept) -> None:
-    """Predict cycles, time and energy per layer, and say why; of several a row each.
+    """Predict cycles, time and energy per layer, with the causes; a row each for several.
 
-    Without a board: a row for each of five that differ.
+    Without a board: five different boards, a row each.
     """
     if elf is not None:
         if not boards:

@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import twin
-from twin.api.requests import (
-    Anyway,
-    AssumeUnsupported,
-    Changes,
-    Deployed,
-    Option,
-    Priced,
-    Settled,
-    parse_settings,
-)
+from twin.api.requests import Anyway, AssumeUnsupported, Changes, Deployed, Option, Priced, Settled
 from twin.api.requests.prediction import Accepted
 from twin.api.requests.reporting import Beside
+from twin.api.requests.values import parse_settings
 from twin.cli.options import AsJson, command, place, say_command
 from twin.cli.output import note_files
 from twin.cli.progress import Rate

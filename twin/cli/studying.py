@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
 from twin.api.commands.predict import describe_fastest
-from twin.api.requests import Deployed, Frequency, Option, Priced
+from twin.api.requests import Deployed, Option, Priced
+from twin.api.requests.values import Frequency
 from twin.cli.options import Json, Output, check_outputs, present
 from twin.cli.progress import Rate
 from twin.errors import StudyError

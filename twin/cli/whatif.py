@@ -20,9 +20,9 @@ from twin.api.requests import (
     Placed,
     Priced,
     Runtime,
-    parse_settings,
     prediction,
 )
+from twin.api.requests.values import parse_settings
 from twin.cli.options import (
     AsJson,
     Json,
@@ -199,7 +199,7 @@ def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calib
                                  *describe_numbers(ported.prediction.deployment)))
 def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: Planned,
          page: Paged, json: Json) -> object:
-    """Predict for a board nobody measured; physics first, prices of other boards second."""
+    """Predict for an unmeasured board, with prices learnt on other boards."""
     deployment = deploy(model, to, placed)
     with Steps("learnt from") as steps:
         steps.tell(0, 1, ", ".join(map(str, asked.sources)))

@@ -16,7 +16,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from hwmodels.errors import BoardError, ToolMissingError
-from twin.api.requests import AUTO, Priced, parse_quantity, parse_settings
+from twin.api.requests import AUTO, Priced
+from twin.api.requests.values import parse_quantity, parse_settings
 from twin.cli import LONGEST_SUMMARY, VERBS, app, load_verb, shorten
 from twin.cli.options import derive
 from twin.cli.summaries import summarise

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import twin
 from twin.api.requests import (
     Deployed,
-    Frequency,
     Option,
     Placed,
     Predict,
@@ -20,7 +19,6 @@ from twin.api.requests import (
     attribution,
     firmware,
     keeping,
-    parse_clock,
     prediction,
 )
 from twin.api.requests.advice import Advise
@@ -40,6 +38,7 @@ from twin.api.requests.studies import (
     Sweep,
 )
 from twin.api.requests.tuning import Tune
+from twin.api.requests.values import Frequency, parse_clock
 from twin.api.sessions.request import FORMS, make_request
 from twin.cli import app
 from twin.cli.options import command, derive

@@ -3,7 +3,7 @@
 import pytest
 
 import twin
-from twin.api.requests import parse_settings
+from twin.api.requests.values import parse_settings
 from twin.deployment.changes import list_paths
 from twin.deployment.features import list_features, switch_on
 from twin.errors import TwinError, UsageError

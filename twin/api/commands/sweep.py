@@ -9,10 +9,11 @@ from typing import Any
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
-from twin.api.requests import split_words, takes
+from twin.api.requests import takes
 from twin.api.requests.advice import Advise, check_efforts
 from twin.api.requests.prediction import Check, Duty
 from twin.api.requests.studies import Compared, Select, Sweep
+from twin.api.requests.values import split_words
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.studies.advice import Advice, give_advice

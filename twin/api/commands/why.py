@@ -8,8 +8,9 @@ from os import fspath
 from pathlib import Path
 
 from twin.api.commands.predict import deploy_as_stated
-from twin.api.requests import parse_clock, parse_quantity, read_pairs, split_words, takes
+from twin.api.requests import takes
 from twin.api.requests.attribution import Why
+from twin.api.requests.values import parse_clock, parse_quantity, read_pairs, split_words
 from twin.attribution.diagnosis import outlook as foreseeing
 from twin.attribution.diagnosis import why as weighing
 from twin.errors import UsageError

@@ -5,7 +5,6 @@ made, so no module of requests postpones them.
 """
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
@@ -13,7 +12,12 @@ from os import PathLike
 from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args
 
-from twin.errors import UsageError
+from twin.api.requests.values import (
+    parse_clock,
+    parse_named,
+    parse_prices,
+    parse_settings,
+)
 from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
@@ -156,133 +160,6 @@ SETTINGS_HELP = (
     "and others of the network, `kernels.level` ... or, with an accelerator, `offload.host`; "
     "`twin explain paths BOARD` lists them all; may be given several times.")
 
-
-def parse_quantity(text: str, dimension: str, option: str) -> float:
-    """Read a number with a unit, as board files write them.
-
-    Parameters
-    ----------
-    text : str
-        "280MHz", "64KiB"; bytes may be a bare number.
-    dimension : str
-        Key of `hwmodels.quantities.UNITS`: "hz", "bytes" ...
-    option : str
-        Named in the error.
-
-    Returns
-    -------
-    float
-        In the base unit.
-
-    Raises
-    ------
-    UsageError
-        When it is not a positive number with one of the units.
-    """
-    from hwmodels.quantities import UNITS, read_quantity, suggest_unit
-
-    number, unit = read_quantity(text, dimension) or (0.0, "")
-    # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
-    if not 0 < number < math.inf or not (unit or dimension == "bytes"):
-        raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
-                         f"one of {', '.join(UNITS[dimension])}{suggest_unit(text, dimension)}")
-    return number
-
-
-class Frequency(float):
-    """Hertz, and how a user wrote them: a column of a table shows what was typed."""
-
-    text: str = ""
-
-
-def parse_clock(clock: str, option: str = "--clock") -> Frequency:
-    """Read a clock; raises `UsageError`."""
-    from hwmodels.quantities import FASTEST_HZ
-
-    hertz = Frequency(parse_quantity(clock, "hz", option))
-    if hertz > FASTEST_HZ:
-        raise UsageError(f"{option} {clock}: nothing here runs at that; accepted: up to "
-                         f"{FASTEST_HZ / 1e9:g}GHz")
-    hertz.text = clock
-    return hertz
-
-
-def parse_supply(supply: str) -> float:
-    """Read volts, a bare number or one with a unit; raises `UsageError`."""
-    from hwmodels.quantities import UNITS, read_quantity
-
-    read = read_quantity(supply, "v")
-    if read is None:
-        raise UsageError(f"--supply {supply!r} is not understood; accepted: volts, or a number "
-                         f"with one of {', '.join(UNITS['v'])}")
-    return read[0]
-
-
-def read_pairs(settings: Iterable[str], form: str, example: str) -> dict[str, str]:
-    """Read the words of --set; raises `UsageError` for one of another form, and one set twice."""
-    found: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        name, value = name.strip(), value.strip()
-        if not (name and equals and value):
-            raise UsageError(f"--set {setting!r}: {form} is expected, such as {example}")
-        if name in found:
-            raise UsageError(f"--set {name}: is set twice")
-        found[name] = value
-    return found
-
-
-def parse_settings(settings: list[str]) -> dict[str, object]:
-    """Read PATH=VALUE words, and names of features, into a mapping.
-
-    Raises
-    ------
-    UsageError
-        When there is none, one has no path or value, or a path is set twice.
-    """
-    features = [name for word in settings if "=" not in word for name in split_words(word)]
-    if features:
-        from twin.deployment.features import switch_on
-
-        settings = [*(word for word in settings if "=" in word),
-                    *(f"{path}={value}" for path, value in switch_on(
-                        features, "--set: PATH=VALUE is expected, or a feature").items())]
-    changes: dict[str, object] = {**read_pairs(settings, "PATH=VALUE",
-                                               "clocks.cpu.frequency_hz=80MHz")}
-    if not changes:
-        raise UsageError("nothing to change: give --set PATH=VALUE, such as "
-                         "--set clocks.cpu.frequency_hz=80MHz or --set placement.arena=tcm")
-    return changes
-
-
-def parse_prices(texts: list[str]) -> dict[str, float]:
-    """Read NAME=USD words."""
-    from twin.studies.limits import read_prices
-
-    return read_prices(texts)
-
-
-def parse_currents(texts: list[str]) -> dict[str, str]:
-    """Read NAME=CURRENT/MHz words."""
-    from twin.studies.limits import read_named
-
-    return read_named(texts, "--currents", "CURRENT/MHz", "140uA/MHz")
-
-
-def parse_sleep(texts: list[str]) -> dict[str, str]:
-    """Read NAME=CURRENT words."""
-    from twin.studies.limits import read_named
-
-    return read_named(texts, "--sleep", "CURRENT", "12uA")
-
-
-def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return words, given as a list or as "a,b"."""
-    if isinstance(given, str):
-        return tuple(word.strip() for word in given.split(",") if word.strip())
-    return tuple(given)
-
-
 BOARD_FILES = OVERLAY_FILES = (".yaml", ".yml")
 
 Words = str | Iterable[str]
@@ -312,7 +189,7 @@ Arena = Annotated[str | None, Option(
     "--arena", "ROLE", "Memory of the arena: sram, tcm ..., its name, or an NPU's pool.")]
 AssumeUnsupported = Annotated[str | None, Option(
     "--assume-unsupported", "copy",
-    "Price operators nobody knows as memory copies, marked as assumed.")]
+    "Predict an unknown operator as a memory copy, marked as assumed.")]
 Temperature = Annotated[str, Option(
     "--cold", None, "First inference, caches empty.", text=bool, default=False,
     parse=lambda cold: "cold" if cold else "warm")]
@@ -326,9 +203,9 @@ Prices = Annotated[Mapping[str, float] | None, Option(
     "--price", "NAME=USD", "Your own price of a board or chip; may be given several times.",
     text=list[str], parse=parse_prices)]
 Anyway = Annotated[bool, Option(
-    "--anyway", None, "Compare even what is of another network, board or clock.")]
+    "--anyway", None, "Compare even where network, board or clock differ.")]
 CountCache = Annotated[str | PathLike[str] | None, Option(
-    "--cache", "DIR", "Keep counts here, by content, for the next time.", text=str)]
+    "--cache", "DIR", "Cache event counts in this folder, for the next call.", text=str)]
 Limit = float | str | None
 
 
@@ -366,10 +243,10 @@ class Priced(Request):
 
 MAX_MS = Option("--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.",
                 text=str)
-MAX_UJ = Option("--max-uj", "UJ", "Most energy of an inference, in microjoules, or as 5mJ.",
+MAX_UJ = Option("--max-uj", "UJ", "Highest energy of an inference, in microjoules, or as 5mJ.",
                 text=str)
-MAX_RAM = Option("--max-ram", "SIZE", "Most RAM, such as 64KiB.", text=str)
-MAX_FLASH = Option("--max-flash", "SIZE", "Most flash for weights and code, such as 512KiB.",
+MAX_RAM = Option("--max-ram", "SIZE", "Highest use of RAM, such as 64KiB.", text=str)
+MAX_FLASH = Option("--max-flash", "SIZE", "Highest use of flash, weights and code, such as 512KiB.",
                    text=str)
 @dataclass(frozen=True, kw_only=True)
 class Judged(Request):
@@ -377,10 +254,11 @@ class Judged(Request):
 
     accuracy: Annotated[str | PathLike[str] | Callable[..., Any] | None, Option(
         "--accuracy", "DATA", "Measure how often each network is right: an .npz of x and y, a "
-        "folder of them, or FILE.py:FUNCTION (a network -> its share); it joins the front.",
+        "folder of them, or FILE.py:FUNCTION (a network -> its share of right answers). "
+        "It becomes an objective of the front.",
         text=str)] = None
     min_accuracy: Annotated[Limit, Option(
-        "--min-accuracy", "SHARE", "With --accuracy: least share of right answers, 0.9 or 90%.",
+        "--min-accuracy", "SHARE", "With --accuracy: lowest share of right answers, 0.9 or 90%.",
         text=str)] = None
 
 
@@ -393,20 +271,22 @@ class Fed(Request):
     """How often an inference runs from which cell, and what its user knows of currents."""
 
     every: Annotated[str | None, Option(
-        "--every", "PERIOD", "An inference so often, asleep in between: 1s, 5min. Mean power and "
-        "energy a day become columns.")] = None
+        "--every", "PERIOD", "Time from one inference to the next, such as 1s or 5min; asleep in "
+        "between. Adds columns of mean power and energy a day.")] = None
     cell: Annotated[str | None, Option(
-        "--cell", "CELL", "With --every: what it runs from, 1000mAh@3.7V (3 V where none is "
-        "given) or 3.7Wh. Battery life becomes a column.")] = None
+        "--cell", "CELL", "With --every: the battery, such as 1000mAh@3.7V (3 V where none is "
+        "given) or 3.7Wh. Adds a column of battery life.")] = None
     currents: Annotated[Mapping[str, float | str] | None, Option(
         "--currents", "NAME=CURRENT", "Your own run current of a board or chip, such as "
-        "52uA/MHz; may be given several times.", text=list[str], parse=parse_currents)] = None
+        "52uA/MHz; may be given several times.", text=list[str],
+        parse=lambda texts: parse_named(texts, "--currents", "CURRENT/MHz", "140uA/MHz"))] = None
     sleep: Annotated[Mapping[str, float | str] | None, Option(
         "--sleep", "NAME=CURRENT", "Your own sleep current, such as 1.2uA, or 1.2uA,10us with its "
-        "wake-up; may be given several times.", text=list[str], parse=parse_sleep)] = None
+        "wake-up; may be given several times.", text=list[str],
+        parse=lambda texts: parse_named(texts, "--sleep", "CURRENT", "12uA"))] = None
     known_only: Annotated[bool, Option(
-        "--known-only", None, "Leave out currents and prices that are assumed by class of part."
-        )] = False
+        "--known-only", None, "Treat currents and prices assumed for a class of parts as not "
+        "known.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -458,21 +338,21 @@ class Part(Request):
     """Which part of a program is asked about, and what it finds in memory and registers."""
 
     begin: Annotated[str | None, Option(
-        "--from", "SYMBOL", "With --elf: where the billed part begins; ends where that function "
-        "returns.")] = None
+        "--from", "SYMBOL", "With --elf: function whose call is billed, from its entry to its "
+        "return.")] = None
     end: Annotated[str | None, Option(
-        "--to", "SYMBOL", "With --from: where it ends instead.")] = None
+        "--to", "SYMBOL", "With --from: end here instead of at the return.")] = None
     call: Annotated[str | None, Option(
         "--call", "SYMBOL", "With --elf: a function called once main is reached, or --from in a "
         "file without symbols.")] = None
     nth: Annotated[int | None, Option(
-        "--nth", "N", "With --from: which time it is reached.", text=str,
+        "--nth", "N", "With --from: begin the N-th time it is reached.", text=str,
         parse=lambda text: load_parsers().parse_count(text, "--nth"))] = None
     layers: Annotated[str, Option(
         "--layers", "PATTERNS", "With --elf: functions whose calls are layers, such as "
         "'run_*,pool*', a shipped set, auto or none.")] = AUTO
     memory: Annotated[Mapping[int, bytes] | None, Option(
-        "--memory", "FILE@ADDRESS", "With --elf: what is found at an address; may be given several "
+        "--memory", "FILE@ADDRESS", "With --elf: load a file at an address; may be given several "
         "times.", text=list[str],
         parse=lambda texts: load_parsers().parse_memory(texts))] = None
     registers: Annotated[Mapping[str, int] | None, Option(
@@ -480,8 +360,7 @@ class Part(Request):
         "begins, or 0xADDRESS of a peripheral's.", text=list[str],
         parse=lambda texts: load_parsers().parse_registers(texts))] = None
     skip_startup: Annotated[bool, Option(
-        "--skip-startup", None, "With --elf: begin at main, with variables as the file has them."
-        )] = False
+        "--skip-startup", None, "With --elf: begin at main, variables as in the file.")] = False
     limit: Annotated[int | None, Option(
-        "--limit", "N", "With --elf: instructions after which it is given up.", text=str,
+        "--limit", "N", "With --elf: stop with an error after N instructions.", text=str,
         parse=lambda text: load_parsers().parse_count(text, "--limit"))] = None

@@ -124,10 +124,11 @@ class Why(Deployed):
         "--arena-bytes", "SIZE", "The buffer the program gives the runtime, such as 65536 or "
         "64KiB: what needs more did not run.")] = None
     present: Annotated[str | None, Option(
-        "--is", "CAUSE", "This is so: simd, clock, cache ...; may be given several times.",
+        "--is", "CAUSE", "A cause you know is present: simd, clock, cache ...; may be "
+        "given several times.",
         text=list[str], parse=join_words)] = None
     absent: Annotated[str | None, Option(
-        "--not", "CAUSE", "This was looked at and is not so; may be given several times.",
+        "--not", "CAUSE", "A cause you checked and ruled out; may be given several times.",
         text=list[str], parse=join_words)] = None
     priors: Annotated[str | None, Option(
         "--prior", "CAUSE=WEIGHT", "How likely a cause is before any number, beside the others' "

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
-from twin.api.requests import BOARD_FILES, Option, Request, parse_quantity
+from twin.api.requests import BOARD_FILES, Option, Request
+from twin.api.requests.values import parse_quantity
 from twin.studies.duty import read_current
 
 

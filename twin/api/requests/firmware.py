@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Annotated
 
-from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights, split_words
+from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights
+from twin.api.requests.values import split_words
 
 File = str | PathLike[str]
 Folder = Annotated[File | None, Option(

@@ -4,16 +4,8 @@ from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Annotated
 
-from twin.api.requests import (
-    BoardName,
-    Clock,
-    Model,
-    Option,
-    Request,
-    parse_clock,
-    parse_supply,
-    split_words,
-)
+from twin.api.requests import BoardName, Clock, Model, Option, Request
+from twin.api.requests.values import parse_clock, parse_supply, split_words
 from twin.errors import UsageError
 
 File = str | PathLike[str]
@@ -73,7 +65,7 @@ class Import(Request):
         "noted with its hash, anything else as a name.")] = None
     runtime: Annotated[str | None, Option(
         "--runtime", "NAME", "Kernel library it is of, of `twin runtimes`, where the log does not "
-        "say; by default the one its times tell.")] = None
+        "say; by default inferred from its times.")] = None
     clock_hz: Annotated[float | None, Option(
         "--clock", "FREQUENCY", "Clock of its cycles or ticks, such as 80MHz.", text=str,
         parse=parse_clock)] = None

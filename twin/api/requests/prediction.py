@@ -23,8 +23,8 @@ from twin.api.requests import (
     Priced,
     Prices,
     Request,
-    split_words,
 )
+from twin.api.requests.values import split_words
 
 if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
@@ -124,5 +124,5 @@ class Accuracy(Request):
 
     model: Model
     data: Annotated[str | PathLike[str], Option(
-        "--data", "FILE", "An .npz file of inputs (x) and right classes (y).", text=str)]
+        "--data", "FILE", "An .npz file of inputs (x) and correct classes (y).", text=str)]
     changes: Changes = None

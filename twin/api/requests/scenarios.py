@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Annotated
 
-from twin.api.requests import AUTO, Calibration, Option, Request, read_pairs
+from twin.api.requests import AUTO, Calibration, Option, Request
+from twin.api.requests.values import read_pairs
 
 
 def parse_keys(settings: list[str]) -> dict[str, object]:

@@ -32,8 +32,8 @@ class Serve(Request):
     runtime: Runtime = None
     settings: Changes = None
     host: Annotated[str, Option(
-        "--host", "ADDRESS", "Listen to more than this machine, such as 0.0.0.0.")] = HOST
+        "--host", "ADDRESS", "Address to listen on; 0.0.0.0 serves other machines, too.")] = HOST
     port: Annotated[int, Option(
-        "--port", "PORT", "0 takes any that is free.", text=str, parse=parse_port,
+        "--port", "PORT", "Port to listen on; 0: any free one.", text=str, parse=parse_port,
         default=str(PORT))] = PORT
     on_ready: Callable[[str], None] | None = None

@@ -17,9 +17,8 @@ from twin.api.requests import (
     Prices,
     Request,
     Words,
-    parse_settings,
-    split_words,
 )
+from twin.api.requests.values import parse_settings, split_words
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, int], None]
 """Called now and then with points done, points, and failures."""
 
-OVER = ("What the front is over: time, energy, ram, flash, price, with --every days (power); by "
-        "default time and energy, with --every days and time{}.")
+OVER = ("Objectives of the Pareto front: time, energy, ram, flash, price, with --every days "
+        "(power); by default time and energy, with --every days and time{}.")
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ class Front(Request):
     folder: Annotated[str | PathLike[str], Option(
         "", "FOLDER", "Of a study that was run.", text=str)]
     objectives: Annotated[Sequence[str], Option(
-        "--over", "NAMES", "What the front is over, in place of the file's: time, energy, ram, "
-        "flash, price.", text=str, parse=split_words)] = ()
+        "--over", "NAMES", "Objectives of the front, in place of the file's: time, energy, "
+        "ram, flash, price.", text=str, parse=split_words)] = ()
 
 
 @dataclass(frozen=True)
@@ -162,13 +161,14 @@ class Select(Compared):
         "given several times.", text=list[str])] = None
     _: KW_ONLY
     runtimes: Annotated[Words, Option(
-        "--runtime", "NAME,...", "Runtimes to choose from: each a board may have, measured there, "
-        "the fastest of these (best), default, or names.", text=str)] = "each"
+        "--runtime", "NAME,...", "Runtimes to choose from: each (all a board can run), measured "
+        "(those measured on it), best (the fastest of those), default (what its vendor builds), "
+        "or names.", text=str)] = "each"
     by: Annotated[Words, Option(
-        "--by", "NAMES", "Rank boards that meet the limits by these, the first first: days "
+        "--by", "NAMES", "Rank boards that meet the limits by these, in this order: days "
         "(power), price (usd), energy, time, ram, flash; by default by score.", text=str)] = ()
     objectives: Annotated[Words, Option(
         "--over", "NAMES", OVER.format(", and price"), text=str)] = ()
     advise: Annotated[bool, Option(
-        "--advice/--no-advice", None, "Whether to look for the nearest change that helps on boards "
-        "that do not meet the limits.")] = True
+        "--advice/--no-advice", None, "For boards that miss the limits, find the cheapest change "
+        "that meets them.")] = True

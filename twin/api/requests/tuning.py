@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
-from twin.api.requests import BoardName, Model, Option, Request, split_words
+from twin.api.requests import BoardName, Model, Option, Request
+from twin.api.requests.values import split_words
 from twin.errors import UsageError
 
 

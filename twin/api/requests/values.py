@@ -1,0 +1,125 @@
+"""Values of options, read from what a user typed."""
+
+import math
+from collections.abc import Iterable
+
+from twin.errors import UsageError
+
+
+def parse_quantity(text: str, dimension: str, option: str) -> float:
+    """Read a number with a unit, as board files write them.
+
+    Parameters
+    ----------
+    text : str
+        "280MHz", "64KiB"; bytes may be a bare number.
+    dimension : str
+        Key of `hwmodels.quantities.UNITS`: "hz", "bytes" ...
+    option : str
+        Named in the error.
+
+    Returns
+    -------
+    float
+        In the base unit.
+
+    Raises
+    ------
+    UsageError
+        When it is not a positive number with one of the units.
+    """
+    from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+
+    number, unit = read_quantity(text, dimension) or (0.0, "")
+    # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
+    if not 0 < number < math.inf or not (unit or dimension == "bytes"):
+        raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
+                         f"one of {', '.join(UNITS[dimension])}{suggest_unit(text, dimension)}")
+    return number
+
+
+class Frequency(float):
+    """Hertz, and how a user wrote them: a column of a table shows what was typed."""
+
+    text: str = ""
+
+
+def parse_clock(clock: str, option: str = "--clock") -> Frequency:
+    """Read a clock; raises `UsageError`."""
+    from hwmodels.quantities import FASTEST_HZ
+
+    hertz = Frequency(parse_quantity(clock, "hz", option))
+    if hertz > FASTEST_HZ:
+        raise UsageError(f"{option} {clock}: nothing here runs at that; accepted: up to "
+                         f"{FASTEST_HZ / 1e9:g}GHz")
+    hertz.text = clock
+    return hertz
+
+
+def parse_supply(supply: str) -> float:
+    """Read volts, a bare number or one with a unit; raises `UsageError`."""
+    from hwmodels.quantities import UNITS, read_quantity
+
+    read = read_quantity(supply, "v")
+    if read is None:
+        raise UsageError(f"--supply {supply!r} is not understood; accepted: volts, or a number "
+                         f"with one of {', '.join(UNITS['v'])}")
+    return read[0]
+
+
+def read_pairs(settings: Iterable[str], form: str, example: str) -> dict[str, str]:
+    """Read the words of --set; raises `UsageError` for one of another form, and one set twice."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        name, value = name.strip(), value.strip()
+        if not (name and equals and value):
+            raise UsageError(f"--set {setting!r}: {form} is expected, such as {example}")
+        if name in found:
+            raise UsageError(f"--set {name}: is set twice")
+        found[name] = value
+    return found
+
+
+def parse_settings(settings: list[str]) -> dict[str, object]:
+    """Read PATH=VALUE words, and names of features, into a mapping.
+
+    Raises
+    ------
+    UsageError
+        When there is none, one has no path or value, or a path is set twice.
+    """
+    features = [name for word in settings if "=" not in word for name in split_words(word)]
+    if features:
+        from twin.deployment.features import switch_on
+
+        settings = [*(word for word in settings if "=" in word),
+                    *(f"{path}={value}" for path, value in switch_on(
+                        features, "--set: PATH=VALUE is expected, or a feature").items())]
+    changes: dict[str, object] = {**read_pairs(settings, "PATH=VALUE",
+                                               "clocks.cpu.frequency_hz=80MHz")}
+    if not changes:
+        raise UsageError("nothing to change: give --set PATH=VALUE, such as "
+                         "--set clocks.cpu.frequency_hz=80MHz or --set placement.arena=tcm")
+    return changes
+
+
+def parse_prices(texts: list[str]) -> dict[str, float]:
+    """Read NAME=USD words."""
+    from twin.studies.limits import read_prices
+
+    return read_prices(texts)
+
+
+def parse_named(texts: list[str], *form: str) -> dict[str, str]:
+    """Read NAME=VALUE words; `form` is the option, the form of a value, an example."""
+    from twin.studies.limits import read_named
+
+    return read_named(texts, *form)
+
+
+def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return words, given as a list or as "a,b"."""
+    if isinstance(given, str):
+        return tuple(word.strip() for word in given.split(",") if word.strip())
+    return tuple(given)
