@@ -1,7 +1,7 @@
-"""Addresses a block accesses, as sums of the registers it is entered with.
+"""Addresses a block accesses, as sums of registers it is entered with and of words in memory.
 
-What is not such a sum (a pointer loaded on the way, an index that was computed) begins a stretch of
-its own at the access: registers are looked at once more there.
+What is no such sum (an index that was masked, a pointer that may have been stored before) begins a
+stretch of its own at the access: registers are looked at once more there.
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ from hwmodels.program.listing import disassembler
 
 MASK = 0xFFFFFFFF
 READ, WRITE = range(2)
+SUM, LOAD, APART = 4, 5, 6
+"""A sum, the word at one, and a check that what is stored at one is not the word before it."""
+FIRST_MADE, MOST_VALUES = 34, 64
+"""Values: 0, registers (number + 1), and from 34 on those made of others, 64 together."""
 Row = tuple[int, int, int, int, int, int]
-"""An access: READ or WRITE, bytes, two registers (number + 1; 0 for none), how far the second is
-shifted left, and a constant beside them."""
+"""READ or WRITE, bytes (of another kind: the value made), two values, what the second is multiplied
+by, and a constant beside them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A register at the stretch's start (its number + 1; 0 for none) plus a constant."""
+    """A value plus a constant."""
 
-    register: int
+    value: int
     constant: int = 0
 
 
@@ -33,17 +37,21 @@ class Stretch:
 
     Parameters
     ----------
+    making : tuple of Row
+        Values made of registers and others, in order.
     accesses : tuple of Row
         In order.
     """
 
     address: int
+    making: tuple[Row, ...]
     accesses: tuple[Row, ...]
 
     @property
     def registers(self) -> frozenset[int]:
         """Those addresses rest on, numbers + 1."""
-        return frozenset(number for row in self.accesses for number in row[2:4]) - {0}
+        return frozenset(number for row in (*self.making, *self.accesses)
+                         for number in row[2:4] if 0 < number < FIRST_MADE)
 
 
 class LostError(Exception):
@@ -61,6 +69,8 @@ class Reader:
     ----------
     word_at : callable
         Address -> the word of code memory there.
+    loads : bool
+        Whether words of memory are values, too.
     """
 
     machine: ClassVar[str]
@@ -69,8 +79,9 @@ class Reader:
     ahead = 0
     """How far the program counter reads ahead."""
 
-    def __init__(self, address: int, word_at: Callable[[int], int]) -> None:
-        self.start, self.word_at = address, word_at
+    def __init__(self, address: int, word_at: Callable[[int], int], loads: bool = False) -> None:
+        self.start, self.word_at, self.loads = address, word_at, loads
+        self.made: list[tuple[Row, ...]] = []
         self.state: dict[str, Sum | None] = {}
         self.accesses: list[Row] = []
         self.odd: list[str] = []
@@ -94,15 +105,48 @@ class Reader:
         number = self.registers.get(name)
         return self.state.setdefault(name, None if number is None else Sum(number + 1))
 
-    @staticmethod
-    def add(first: Sum | None, second: Sum | None, shift: int = 0, sign: int = 1) -> Sum | None:
-        """Return first + sign x (second << shift); None where that is no register and constant."""
+    def add(self, first: Sum | None, second: Sum | None, shift: int = 0, sign: int = 1
+            ) -> Sum | None:
+        """Return first + sign x (second << shift); None where one of them is not known."""
         if first is None or second is None:
             return None
         constant = first.constant + sign * (second.constant << shift) & MASK
-        if not second.register:
-            return Sum(first.register, constant)
-        return None if first.register or shift or sign < 0 else Sum(second.register, constant)
+        if not second.value:
+            return Sum(first.value, constant)
+        if not (first.value or shift or sign < 0):
+            return Sum(second.value, constant)
+        return self._make((SUM, 0, first.value, second.value, sign << shift, constant))
+
+    def _make(self, row: Row, *checks: Row) -> Sum | None:
+        """Return a new value; None where there is no room for another."""
+        number = FIRST_MADE + len(self.made)
+        if number == MOST_VALUES:
+            return None
+        self.made.append(((row[0], number, *row[2:]), *checks))
+        return Sum(number)
+
+    def _load(self, row: Row) -> Sum | None:
+        """Return the word at an address; None where it is not known, or stored to before."""
+        _, size, first, second, factor, place = row
+        if size != 4 or not self.loads:
+            return None
+        stores = [one for one in self.accesses if one[0] == WRITE]
+        unlike = [one for one in stores if one[2:5] != (first, second, factor)]
+        if any(place - one[5] & MASK < one[1] or one[5] - place & MASK < size
+               for one in stores if one not in unlike):
+            return None
+        return self._make((LOAD, 0, first, second, factor, place),
+                          *((APART, *one[1:]) for one in unlike))
+
+    def stretch(self) -> Stretch:
+        """Return the accesses read, and of values made those their addresses rest on."""
+        needed = {number for row in self.accesses for number in row[2:4]}
+        rows: list[Row] = []
+        for made in reversed(self.made):
+            if made[0][1] in needed:
+                rows[:0] = made
+                needed.update(number for row in made for number in row[2:4])
+        return Stretch(address=self.start, making=tuple(rows), accesses=tuple(self.accesses))
 
     def access(self, kind: int, base: Sum | None, index: Sum | None, shift: int,
                pieces: Sequence[int], loaded: Iterable[str],
@@ -111,17 +155,19 @@ class Reader:
         if base is None or (shift >= 0 and index is None):
             raise LostError
         place = base.constant + (index.constant << shift if index else 0)
+        first = len(self.accesses)
         for size in pieces:
-            self.accesses.append((kind, size, base.register, index.register if index else 0,
-                                  max(shift, 0), place & MASK))
+            self.accesses.append((kind, size, base.value, index.value if index else 0,
+                                  1 << max(shift, 0), place & MASK))
             place += size
-        self.state.update(dict.fromkeys(loaded))
+        self.state.update({name: self._load(row) if name in self.registers else None
+                           for name, row in zip(loaded, self.accesses[first:], strict=False)})
         if after is not None:
             self.state[after[0]] = after[1]
 
 
 def find_stretches(reader_type: type[Reader], address: int, code: bytes,
-                   word_at: Callable[[int], int]
+                   word_at: Callable[[int], int], loads: bool
                    ) -> tuple[tuple[Stretch, ...], tuple[str, ...]]:
     """Return the stretches of a block, and what in it accesses memory in a way not known.
 
@@ -135,8 +181,10 @@ def find_stretches(reader_type: type[Reader], address: int, code: bytes,
         Its instructions.
     word_at : callable
         Address -> the word of code memory there.
+    loads : bool
+        Whether addresses of the first stretch may rest on words of memory.
     """
-    reader, odd = reader_type(address, word_at), []
+    reader, odd = reader_type(address, word_at, loads), []
     found = [reader]
     waits = False
     listing = disassembler(reader_type.machine, detail=reader_type.machine == "arm")
@@ -158,5 +206,4 @@ def find_stretches(reader_type: type[Reader], address: int, code: bytes,
         if waits and reader.accesses:
             found.append(reader)
         waits = ends or (waits and not reader.accesses)
-    return tuple(Stretch(address=one.start, accesses=tuple(one.accesses)) for one in found), \
-        tuple(odd)
+    return tuple(one.stretch() for one in found), tuple(odd)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -83,7 +83,7 @@ class Counters:
         accesses_at = regions_at + len(regions) * names.REGION
         calls_at = accesses_at + MOST_FUNCTIONS * len(regions) * names.TALLY
         values_at = calls_at + names.MOST_CALLS
-        room_at = values_at + names.MOST_REGISTERS
+        room_at = values_at + names.MOST_VALUES
         self.free_at = room_at + 2 * ROOM
         words = self.words = np.zeros(self.free_at + STEP_ROOM, dtype=np.int64)
         for place, (low, high) in enumerate(self.spans):
@@ -106,6 +106,14 @@ class Counters:
             MOST_FUNCTIONS, len(regions), names.TALLY)
         self.room = words[room_at:self.free_at].reshape(-1, 2)
         self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
+
+    def add_spaces(self, held: Iterable[tuple[int, int, int]]) -> None:
+        """Have callbacks read memory: first addresses, those behind the last, and where it is."""
+        rows = list(held)
+        self.words[[self.names.SPACES_AT, self.names.SPACE_COUNT]] = self.free_at, len(rows)
+        self.words[self.free_at:][:self.names.SPACE * len(rows)] = [
+            word for row in rows for word in row]
+        self.free_at += self.names.SPACE * len(rows)
 
     def mark(self, addresses: frozenset[int]) -> None:
         """Have callbacks tell when a block at one of these addresses runs."""
@@ -161,15 +169,14 @@ class Counters:
         at = self.free_at
         head = at + 1 + len(stretches) * names.STRETCH
         steps = [[*((names.ENTRY, one, 0, 0, numbers[one], 0) for one in stretch.registers),
-                  *((names.READ_STEP + kind, *rest) for kind, *rest in stretch.accesses)]
-                 for stretch in stretches]
+                  *stretch.making, *stretch.accesses] for stretch in stretches]
         self.free_at = head + sum(map(len, steps)) * names.STEP
         if self.free_at > len(words):
             raise ProgramError("more code than there is room for")
         words[at] = len(stretches)
         for place, (one, rows) in enumerate(zip(stretches, steps, strict=True)):
             words[at + 1 + place * names.STRETCH:][:names.STRETCH] = (
-                one.address, head, len(rows))
+                one.address, head, len(rows) - len(one.accesses), len(one.accesses))
             words[head:head + len(rows) * names.STEP] = [word for row in rows for word in row]
             head += len(rows) * names.STEP
         blocks = self.blocks[1:self.used + 1]

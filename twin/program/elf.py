@@ -23,6 +23,7 @@ from hwmodels.program.elf import (
     RISCV,
     UNSTORED,
     WRITABLE,
+    XTENSA,
     Section,
     Segment,
     Tables,
@@ -45,6 +46,9 @@ _KINDS = {1: "a relocatable object file: link it first",
           4: "a core dump"}
 """Types of files that are no programs of a microcontroller."""
 _MACHINES = {ARM: "arm", RISCV: "riscv"}
+_REFUSED = {XTENSA: "Xtensa, as of an ESP32 or ESP32-S3 (94)", 83: "AVR (83)",
+            3: "x86 (3)", 62: "x86-64 (62)", 8: "MIPS (8)", 183: "AArch64 (183)"}
+"""Kinds of machine code users have files of, by their number in ELF headers."""
 _VECTORS = ("__Vectors", "g_pfnVectors", "vectors", "_vector_table", "__vector_table",
             "__isr_vector", "_vectors", "__VECTOR_TABLE", "vector_table", "__vectors")
 _VECTOR_SECTIONS = (".isr_vector", ".vectors", ".intvec", "rom_start", ".vector_table",
@@ -232,8 +236,9 @@ def _read(path: Path, file: Tables) -> Elf:
         raise ProgramError("not of 32 bits, or big endian; accepted: a little-endian program of "
                            "an Arm Cortex-M, or of RISC-V with 32 bits")
     if file.machine not in _MACHINES:
-        raise ProgramError(f"of machine {file.machine}; accepted: {ARM}, a program of an Arm "
-                           f"Cortex-M, or {RISCV}, of RISC-V with 32 bits")
+        machine = _REFUSED.get(file.machine, f"machine {file.machine}")
+        raise ProgramError(f"a program for {machine}; accepted: of an Arm Cortex-M ({ARM}), or of "
+                           f"RISC-V with 32 bits ({RISCV})")
     if file.kind != EXECUTABLE:
         what = _KINDS.get(file.kind, f"of type {file.kind}")
         raise ProgramError(f"{what}; accepted: a linked program (type {EXECUTABLE}, EXEC)")

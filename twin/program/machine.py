@@ -17,7 +17,13 @@ from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import EVENT_ADDRESS, listen
 from twin.program.exceptions import SVC, Exceptions
-from twin.program.memory import READ_WRITE_RUN, find_vectors, map_memories, place_pieces
+from twin.program.memory import (
+    READ_WRITE_RUN,
+    address_of,
+    find_vectors,
+    map_memories,
+    place_pieces,
+)
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.rom import Rom
@@ -78,6 +84,7 @@ class Machine:
         self.counters = Counters(elf, self.listing, self.recorder, limit, self.code,
                                  [*elf.constants, *(span for span, _ in self.writable)])
         self.names, self.words = self.counters.names, self.counters.words
+        self.counters.add_spaces((*span, address_of(pages)) for span, pages, _ in self.held)
         self.words[[self.names.SELF, self.names.EVENT, self.names.READ_REGISTER]] = (
             self.words.ctypes.data, EVENT_ADDRESS, find_function("uc_reg_read"))
         self.peripherals = Peripherals(board, self.cycles, self._text_at, self.wake)
@@ -178,8 +185,8 @@ class Machine:
             return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
             self.counters.drain()
-        elif kind == names.UNREAD:
-            return self.watch.read_block(address, size)
+        elif kind in (names.UNREAD, names.DOUBT):
+            return self.watch.read_block(address, size, kind == names.UNREAD)
         elif kind == names.TIMER:
             return self._look_at_time(address)
         elif kind == names.LAYER and self.on_layer is not None:

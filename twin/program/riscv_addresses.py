@@ -62,6 +62,10 @@ def _move(reader: RiscvReader, words: list[str], place: int) -> Sum | None:
     return reader.value(words[1], place)
 
 
+def _shift(reader: RiscvReader, words: list[str], place: int) -> Sum | None:
+    return reader.add(Sum(0), reader.value(words[-2], place), int(words[-1], 0))
+
+
 def _upper(reader: RiscvReader, words: list[str], place: int) -> Sum | None:
     return Sum(0, int(words[1], 0) << 12 & MASK)
 
@@ -72,4 +76,4 @@ def _upper_here(reader: RiscvReader, words: list[str], place: int) -> Sum | None
 
 _MAKERS: dict[str, Make] = {
     **dict.fromkeys(("add", "addi", "addi16sp", "addi4spn"), _sum(1)), "sub": _sum(-1),
-    **dict.fromkeys(("mv", "li"), _move), "lui": _upper, "auipc": _upper_here}
+    **dict.fromkeys(("mv", "li"), _move), "lui": _upper, "auipc": _upper_here, "slli": _shift}

@@ -153,9 +153,15 @@ def _move(values: ThumbReader, words: list[str], place: int) -> Sum | None:
     return values.operand(words[1:], place)[0] if len(words) == 2 else None
 
 
+def _shift(values: ThumbReader, words: list[str], place: int) -> Sum | None:
+    if not words[-1].startswith("#"):
+        return None
+    return values.add(Sum(0), values.get(words[-2], place), int(words[-1][1:], 0))
+
+
 def _move_top(values: ThumbReader, words: list[str], place: int) -> Sum | None:
     held = values.get(words[0], place)
-    if held is None or held.register:
+    if held is None or held.value:
         return None
     return Sum(0, held.constant & 0xFFFF | int(words[1][1:], 0) << 16)
 
@@ -167,5 +173,6 @@ def _address(values: ThumbReader, words: list[str], place: int) -> Sum | None:
 MAKERS: dict[str, Make] = {
     **dict.fromkeys(("add", "adds", "addw"), _sum(1)),
     **dict.fromkeys(("sub", "subs", "subw"), _sum(-1)),
-    **dict.fromkeys(("mov", "movs", "movw"), _move), "movt": _move_top, "adr": _address}
+    **dict.fromkeys(("mov", "movs", "movw"), _move), **dict.fromkeys(("lsl", "lsls"), _shift),
+    "movt": _move_top, "adr": _address}
 """What leaves a register and a constant; a register written by anything else is not known."""

@@ -39,11 +39,14 @@ class Watch:
         self.hooked: set[int] = set()
         self.stale: list[tuple[int, int]] = []
 
-    def read_block(self, address: int, size: int) -> int:
-        """Find out what a block accesses; 1 where it is to be translated again before it runs."""
+    def read_block(self, address: int, size: int, loads: bool) -> int:
+        """Find out what a block accesses; 1 where it is to be translated again before it runs.
+
+        `loads`: whether words of memory are to be trusted as they are when it begins.
+        """
         stretches, odd = find_stretches(
             self.reader, address, bytes(self.core.mem_read(address, size)),
-            lambda place: int.from_bytes(self.core.mem_read(place, 4), "little"))
+            lambda place: int.from_bytes(self.core.mem_read(place, 4), "little"), loads)
         self.odd.update(odd)
         self.counters.explain(address, stretches, self.numbers)
         for one in stretches[1:]:

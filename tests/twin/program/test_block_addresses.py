@@ -11,7 +11,7 @@ from made_program import build_program
 from made_riscv_program import build_riscv_program, write_board
 
 from hwmodels.board.file import load_board
-from twin.program.addresses import Sum, find_stretches
+from twin.program.addresses import APART, FIRST_MADE, LOAD, SUM, Sum, find_stretches
 from twin.program.cores import open_machine
 from twin.program.elf import read_elf
 from twin.program.machine import Machine
@@ -99,18 +99,29 @@ def test_every_access_is_the_one_made_and_in_its_order(opened, tmp_path):
     assert len(found) > 200 and not machine.watch.odd
 
 
-def test_pointers_that_are_loaded_begin_a_stretch():
+def test_a_word_of_memory_is_a_value_unless_a_store_before_it_may_reach_it():
     # str r0, [r1, #4]; ldr r2, [pc, #8]; ldr r3, [r2, #8]; ldr r4, [r3] (DDI 0403E, A7.7)
     code = bytes.fromhex("4860024a93681c68")
-    found, odd = find_stretches(ThumbReader, 0x100, code, lambda place: 0x20000000 + place)
-    assert [one.address for one in found] == [0x100, 0x106] and not odd
     literal = 0x20000000 + 0x10C
-    assert found[0].accesses == ((1, 4, 2, 0, 0, 4), (0, 4, 0, 0, 0, 0x10C),
-                                 (0, 4, 0, 0, 0, literal + 8))
-    assert found[1].accesses == ((0, 4, 4, 0, 0, 0),) and found[1].registers == {4}
+    for loads in (True, False):
+        found, odd = find_stretches(ThumbReader, 0x100, code, lambda place: 0x20000000 + place,
+                                    loads)
+        first = ((1, 4, 2, 0, 1, 4), (0, 4, 0, 0, 1, 0x10C), (0, 4, 0, 0, 1, literal + 8))
+        last = ((0, 4, 35 if loads else 4, 0, 1, 0),)
+        assert [one.address for one in found] == ([0x100] if loads else [0x100, 0x106]) and not odd
+        if loads:
+            assert found[0].accesses == first + last and found[0].registers == {2}
+            assert found[0].making == ((LOAD, 35, 0, 0, 1, literal + 8), (APART, 4, 2, 0, 1, 4))
+        else:
+            assert [one.accesses for one in found] == [first, last] and not found[0].making
+    # str r0, [r1, #4]; ldr r2, [r1, #6]; ldr r3, [r2]: bytes 6 and 7 were just stored
+    found, _ = find_stretches(ThumbReader, 0x100, bytes.fromhex("4860d1f806201368"), int, True)
+    assert [one.address for one in found] == [0x100, 0x106]
 
 
-def test_sums_are_a_register_and_a_constant():
-    add = ThumbReader.add
-    assert add(Sum(3, 4), Sum(0, 8), sign=-1) == Sum(3, 0xFFFFFFFC)
-    assert add(Sum(0, 4), Sum(2, 8)) == Sum(2, 12) and add(Sum(1), Sum(2)) is None
+def test_sums_are_values_and_a_constant():
+    reader = ThumbReader(0, int)
+    assert reader.add(Sum(3, 4), Sum(0, 8), sign=-1) == Sum(3, 0xFFFFFFFC)
+    assert reader.add(Sum(0, 4), Sum(2, 8)) == Sum(2, 12)
+    assert reader.add(Sum(1, 3), Sum(2, 5), shift=2) == Sum(FIRST_MADE)
+    assert reader.made == [((SUM, FIRST_MADE, 1, 2, 4, 23),)]

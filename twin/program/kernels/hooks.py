@@ -14,13 +14,14 @@ from hwmodels.kernels.compiled import (
     compile_kept,
     compile_part,
 )
-from hwmodels.kernels.native import call_native
+from hwmodels.kernels.native import call_native, read_host
 
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
  RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
  RECORDING, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
- TRACED_END, BLOCK_END, START, START_TURNS, VALUES_AT, SELF, EVENT, READ_REGISTER) = range(34)
+ TRACED_END, BLOCK_END, START, START_TURNS, VALUES_AT, SPACES_AT, SPACE_COUNT, SELF, EVENT,
+ READ_REGISTER) = range(36)
 """SELF: the address of SCRATCH, the first word; EVENT and READ_REGISTER: of functions."""
 MOST_CALLS = 4096
 
@@ -30,15 +31,19 @@ BLOCK = 15
 (ADDRESS, BYTES, COUNT, AGAIN, TAKEN, FUNCTION, MARKED, LENGTH, ONCE, MORE, BRANCHED,
  FETCH_REGION, CALLING, STRETCHES_AT, STAYS) = range(BLOCK)
 """STAYS: fetched again at once it finds its lines as it left them, so nothing is written down."""
-STRETCH = 3
-BEGINS, STEPS_AT, STEPS = range(STRETCH)
-"""At STRETCHES_AT of a block, 0 before they are known: how many stretches, then each."""
+STRETCH = 4
+BEGINS, STEPS_AT, MAKING, ACCESSING = range(STRETCH)
+"""At STRETCHES_AT of a block, 0 before they are known: how many stretches, then each: how many of
+its steps make values, and how many access memory."""
 STEP = 6
-KIND, MADE, FIRST, SECOND, MOVED, CONSTANT = range(STEP)
-ENTRY, READ_STEP, WRITE_STEP = range(3)
-"""A register (its number + 1 is MADE) as the emulator numbers it (MOVED); an access of MADE bytes
-at FIRST + (SECOND << MOVED) + CONSTANT."""
-MOST_REGISTERS = 33
+KIND, MADE, FIRST, SECOND, FACTOR, CONSTANT = range(STEP)
+READ_STEP, WRITE_STEP, _, ENTRY, SUM, LOAD, APART = range(7)
+"""An access of MADE bytes at FIRST + SECOND x FACTOR + CONSTANT; a register (MADE: its number + 1)
+as the emulator numbers it (FACTOR); such a sum; the word at one; a check that MADE bytes at one are
+none of the word's before."""
+MOST_VALUES = 64
+SPACE = 3
+SPACE_BASE, SPACE_END, HELD_AT = range(SPACE)
 MASK = 0xFFFFFFFF
 REGION = 5
 BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
@@ -46,7 +51,8 @@ TALLY = 6
 READS, WRITES, READ_BYTES, WRITE_BYTES, FURTHER_READS, FURTHER_WRITES = range(TALLY)
 """Further: what an access that is not aligned is made of, bytes, halfwords and words, but one."""
 
-NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD = range(9)
+(NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD,
+ DOUBT) = range(10)
 """First argument of EVENT."""
 READ, WRITE, FETCH = range(3)
 SCALE = 64
@@ -159,20 +165,56 @@ def step_access(words: Words, address: Integer, size: Integer, write: Integer) -
         at += REGION
 
 
+@compile_inline
+def add_up(words: Words, at: Integer) -> Integer:
+    """Sum of a step, in 32 bits."""
+    values = words[VALUES_AT]
+    return (words[values + words[at + FIRST]] + words[values + words[at + SECOND]]
+            * words[at + FACTOR] + words[at + CONSTANT]) & MASK
+
+
+@compile_inline
+def read_word(words: Words, address: Integer) -> Integer:
+    """Word of memory at an address, -1 where there is none."""
+    at = words[SPACES_AT]
+    for _ in range(words[SPACE_COUNT]):
+        if words[at + SPACE_BASE] <= address and address + 4 <= words[at + SPACE_END]:
+            return read_host(words[at + HELD_AT] + address - words[at + SPACE_BASE], 4)
+        at += SPACE
+    return -1
+
+
 @compile_part
-def step_stretch(words: Words, machine: Integer, stretch: Integer) -> None:
-    """Work out what a stretch accesses, and count it."""
-    at, values = words[stretch + STEPS_AT], words[VALUES_AT]
-    for _ in range(words[stretch + STEPS]):
-        kind, made, moved = words[at + KIND], words[at + MADE], words[at + MOVED]
+def make_values(words: Words, machine: Integer, stretch: Integer) -> Integer:
+    """Make the values addresses of a stretch rest on; 0 where memory does not hold them yet."""
+    at, values, loaded = words[stretch + STEPS_AT], words[VALUES_AT], 0
+    for _ in range(words[stretch + MAKING]):
+        kind, made = words[at + KIND], words[at + MADE]
         if kind == ENTRY:
             words[SCRATCH] = 0
-            call_native(words[READ_REGISTER], machine, moved, words[SELF])
+            call_native(words[READ_REGISTER], machine, words[at + FACTOR], words[SELF])
             words[values + made] = words[SCRATCH]
+        elif kind == SUM:
+            words[values + made] = add_up(words, at)
+        elif kind == LOAD:
+            loaded = add_up(words, at)
+            words[values + made] = read_word(words, loaded)
+            if words[values + made] < 0:
+                return 0
         else:
-            second = words[values + words[at + SECOND]] << moved
-            step_access(words, (words[values + words[at + FIRST]] + second
-                                + words[at + CONSTANT]) & MASK, made, kind - READ_STEP)
+            stored = add_up(words, at)
+            if stored < loaded + 4 and loaded < stored + made:
+                return 0
+        at += STEP
+    return 1
+
+
+@compile_part
+def step_stretch(words: Words, stretch: Integer) -> None:
+    """Count what a stretch accesses, of values that were made."""
+    at = words[stretch + STEPS_AT] + STEP * words[stretch + MAKING]
+    for _ in range(words[stretch + ACCESSING]):
+        step_access(words, add_up(words, at), words[at + MADE], words[at + KIND])
         at += STEP
 
 
@@ -190,8 +232,11 @@ def on_block(machine: Integer, address: Integer, size: Integer, words: Words) ->
     if words[block + STRETCHES_AT] == 0 and (call_native(words[EVENT], UNREAD, address, size)
                                              or words[block + STRETCHES_AT] == 0):
         return
+    if not make_values(words, machine, words[block + STRETCHES_AT] + 1):
+        call_native(words[EVENT], DOUBT, address, size)
+        return
     if step_block(words, block, address, size) and words[RECORDING]:
-        step_stretch(words, machine, words[block + STRETCHES_AT] + 1)
+        step_stretch(words, words[block + STRETCHES_AT] + 1)
 
 
 @compile_callback("i64", "i64", "i32", "ptr")
@@ -207,7 +252,8 @@ def on_stretch(machine: Integer, begin: Integer, _: Integer, words: Words) -> No
     for _ in range(words[at] - 1):
         stretch += STRETCH
         if words[stretch + BEGINS] == begin:
-            step_stretch(words, machine, stretch)
+            make_values(words, machine, stretch)
+            step_stretch(words, stretch)
             return
 
 
