@@ -121,6 +121,13 @@ class Measurement:
         return tuple(sorted({s.layer for s in self.samples if s.layer is not None}))
 
     @property
+    def counts_epochs(self) -> bool:
+        """Whether its parts are epochs of an accelerator, not layers of a model."""
+        return bool(self.count("core_npu_cycles")) or any(
+            self.count("pre_cycles", index) for index in self.layers) or any(
+            name.startswith("epoch ") for name, _ in self.header.environment)
+
+    @property
     def runs(self) -> tuple[int, ...]:
         """Run numbers present, sorted."""
         return tuple(sorted({sample.run for sample in self.samples}))

@@ -45,9 +45,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
     header = measurement.header
     clocks = dict(header.clocks_hz)
     facts = dict(header.environment)
-    epochs = bool(measurement.count("core_npu_cycles")) or any(
-        measurement.count("pre_cycles", index) for index in measurement.layers) or any(
-        name.startswith("epoch ") for name in facts)
+    epochs = measurement.counts_epochs
     parts = tuple(part for part in (_measured_part(measurement, index, clocks, epochs, percent)
                                     for index in measurement.layers) if part.amounts)
     whole = _measured_part(measurement, None, clocks, epochs, percent)

@@ -20,6 +20,7 @@ from twin.attribution.accounts import compare_sides
 from twin.attribution.compatibility import REFUSE, is_other_library
 from twin.attribution.diagnosis.case import Progress
 from twin.attribution.diagnosis.diagnosis import choose_errors, diagnose
+from twin.attribution.diagnosis.faults import LIBRARY
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.setup import (
     deploy_measured,
@@ -53,6 +54,7 @@ from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.certainty import probability_faster
 from twin.pricing.prediction import Prediction
+from twin.pricing.task_prices import deviate_causes, state_prior
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 
 
@@ -250,13 +252,21 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
 
 def _explain(difference: Difference, deployment: Deployment | None, measurement: Measurement,
              calibration: str) -> tuple[Possible, ...]:
-    """Return the causes whose prices could explain a gap of a core that nothing counted."""
-    if deployment is None or deployment.runtime.offload is not None:
+    """Return the causes whose prices could explain a gap that nothing counted."""
+    if deployment is None:
         return ()
     stands_in = is_stand_in(deployment, measurement)
     prices = choose_calibration(deployment, calibration,
                                 runtime=measurement.header.runtime if stands_in else None)
-    return explain_gap(difference.main, choose_errors(deployment, stands_in), price_sds(prices))
+    offload, npu = deployment.runtime.offload, deployment.board.npu
+    if offload is None or npu is None:
+        return explain_gap(difference.main, choose_errors(deployment, stands_in),
+                           price_sds(prices))
+    if difference.second.part == "epoch":  # Its counters say more: `diagnose`.
+        return ()
+    own = replace(LIBRARY, common=0.0, family=offload.spread.epoch, layer=offload.spread.epoch)
+    return explain_gap(difference.main, own, deviate_causes(
+        npu, state_prior(npu, offload.spread) if prices is None else prices.time.covariance))
 
 
 def _refuse_swapped(predicted: str, folder: str) -> None:

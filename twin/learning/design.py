@@ -18,11 +18,12 @@ from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, remaining_sd
 from hwmodels.files import read_regular, write_whole
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.errors import UsageError
 from twin.network.operators import is_assumed
-from twin.pricing.calibration import EXTERNAL, name_operators
+from twin.pricing.calibration import EXTERNAL, TIME_PRICES, name_operators
 from twin.pricing.itemised import itemise
+from twin.pricing.prediction import predict
 from twin.pricing.structure import find_structure
+from twin.pricing.task_prices import list_prices, split_by_price
 
 LARGEST_KEPT_BYTES = 1 << 20
 """Of a design matrix: a few arrays of tens of numbers."""
@@ -53,6 +54,8 @@ class DesignMatrix:
         Shape (layers, time prices): cycles waiting for memory outside the chip, part of `cycles`.
     borrowed : numpy.ndarray
         Shape (layers,), bool: whose loops are assumed, or another library's.
+    prices : tuple of str
+        Time prices: those of cores, or of an accelerator (`twin.pricing.task_prices`).
     """
 
     cycles: np.ndarray
@@ -62,6 +65,7 @@ class DesignMatrix:
     operators: tuple[str, ...]
     external: np.ndarray
     borrowed: np.ndarray
+    prices: tuple[str, ...] = TIME_PRICES
 
     def share_work(self, log: np.ndarray) -> dict[str, float]:
         """Return which share of the time each operator takes, and waiting outside the chip.
@@ -123,7 +127,7 @@ def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignM
     Parameters
     ----------
     deployment : Deployment
-        On a core; runtimes that offload are refused.
+        On a core or an accelerator, whose counts are never kept.
     cache : Path, optional
         Folder of counts kept by content: model, board, runtime, placement and this code.
 
@@ -131,16 +135,9 @@ def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignM
     -------
     DesignMatrix
         Sums over layers equal the cycles and joules of `predict` at stated prices.
-
-    Raises
-    ------
-    UsageError
-        For a runtime that offloads.
     """
     if deployment.target.offloads:
-        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: prices are learnt "
-                         "of cores only; `twin attribute` compares its layers with a log's, and "
-                         "files of your own or --set change what npu.* and offload.* state")
+        return _count_tasks(deployment)
     path = None if cache is None else cache / f"{content_key(deployment)}.npz"
     if path is not None and (kept := _read_kept(path)) is not None:
         return kept
@@ -195,6 +192,18 @@ def code_hash() -> str:
         for path in files:
             digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def _count_tasks(deployment: Deployment) -> DesignMatrix:
+    """Count an inference on an accelerator, in cycles of the host's clock, without energy."""
+    board, layers = deployment.board, predict(deployment).layers
+    assert board.npu is not None, "a deployment that offloads has an accelerator"
+    times_us = np.array([split_by_price(layer.bill, board) for layer in layers])
+    return DesignMatrix(cycles=times_us * 1e-6 * board.clock(board.core.clock).frequency_hz,
+                 energy_pj=np.full((*times_us.shape, 3), np.nan), clock_tree_pj=np.nan,
+                 leakage_pj=np.nan, operators=name_operators(deployment),
+                 external=np.zeros_like(times_us), borrowed=np.zeros(len(layers), np.bool_),
+                 prices=list_prices(board.npu))
 
 
 def _count(deployment: Deployment) -> DesignMatrix:

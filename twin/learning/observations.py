@@ -6,7 +6,7 @@ import hashlib
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from twin.learning.lower_bound import find_impossible
 from twin.learning.published import build_published, deploy_row
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.calibration import ENERGY_PRICES
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.stated import describe_open, settle_runtime, without_tools
 
@@ -94,6 +94,11 @@ class Observation:
     whole: bool = True
     kind: str = "published"
     power: Cell | None = None
+
+    @property
+    def prices(self) -> tuple[str, ...]:
+        """Time prices its cycles are counted by."""
+        return self.design.prices
 
 
 def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
@@ -192,7 +197,8 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     measured = list_cycles(measurement, hertz)
     layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
               if layer is not None}
-    listed = layers and _are_ours(measurement, deployment)
+    listed = (layers and not measurement.counts_epochs
+              and _are_ours(measurement, deployment))
     impossible = find_impossible(deployment, [
         one for one in measured if listed or one[0] is None])
     if impossible is not None:
@@ -327,10 +333,9 @@ def _observe_layers(deployment: Deployment, runtime: str, design: DesignMatrix,
     found = []
     for name, (layer, cycles) in layers.items():
         part = slice(layer, layer + 1)
-        one = DesignMatrix(cycles=design.cycles[part], clock_tree_pj=design.clock_tree_pj,
-                    energy_pj=design.energy_pj[part], leakage_pj=design.leakage_pj,
-                    operators=design.operators[part], external=design.external[part],
-                    borrowed=design.borrowed[part])
+        one = replace(design, cycles=design.cycles[part], energy_pj=design.energy_pj[part],
+                      operators=design.operators[part], external=design.external[part],
+                      borrowed=design.borrowed[part])
         if one.cycles.sum() and cycles > 0:
             found.append(Observation(
                 label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
@@ -352,7 +357,8 @@ def _power_cell(deployment: Deployment, runtime: str) -> Cell:
 def time_evidence(observations: Sequence[Observation]) -> Evidence:
     """Return measured cycles and what each time price contributes to them as stated."""
     return Evidence(
-        names=TIME_PRICES, amounts=np.array([o.design.cycles.sum(axis=0) for o in observations]),
+        names=observations[0].prices,
+        amounts=np.array([o.design.cycles.sum(axis=0) for o in observations]),
         measured=np.array([o.cycles for o in observations]),
         cells=tuple(o.cell for o in observations),
         networks=tuple(o.network for o in observations),

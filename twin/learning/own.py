@@ -52,6 +52,8 @@ from twin.pricing.calibration import (
     shipped_calibration,
     unseen_prices,
 )
+from twin.pricing.task_prices import state_prior
+from twin.runtimes import load_runtime
 
 OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
 """Before the rows of one's own board; a hundred cycles of entering and leaving a layer, uncounted,
@@ -132,14 +134,15 @@ def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibrat
 
 
 def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
+    offload = load_runtime(rows[0].runtime).offload
     shipped = _start_of(board, rows[0].runtime, start)
     time_sd, energy_sd = stated_sds()
     evidence = time_evidence(rows)
-    prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
-             _family_prior(shipped.time, time_sd, shipped.spread))
-    if not any(row.design.borrowed.any() for row in rows):
-        prior = join_parts(prior)
-    prior = bind(prior, ALIKE, ALIKE_SD)
+    if offload is not None and board.npu is not None:
+        prior = known_prior(evidence.names, np.zeros(len(evidence.names)),
+                            state_prior(board.npu, offload.spread))
+    else:
+        prior = _core_prior(rows, time_sd, shipped)
     time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))
     misses = np.abs(time.residuals)
     missed = float(np.median(misses))
@@ -156,7 +159,7 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
                   _family_prior(shipped.energy, energy_sd, shipped.energy_spread))
         fit = tie_prices(joules, before, learn_noise(joules, before))
         energy = _make_own(fit, powered, "energy")
-    powers = None if powered else shipped or unseen_prices(board)
+    powers = None if powered or offload is not None else shipped or unseen_prices(board)
     if powers is not None:
         energy = powers.entry.energy
     totals = network_cycles(rows)
@@ -170,6 +173,16 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
             supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
             arenas=tuple(sorted({o.arena for o in rows})),
             cycles=(min(totals), max(totals)), boards=(cell.board,)))
+
+
+def _core_prior(rows: Sequence[Observation], stated_sd: np.ndarray,
+                shipped: Calibration | None) -> Prior:
+    """Return what is believed of a core's prices: stated, or as shipped."""
+    prior = (pool_prior(TIME_PRICES, stated_sd, Spread()) if shipped is None else
+             _family_prior(shipped.time, stated_sd, shipped.spread))
+    if not any(row.design.borrowed.any() for row in rows):
+        prior = join_parts(prior)
+    return bind(prior, ALIKE, ALIKE_SD)
 
 
 def _make_own(tied: Tied, rows: Sequence[Observation], quantity: Literal["time", "energy"],

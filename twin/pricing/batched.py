@@ -281,13 +281,14 @@ class _Maker:
         base, varied = self.base or group.deployment, self.variation
         shared = any(name.startswith("load.") for name in varied.paths)
         plain = not (varied.time or varied.energy)
+        learnt = self.calibration not in (None, AUTO, NONE)
         for span in list_spans(base, self.variation, group.rows):
             if isinstance(span, Failure):
                 self.failures.append(span)
             if isinstance(span, Failure) or (self.failures and self.stops):
                 continue
             rows = span.rows.tolist()
-            if shared or _runs_by_time(span.deployment):
+            if shared or learnt or _runs_by_time(span.deployment):
                 for row in rows:
                     self._keep([row], partial(self._change_one, base, row))
             elif plain and len(rows) == 1:

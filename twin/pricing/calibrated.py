@@ -26,7 +26,6 @@ from twin.pricing.calibration import (
     FAMILIES_OF,
     NONE,
     STREAM,
-    TIME_PRICES,
     WIDE,
     Calibration,
     choose_calibration,
@@ -55,9 +54,13 @@ def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deplo
     Deployment
         Equal in everything but what things cost.
     """
+    time = dict(zip(calibration.time.names, calibration.time.factors.tolist(), strict=True))
+    if deployment.target.offloads:
+        from twin.pricing.accelerator.learnt import reprice
+
+        return reprice(deployment, time)
     return apply_factors(
-        deployment, dict(zip(TIME_PRICES, calibration.time.factors, strict=True)),
-        {} if calibration.energy is None else
+        deployment, time, {} if calibration.energy is None else
         dict(zip(ENERGY_PRICES, calibration.energy.factors.tolist(), strict=True)))
 
 
@@ -181,7 +184,7 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
               else calibration)
     made = (_predict_stated(deployment, temperature, calibration) if chosen is None
             else _predict_learnt(deployment, chosen, temperature))
-    if made.tasks and calibration not in (None, NONE):
+    if made.tasks and chosen is None and calibration not in (None, NONE):
         from twin.pricing.accelerator.certainty import assure_offloaded
 
         made = dataclasses.replace(made, certainty=assure_offloaded(made))
@@ -229,7 +232,12 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     """Predict at learnt prices, with intervals."""
     applied = apply_calibration(deployment, chosen)
     raw = predict(applied, temperature=temperature)
-    certainty = assure(raw, chosen, temperature)
+    if deployment.target.offloads:
+        from twin.pricing.accelerator.learnt import assure_learnt
+
+        certainty = assure_learnt(raw, chosen, temperature)
+    else:
+        certainty = assure(raw, chosen, temperature)
     warnings = [f"calibrated: {chosen.description}"]
     if chosen.power_basis and raw.energy_uj is not None:
         warnings.append("energy is not calibrated: no measured energy stands behind it; powers "

@@ -400,7 +400,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
         When a file has no entry for this board and runtime, or other prices.
     """
     learnt = deployment.runtime.learnt is not None  # Its instructions need no factor.
-    if wanted == NONE or deployment.target.offloads or (learnt and wanted == AUTO):
+    if wanted == NONE or (wanted == AUTO and (learnt or deployment.target.offloads)):
         return None
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:
@@ -414,7 +414,12 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
                          "it has: " + "; ".join(
             f"{one.runtime} on {one.board or 'any board'} ({one.core or 'any core'})"
             for one in overlay.entries[:6]))
-    if (overlay.time_prices, overlay.energy_prices) != (TIME_PRICES, ENERGY_PRICES):
+    prices: tuple[str, ...] = TIME_PRICES
+    if deployment.target.offloads and board.npu is not None:
+        from twin.pricing.task_prices import list_prices
+
+        prices = list_prices(board.npu)
+    if (overlay.time_prices, overlay.energy_prices) != (prices, ENERGY_PRICES):
         raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
                          "calibrate again")
     return _take(overlay, entry, Path(wanted).name, board)
@@ -544,7 +549,8 @@ def _take_powers(entry: Entry, board: Board) -> Entry:
 
 
 def _take(overlay: Overlay, entry: Entry, origin: str, board: Board) -> Calibration:
-    if board.power.of_networks or (origin == "shipped" and entry.energy is None):
+    if overlay.time_prices == TIME_PRICES and (board.power.of_networks or (
+            origin == "shipped" and entry.energy is None)):
         entry = _take_powers(entry, board)
     energy = entry.energy
     return Calibration(

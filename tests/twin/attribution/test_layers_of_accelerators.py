@@ -4,22 +4,93 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from hwmodels.counts import CAUSES, Bill
 from twin.attribution.views import compare_measured
 from twin.cli import app
+from twin.deployment.costs import bill_us
+from twin.errors import UsageError
+from twin.pricing.accelerator.learnt import reprice
+from twin.pricing.accelerator.timeline import list_spans
+from twin.pricing.task_prices import list_prices, split_by_price
 
 
-def test_layers_are_compared_one_by_one(tmp_path):
-    prediction = twin.predict(twin.deploy("kws", "gap9evk", runtime="gap"))
-    cluster_hz = prediction.deployment.board.npu.frequency_hz
-    lines = [f"{layer.op.upper()} took {round(1.25e-6 * layer.time_us * cluster_hz)} ticks (0 ms)."
-             for layer in prediction.layers]
-    (tmp_path / "log").write_text("\n".join(lines))
+def plant_log(prediction, folder, factors):
+    """Import a log whose layers take what is predicted, times a factor for each cause."""
+    board = prediction.deployment.board
+    hertz = board.clock(board.core.clock).frequency_hz
+    lines = []
+    for layer in prediction.layers:
+        took_us = sum(factors.get(line.cause, 1.0) * bill_us(Bill((line,)), board)
+                      for line in layer.bill.lines if line.cycles)
+        lines.append(f"{layer.op.upper()} took {round(1e-6 * took_us * hertz)} ticks (0 ms).")
+    (folder / "log").write_text("\n".join(lines))
     ended = CliRunner().invoke(app, [
-        "import", "tflm", str(tmp_path / "log"), "-b", "gap9evk", "--model", "kws", "--runtime",
-        "gap", "--clock", "240MHz", "-o", str(tmp_path / "m")])
+        "import", "tflm", str(folder / "log"), "-b", board.name, "--model",
+        prediction.deployment.graph.name, "--runtime", prediction.deployment.runtime.identity,
+        "--clock", f"{hertz / 1e6:g}MHz", "-o", str(folder / "m")])
     assert ended.exit_code == 0, ended.output
-    view = compare_measured("kws", "gap9evk", str(tmp_path / "m"), runtime="gap")
+    return str(folder / "m")
+
+
+@pytest.fixture(scope="module")
+def kws_on_gap9():
+    return twin.predict(twin.deploy("kws", "gap9evk", runtime="gap"))
+
+
+def test_layers_are_compared_one_by_one(kws_on_gap9, tmp_path):
+    measured = plant_log(kws_on_gap9, tmp_path, dict.fromkeys(CAUSES, 1.25))
+    view = compare_measured("kws", "gap9evk", measured, runtime="gap")
     pairs = [(ours.amounts["time"], theirs.amounts["time"])
              for ours, theirs in view.difference.pairing.pairs if ours.amounts["time"]]
     assert len(pairs) == 12  # all but the reshape
     assert [theirs / ours for ours, theirs in pairs] == pytest.approx([1.25] * 12, rel=0.01)
+
+
+@pytest.mark.parametrize(("model", "board", "runtime", "factors", "cause"), [
+    ("kws", "gap9evk", "gap", {"mac_waste": 1.3, "launch": 1.6}, "mac_waste"),
+    ("ad", "max78000evkit", "ai8x", {"mac_waste": 1.25}, "mac_waste"),
+    ("kws", "xg24_dk2601b", "mvp", {"mac": 1.2, "launch": 1.5}, "mac")])
+def test_a_log_teaches_prices_and_names_the_planted_cause(tmp_path, model, board, runtime,
+                                                          factors, cause):
+    deployment = twin.deploy(model, board, runtime=runtime)
+    stated = twin.predict(deployment)
+    measured = plant_log(stated, tmp_path, factors)
+    took_us = sum(factors.get(line.cause, 1.0) * bill_us(Bill((line,)), deployment.board)
+                  for line in stated.bill.lines if line.cycles)
+    found = twin.attribute(model, measured).possible
+    assert found[0].cause == cause
+    overlay = tmp_path / "own.yaml"
+    learnt = twin.calibrate(measured, board, output=overlay).entries[0].time
+    assert not learnt.rank > learnt.rows
+    predicted = twin.predict(deployment, calibration=str(overlay))
+    assert predicted.time_us == pytest.approx(took_us, rel=0.025)
+    interval = predicted.certainty.time_us
+    assert interval.low <= took_us <= interval.high
+    assert interval.high / interval.low < (stated.certainty.time_us.high
+                                           / stated.certainty.time_us.low)
+    ends = [span.end_us for span in list_spans(predicted)]
+    assert max(ends) <= predicted.time_us * (1 + 1e-9)
+
+
+def test_learnt_prices_are_of_one_board(tmp_path):
+    deployment, overlay = twin.deploy("ad", "max78000evkit"), str(tmp_path / "own.yaml")
+    measured = plant_log(twin.predict(deployment), tmp_path, {"mac": 1.2})
+    twin.calibrate(measured, "max78000evkit", output=overlay)
+    batch = twin.predict_many(deployment, calibration=overlay,
+                              vary={"clocks.cnn.frequency_hz": [25e6, 50e6]})
+    one = twin.predict(deployment, calibration=overlay)
+    assert batch.time_us[1] == one.time_us < batch.time_us[0]
+    with pytest.raises(UsageError, match="no entry for gap@2024 on gapuino"):
+        twin.predict(twin.deploy("kws", "gapuino", runtime="gap"), calibration=overlay)
+
+
+@pytest.mark.parametrize(("model", "board"), [
+    ("kws", "gap9evk"), ("ad", "max78002evkit"), ("kws", "launchxl_f28p55x"),
+    ("kws", "grove_vision_ai_v2")])
+def test_every_cycle_of_a_bill_has_a_price(model, board):
+    deployment = twin.deploy(model, board)
+    stated = twin.predict(deployment, calibration="none")
+    names = list_prices(deployment.board.npu)
+    assert split_by_price(stated.bill, deployment.board).sum() == pytest.approx(stated.time_us)
+    doubled = twin.predict(reprice(deployment, dict.fromkeys(names, 2.0)), calibration="none")
+    assert doubled.time_us == pytest.approx(2 * stated.time_us)

@@ -29,6 +29,7 @@ from twin.attribution.diagnosis.faults import (
     Fault,
 )
 from twin.attribution.diagnosis.marks import CLOCK_SD
+from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment, deploy
 from twin.network.rewrites.channels import repeat_channels, trace_channels
 from twin.runtimes import load_runtime
@@ -317,6 +318,7 @@ def list_others(deployment: Deployment) -> Iterator[Fault]:
                 continue
             cores.add(board.core.model)
             other = deploy(deployment.graph, board, runtime=deployment.runtime.identity)
+            lower_network(other)  # Some libraries refuse a core only here.
         except TwinError:
             continue
         yield Fault(kind=BOARD, name=f"a {board.core.model}, as on {name}", deployment=other,

@@ -67,7 +67,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
            for layer in prediction.layers]
     energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))]).T
-    bounds = [_interval(*ends) for ends in zip(*bound_energies(
+    bounds = [make_interval(*ends) for ends in zip(*bound_energies(
         energy_pj, unsure_pj, np.array([*sd, *sds]), band), strict=True)]
     own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.epoch
     return Certainty(
@@ -152,7 +152,8 @@ def _or_one(values: Floats) -> Floats:
     return found
 
 
-def _interval(low: float, high: float) -> Interval | None:
+def make_interval(low: float, high: float) -> Interval | None:
+    """Return an interval of its ends; None where they are not known."""
     return Interval(low=float(low), high=float(high), level=LEVEL) if low == low else None
 
 

@@ -82,6 +82,7 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     tasks: list[TaskPrediction] = []
     board, start_us = deployment.board, 0.0
     host, hertz = board.core.clock, board.hertz
+    launch = prices.price("epoch_host_cycle", "").cycles
     for step, run, cost in zip(steps, runs, hosted, strict=True):
         task, parts = run.task, [next(priced) for _ in step.layers]
         kernels = tuple([f"{task.kind}.{name}" for name, _ in task.operations])
@@ -92,7 +93,8 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
                 replace(cost, bill=part.bill, tasks=(task.name,), kernels=cost.kernels or kernels,
                         counts=merge_counts([part.counts, cost.counts])))
         bill = parts[0].bill if len(parts) == 1 else merge_columns(part.bill for part in parts)
-        tasks.append(_describe(len(tasks), step, run, bill, start_us, host, hertz))
+        tasks.append(_describe(len(tasks), step, run, bill, start_us, host, hertz,
+                               launch))
         start_us += tasks[-1].time_us
     return tuple(_merge(costs.get(position, []))
                  for position in range(len(deployment.executed.layers))), tuple(tasks)
@@ -224,12 +226,12 @@ def _merge(costs: Sequence[LayerCost]) -> LayerCost:
 
 
 def _describe(index: int, step: Step, run: TaskRun, bill: Bill, start_us: float,
-              host: str, hertz: Mapping[str, float]) -> TaskPrediction:
-    cycles = bill.clock_cycles()
+              host: str, hertz: Mapping[str, float], launch: float) -> TaskPrediction:
+    cycles, pre = bill.clock_cycles(), run.pre_cpu_cycles * launch
     passed_us, host_cycles = convert_us(cycles, hertz), cycles.get(host, 0.0)
     core_us = passed_us - host_cycles / hertz[host] * 1e6
     return TaskPrediction(
         index=index, step=step, run=run, bill=bill, start_us=start_us,
-        time_us=passed_us, pre_cpu_cycles=run.pre_cpu_cycles,
+        time_us=passed_us, pre_cpu_cycles=pre,
         core_cpu_cycles=core_us * 1e-6 * hertz[host],
-        post_cpu_cycles=host_cycles - run.pre_cpu_cycles)
+        post_cpu_cycles=host_cycles - pre)

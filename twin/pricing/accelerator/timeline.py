@@ -99,6 +99,9 @@ def _npu_spans(prediction: Prediction, task: TaskPrediction, steps: bool) -> lis
     if npu is None or task.step.kind == "host":
         return []
     per_us = npu.frequency_hz * 1e-6
+    billed = task.bill.clock_cycles().get(npu.clock, 0.0)
+    if billed and npu.clock != board.core.clock:  # Learnt prices lengthen all of a task alike.
+        per_us *= task.run.core_npu_cycles / billed
     host_per_us = board.clock(board.core.clock).frequency_hz * 1e-6
     begin_us = task.start_us + task.pre_cpu_cycles / host_per_us
     asked = task.run.task

@@ -1,0 +1,94 @@
+"""Prices learnt on an accelerator: factors on its units, its waits, its launches and its host.
+
+With t_k the stated time under price k, x_k the logarithm of its factor, C the covariance of x and
+s_k the share of price k in a total,
+
+    T = sum_k t_k exp(x_k)        sd(log T) = sqrt(s' C s + network_sd^2 c^2 + row_sd^2)
+
+c says how concentrated the time is in few layers; a network that is not among the rows is known no
+better than networks lie apart. Prices of energy stay as stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from calibration.fitting.intervals import bound, concentrate
+from hwmodels.board.facts import EventPrice
+from hwmodels.board.npu import THROUGH
+from hwmodels.counts import EVENTS
+from hwmodels.prices import derive_prices
+from hwmodels.schedule.prices import CYCLE_EVENTS
+from twin.deployment.deployment import Deployment
+from twin.pricing.accelerator.certainty import bound_energies, make_interval
+from twin.pricing.accelerator.energy import sum_energy
+from twin.pricing.calibration import Calibration
+from twin.pricing.certainty import (
+    Certainty,
+    Draw,
+    LayerCertainty,
+    between_sd,
+    far_sd,
+    find_extrapolation,
+)
+from twin.pricing.prediction import Prediction
+from twin.pricing.task_prices import HOST, WORK, name_price, split_by_price
+
+
+def reprice(deployment: Deployment, factors: Mapping[str, float]) -> Deployment:
+    """Return a deployment with factors on its prices of time; those of energy stay."""
+    board = deployment.board
+    assert board.npu is not None, "a deployment that offloads has an accelerator"
+    stated, places = [], (*(unit.kind for unit in board.npu.units), THROUGH)
+    for (event, place), price in sorted(derive_prices(board).table.items(),
+                                        key=lambda item: item[0]):
+        works = event in CYCLE_EVENTS and EVENTS[event].cause in WORK
+        for where in places if works and not place else (place,):
+            factor = factors[name_price(event, where)] if price.cycles else 1.0
+            stated.append(EventPrice(
+                event=event, place=where, cycles=price.cycles * factor, clock=price.clock,
+                pj=None if price.pj is None else price.pj * factor))
+    runtime = deployment.runtime
+    return deployment.repriced(board=replace(board, prices=tuple(stated)), runtime=replace(
+        runtime, dispatch_cycles=runtime.dispatch_cycles * factors[HOST]))
+
+
+def assure_learnt(prediction: Prediction, calibration: Calibration,
+                  temperature: str) -> Certainty:
+    """Return the intervals of a prediction at learnt prices, by the equation of the module."""
+    deployment, entry, time = prediction.deployment, calibration.entry, calibration.entry.time
+    board = deployment.board
+    bills = [prediction.bill, *(layer.bill for layer in prediction.layers),
+             *(task.bill for task in prediction.tasks)]
+    times = np.array([split_by_price(bill, board) for bill in bills])
+    totals = times.sum(axis=1)
+    shares = times / np.where(totals > 0, totals, 1.0)[:, None]
+    layers = 1 + len(prediction.layers)
+    spread = concentrate(totals[1:layers])
+    apart = np.full(len(bills), time.network_sd * concentrate(np.ones(1)))
+    apart[0] = time.network_sd * spread
+    sds = np.sqrt(np.einsum("ij,jk,ik->i", shares, calibration.time.covariance, shares)
+                  + apart**2 + time.row_sd**2)
+    hertz = board.clock(board.core.clock).frequency_hz
+    cycles = prediction.time_us * 1e-6 * hertz
+    sds[0] = max(sds[0], between_sd(deployment.graph.architecture_id, entry, time=True)) + far_sd(
+        cycles, hertz, entry.support, measured=entry.board is not None)
+    band = time.band.band()
+    energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in bills[:layers]]).T
+    energies = [make_interval(*ends) for ends in zip(*bound_energies(
+        energy_pj, unsure_pj, sds[:layers], band), strict=True)]
+    bounds = [bound(us, sd, band) for us, sd in zip(totals.tolist(), sds.tolist(), strict=True)]
+    return Certainty(
+        calibration=calibration.description, time_us=bounds[0], energy_uj=energies[0],
+        layers=tuple(LayerCertainty(time_us=one, energy_uj=energy) for one, energy in zip(
+            bounds[1:layers], energies[1:], strict=True)),
+        tasks=tuple(bounds[layers:]), basis=band.basis, errors=band.count,
+        extrapolating=find_extrapolation(deployment, cycles, entry, temperature),
+        unidentified=(), doubtful=tuple(time.tied), version=calibration.version,
+        draw=Draw(source=("accelerator", calibration.version), time=shares[0],
+                  covariance=calibration.time.covariance, row_sd=time.row_sd,
+                  network_sd=time.network_sd * spread,
+                  network=deployment.graph.architecture_id))
