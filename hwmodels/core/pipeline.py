@@ -35,15 +35,17 @@ class Pipeline:
         self.closed = True
         self.ready: dict[str, tuple[int, int, str]] = {}
         self.units: dict[str, list[int]] = {}
+        self.held: dict[str, int] = {}
 
     def issue(self, instruction: Instruction, shape: ClassTiming, taken: bool = False) -> int:
         """Issue one instruction as early as in-order rules let it; return its cycle."""
         operands = self._operands_ready(instruction)
-        earliest = max(operands, self._units_free(shape))
+        earliest = max(operands, self.held.get(instruction.timing, 0),
+                       *(min(self.units[unit]) for unit in shape.units if unit in self.units))
         if not self.closed and earliest <= self.now and self._may_join(instruction, shape, taken):
             cycle = self.now
         else:
-            cycle = max(earliest, self._next_cycle(instruction))
+            cycle = max(earliest, self.end(instruction))
             self.group = []
             self.closed = shape.slot == "alone"
         first = not self.group
@@ -53,6 +55,8 @@ class Pipeline:
         for unit in shape.units:
             slots = self.units.setdefault(unit, [0] * self.timing.unit_counts.get(unit, 1))
             slots[slots.index(min(slots))] = cycle + shape.busy_cycles
+        for name, cycles in shape.holds_cycles:
+            self.held[name] = cycle + 1 + cycles
         return cycle
 
     def redirect(self, refill_cycles: int) -> None:
@@ -64,10 +68,10 @@ class Pipeline:
         """Begin a new issue group: a pass starts at a cycle of its own."""
         self.closed = True
 
-    def end(self) -> int:
-        """First cycle an unrelated next instruction could issue in."""
-        return max([self.now + 1, self.least_next]
-                   + [self.now + occupancy(shape, one) for one, shape in self.group])
+    def end(self, then: Instruction | None = None) -> int:
+        """First cycle the next instruction could issue in; None is an unrelated one."""
+        return max(self.now + 1, self.least_next,
+                   *(self.now + occupancy(shape, one, then) for one, shape in self.group))
 
     def signature(self) -> tuple[object, ...]:
         """State relative to the current cycle, as far as it can delay anything later."""
@@ -76,7 +80,8 @@ class Pipeline:
                             if cycle >= self.now - LONGEST_PORT_CYCLES))
         units = tuple(sorted((unit, *(max(0, slot - self.now) for slot in sorted(slots)))
                              for unit, slots in self.units.items()))
-        return late, units
+        return late, units, tuple(sorted((name, max(0, until - self.now))
+                                         for name, until in self.held.items()))
 
     def _operands_ready(self, instruction: Instruction) -> int:
         earliest = -1  # long since there
@@ -87,17 +92,6 @@ class Pipeline:
                 shift = _port_cycles(self.timing, port, producer, instruction.timing)
                 earliest = max(earliest, issued, cycle + shift)
         return earliest
-
-    def _units_free(self, shape: ClassTiming) -> int:
-        return max((min(self.units[unit]) for unit in shape.units if unit in self.units),
-                   default=0)
-
-    def _next_cycle(self, instruction: Instruction) -> int:
-        """Cycle after the last group, given what it was and what comes."""
-        cycle = max(self.now + 1, self.least_next)
-        for one, shape in self.group:
-            cycle = max(cycle, self.now + occupancy(shape, one, instruction))
-        return cycle
 
     def _may_join(self, instruction: Instruction, shape: ClassTiming, taken: bool) -> bool:
         timing, rule = self.timing, self.timing.pairing

@@ -91,6 +91,9 @@ class UnalignedSection(Section):
     store_cycles: Count = Field(alias="store")
 
 
+ByClass = Annotated[dict[str, Count], AfterValidator(lambda found: (*found.items(),))]
+
+
 class ClassSection(Section):
     """How a timing class goes through the core."""
 
@@ -101,8 +104,8 @@ class ClassSection(Section):
     units: tuple[str, ...] = ()
     busy_cycles: Count | None = Field(default=None, alias="busy")
     slot: Literal["any", "first", "alone"] = "any"
-    then_cycles: Annotated[dict[str, Count], AfterValidator(lambda found: (*found.items(),))] = (
-        Field(default_factory=dict, validate_default=True, alias="then"))
+    then_cycles: ByClass = Field(default_factory=dict, validate_default=True, alias="then")
+    holds_cycles: ByClass = Field(default_factory=dict, validate_default=True, alias="holds")
     early: Truth | None = None
 
 

@@ -39,6 +39,8 @@ class ClassTiming:
         "any", "first" (only as the oldest of its issue group) or "alone".
     then_cycles : tuple of (str, int)
         `cycles` for particular kinds or timing classes of the next instruction.
+    holds_cycles : tuple of (str, int)
+        Cycles after its own in which no instruction of a timing class starts.
     early : bool
         When its operands are there a cycle sooner, so is its result.
     """
@@ -50,6 +52,7 @@ class ClassTiming:
     busy_cycles: int = 1
     slot: str = "any"
     then_cycles: tuple[tuple[str, int], ...] = ()
+    holds_cycles: tuple[tuple[str, int], ...] = ()
     early: bool = False
 
 

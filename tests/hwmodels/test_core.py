@@ -55,6 +55,10 @@ STEADY = [
     ("cortex-m7", "ldr r4, [r0]; ldr r5, [r0, #4]; smlad r1, r4, r5, r1; bne 1b", 3, 1),
     # M7: two even words conflict: ldr, ldr, wait, smlad with bne
     ("cortex-m7", "ldr r4, [r0]; ldr r5, [r0, #8]; smlad r1, r4, r5, r1; bne 1b", 4, 1),
+    # M7: no multiple load for three cycles after a product (measured): vldmia, vldmia, cmp, vfma,
+    # bne, and 2 of waiting
+    ("cortex-m7", "vldmia r3!, {s14}; vldmia r0!, {s10}; cmp r3, r7; vfma.f32 s15, s10, s14;bne 1b",
+     6, 2),
     # M7: LDM moves two registers a cycle and pairs with nothing: 2 + 1
     ("cortex-m7", "ldm r0, {r4-r7}; bne 1b", 3, 0),
     # M7: extends cannot pair with each other: 2 cycles, branch rides in the second
