@@ -87,7 +87,7 @@ class Run:
 def find_model(name: str, folder: Path) -> Path | None:
     """Return a network's file: of TWIN_MODELS, or built; None where it is neither."""
     for place in os.environ.get("TWIN_MODELS", "").split(os.pathsep):
-        if place and (found := next(Path(place).rglob(f"{name}.tflite"), None)):
+        if place and (found := next(Path(place).rglob(f"*{name}.tflite"), None)):
             return found
     path = folder / f"{name}.tflite"
     if not path.exists():
@@ -153,7 +153,7 @@ def leave_out(runs: Sequence[Run], column: str) -> str:
                 shipped = np.log(run.interval[1] / run.interval[0]) / (2 * spread.reach)
                 sd = float(np.sqrt(
                     shipped ** 2 - spread.network ** 2 + (stay[:, best] ** 2).mean()
-                    + (spread.unseen ** 2 if column == "config" else 0.0)))
+                    + spread.unseen ** 2 * (column == "config")))
                 errors.append(abs(float(np.expm1(run.steps[best]))))
                 inside += abs(run.steps[best]) <= spread.reach * sd
                 widths.append(float(np.exp(2 * spread.reach * sd)))
@@ -172,7 +172,7 @@ def judge(rows: Sequence[Mapping[str, Any]], steps: bool = False) -> Iterator[Ru
             cycles = prediction.cycles_by_clock["npu"]
             whole, ends = prediction.time_us, prediction.certainty.time_us
             active = row["npu_active_cycles"]
-            published = active if active is not None else row["npu_total_cycles"] - 500
+            published = active or row["npu_total_cycles"] - 500
             yield Run(row=row, predicted=cycles, vela=row["vela_cycles"], published=published,
                       steps=tuple(step(prediction, published)) if steps else (),
                       interval=(cycles * ends.low / whole, cycles * ends.high / whole),

@@ -104,6 +104,8 @@ class Interface:
     width_bytes: Annotated[int, Key(SIZE, "Of one beat.", required=True)] = 8
     write_gap_cycles: Annotated[float, Key(
         CYCLES, "Cycles a write burst holds the channel beyond its beats.")] = 0.0
+    any_length: Annotated[bool, Key(
+        SWITCH, "Whether bursts have any number of beats; otherwise 1, 2, 4 or 8.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

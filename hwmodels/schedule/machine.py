@@ -37,7 +37,7 @@ class Machine:
         Of each pool; cached: by an NPU cache that is there and on.
     longest : ndarray of int
         Of each pool: beats of a burst.
-    width, gap : ndarray
+    width, gap, any_length : ndarray
         Of each port.
     fill : ndarray of int
         Of each kind of unit.
@@ -62,6 +62,7 @@ class Machine:
     longest: Ints
     width: Ints
     gap: Floats
+    any_length: Flags
     fill: Ints
     decodes: Flags
 
@@ -108,6 +109,7 @@ def lay_out(npu: Npu) -> Machine:
         longest=_ints(pool.burst_max_beats for pool in pools),
         width=_ints(port.width_bytes for port in ports),
         gap=_floats(port.write_gap_cycles for port in ports),
+        any_length=_flags(port.any_length for port in ports),
         fill=_ints([*(unit.fill_cycles for unit in units), 0]),
         decodes=_flags([*("weight_decode" in unit.roles for unit in units), False]))
 

@@ -16,7 +16,7 @@ from hwmodels.schedule.task import PATTERNS, Link, Task
 from hwmodels.schedule.units import estimate_unit_cycles, multiplies, name_bits
 
 _NUMBERS = attrgetter("bytes", "run_bytes", "stride_bytes", "window_bytes", "repeats",
-                      "unpacked_bytes", "outstanding", "ahead")
+                      "unpacked_bytes", "outstanding", "port_outstanding", "ahead")
 _NAMES = attrgetter("direction", "pool", "port", "pattern", "operand")
 
 
@@ -30,7 +30,8 @@ class TransferColumns:
         First transfer of each task, and how many there are.
     task, place : ndarray of int, (transfers,)
         Whose it is, and which of its transfers.
-    bytes, run_bytes, stride_bytes, window_bytes, repeats, unpacked_bytes, outstanding, ahead
+    bytes, run_bytes, stride_bytes, window_bytes, repeats, unpacked_bytes, outstanding
+    port_outstanding, ahead
         As of a `Transfer`, ndarray of int, (transfers,).
     out, contiguous, strided, weights : ndarray of bool, (transfers,)
         Direction, pattern and operand.
@@ -50,6 +51,7 @@ class TransferColumns:
     repeats: Ints
     unpacked_bytes: Ints
     outstanding: Ints
+    port_outstanding: Ints
     ahead: Ints
     out: Flags
     contiguous: Flags
@@ -109,7 +111,7 @@ def read_transfers(tasks: Sequence[Task], machine: Machine) -> TransferColumns:
         For a port or memory the machine has not.
     """
     transfers = [transfer for task in tasks for transfer in task.transfers]
-    numbers = np.array([_NUMBERS(one) for one in transfers], np.int64).reshape(-1, 8).T
+    numbers = np.array([_NUMBERS(one) for one in transfers], np.int64).reshape(-1, 9).T
     names = list(zip(*map(_NAMES, transfers), strict=True)) or [()] * 5
     first, task, place = count_first([len(task.transfers) for task in tasks])
     pattern = np.array([PATTERNS.index(one) for one in names[3]], np.int64)
@@ -117,7 +119,7 @@ def read_transfers(tasks: Sequence[Task], machine: Machine) -> TransferColumns:
         first=first, task=task, place=place, bytes=numbers[0], run_bytes=numbers[1],
         stride_bytes=numbers[2], window_bytes=numbers[3], repeats=numbers[4],
         unpacked_bytes=np.where(numbers[5] != 0, numbers[5], numbers[0]),
-        outstanding=numbers[6], ahead=numbers[7],
+        outstanding=numbers[6], port_outstanding=numbers[7], ahead=numbers[8],
         out=np.array([one == "out" for one in names[0]], np.bool_),
         contiguous=pattern == 0, strided=pattern == 1,
         weights=np.array([one == "weights" for one in names[4]], np.bool_),

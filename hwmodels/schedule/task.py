@@ -111,6 +111,8 @@ class Transfer:
     outstanding : int
         Bursts in flight, which share the memory's latency, of a write as of a read; 0: reads as
         many as the board says of any channel, and writes wait for no answer.
+    port_outstanding : int
+        Bursts in flight of all that goes through its port that way; 0: no limit.
     ahead : bool
         Whether it was asked for before the task began, so that its first data is there.
     """
@@ -130,6 +132,7 @@ class Transfer:
     operand: str = ""
     overlaps: str = "units"
     outstanding: int = 0
+    port_outstanding: int = 0
     ahead: bool = False
 
     def __post_init__(self) -> None:

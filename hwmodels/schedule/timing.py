@@ -158,7 +158,7 @@ def plan_tasks(tasks: Sequence[Task], transfers: TransferColumns, units: UnitCol
     steps = _cut(rows, np.where(stated != 0, stated, pieces), np.where(stated != 0, 1, 2))
     streamed = np.zeros(len(pieces), np.bool_)
     streamed[transfer_rows] = transfers.weights
-    streamed[unit_rows] = machine.decodes[units.kind]
+    streamed[unit_rows] = machine.decodes[units.kind] | units.multiplies
     pieces = np.where((stated != 0) & ~streamed, steps, pieces)
     nodes = _lay_nodes(steps, np.maximum(pieces, steps), [
         (unit_rows, [-1, -1, 0, 0, units.cycles * TICKS, machine.fill[units.kind] * TICKS]),

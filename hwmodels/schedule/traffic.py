@@ -148,7 +148,9 @@ def count_traffic(transfers: TransferColumns, machine: Machine) -> TrafficColumn
     longest = machine.longest[pool]
     bursts = transfers.repeats * (runs * _split_runs(run, width, longest)
                                 + _split_runs(rest, width, longest))
-    total, beats = bursts.sum(axis=0), np.array(BURST_BEATS) @ bursts
+    beats, most = np.array(BURST_BEATS) @ bursts, longest * width
+    total = np.where(machine.any_length[transfers.port], transfers.repeats * (
+        runs * -(-run // most) + -(-rest // most)), bursts.sum(axis=0))
     runs = runs + (rest > 0)
     accesses = np.where(transfers.contiguous, 0, runs * transfers.repeats)
     pool_bytes, misses, hits, accesses = _look_up(
@@ -164,6 +166,9 @@ def count_traffic(transfers: TransferColumns, machine: Machine) -> TrafficColumn
     taken = np.where(external & (own == 0), taken + latency * accesses, taken)
     first = np.where(transfers.ahead, 0, own)  # The latency of these is that of the first data.
     in_flight = np.where(out & (own == 0), 0, np.maximum(0, total - hits - first))
+    together = transfers.port_outstanding
+    channel = np.maximum(channel, np.where(
+        together, in_flight * latency / np.maximum(1, together), 0.0))
     wanted = transfers.bytes * transfers.repeats
     return TrafficColumns(
         bursts=bursts, total=total, beats=beats, wanted_bytes=wanted, pool_bytes=pool_bytes,

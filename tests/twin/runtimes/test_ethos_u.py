@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import importlib.metadata
 import importlib.util
 import itertools
 import json
@@ -13,6 +14,7 @@ import twin
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
+from twin import early_vela
 from twin.deployment.deployment import deploy_towards
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network import zoo
@@ -472,3 +474,23 @@ def test_an_ethos_u55_writes_nothing_by_its_second_port(config):
     with pytest.raises(RuntimeRefusedError, match="only reads; accepted: Sram_Only, Shared_Sram"):
         twin.predict(twin.deploy("kws", "corstone300_fvp").replace(
             {"npu.config": config, "npu.memory_mode": "Dedicated_Sram"}))
+
+
+def test_requests_in_flight_are_shared_by_all_that_use_a_port():
+    """With one, each burst of 128 bytes waits for the latency of the one before."""
+    stream = open_stream("conv1x1_u85-256").stream
+    npu = machine("ethos-u85-256", "corstone320_fvp", **{"npu.pools.DRAM.reads_in_flight": 1})
+    runs = run_tasks(make_tasks(stream, npu, "Dedicated_Sram"), npu)
+    requests = sum(-(-one.wanted_bytes // 128) for run in runs for one in run.transfers
+                   if (one.pool.name, one.transfer.direction) == ("DRAM", "in"))
+    assert 0.9 * 250 * requests < sum(run.core_npu_cycles for run in runs) < 1.6 * 250 * requests
+
+
+@needs_vela
+def test_vela_loads_beside_this_program_and_compiles_what_it_is_asked(monkeypatch):
+    monkeypatch.delenv("TWIN_VELA", raising=False)
+    early_vela.start_early(["predict", "kws", "-b", "stm32f401re", "../x", "alif_e7_devkit"])
+    child = early_vela.take_early(str(early_vela.VELA))
+    assert child is not None and early_vela.take_early(str(early_vela.VELA)) is None
+    text, _ = child.communicate(json.dumps(["vela", "--version"]) + "\n", 60)
+    assert (child.returncode, text.split()[-1]) == (0, importlib.metadata.version("ethos-u-vela"))

@@ -81,7 +81,7 @@ class Memories:
             channel=channel, direction=direction, port=port, pool=pool.name, bytes=size,
             ahead=ahead, pattern="strided" if run else "contiguous", run_bytes=run,
             buffer_bytes=size, repeats=repeats, operand=operand, overlaps=overlaps,
-            outstanding=min(flying, most) if most else flying)
+            outstanding=min(flying, most) if most else flying, port_outstanding=most)
 
 
 def walk_input(operation: Operation, operand: Operand, npu: Npu) -> tuple[int, int]:
