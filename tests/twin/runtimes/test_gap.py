@@ -1,5 +1,6 @@
 """GAP8 and GAP9: NE16's jobs, cluster kernels, layers cut into tiles."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,22 @@ def test_a_convolution_of_the_cores_is_its_blocks():
     trips = count_trips(graph, graph.layers[0], Part(rows=16, columns=16, channels=8))
     assert trips == {"matmul": 128 * 2 * 25, "matmul_block": 256, "column": 256 * 25,
                      "requantise": 2048, "row": 16}
+
+
+def test_kernels_deal_rows_channels_and_halves_of_rows_to_cores():
+    deployment = deploy(conv(channels=8, kernel=1))
+    npu = replace(deployment.board.npu, pools=())  # without banks to wait for
+
+    def gain(graph, **part):
+        layer, alone = graph.layers[0], replace(npu.unit("CLUSTER"), count=1)
+        one = count_cycles(graph, layer, Part(**part), replace(npu, units=(alone,)))
+        return (one.cycles - 60) / (count_cycles(graph, layer, Part(**part), npu).cycles - 60)
+
+    pointwise, window = conv(channels=8, kernel=1), conv(channels=8, kernel=5)
+    assert gain(pointwise, rows=8, columns=16, channels=8) == pytest.approx(8, rel=0.01)
+    assert gain(pointwise, rows=4, columns=16, channels=8) == pytest.approx(8, rel=0.01)
+    assert gain(pointwise, rows=9, columns=16, channels=8) == pytest.approx(6, rel=0.01)
+    assert gain(window, rows=9, columns=16, channels=8) == pytest.approx(4.5, rel=0.01)
 
 
 def test_eight_cores_take_an_eighth_and_what_banks_and_barrier_cost():
@@ -141,7 +158,7 @@ def test_cores_of_a_cluster_never_bring_more_than_their_number():
         assert 1.9 < gains[0] <= 2 and 3.7 < gains[1] <= 4 and 7 < gains[2] <= 8, name
     times = [twin.predict(twin.deploy("vww", "gapuino").replace(
         {"npu.units.CLUSTER.count": cores})).time_us for cores in (1, 2, 4, 8)]
-    assert [times[0] / time for time in times[1:]] == pytest.approx([1.96, 3.79, 7.08], rel=0.01)
+    assert [times[0] / time for time in times[1:]] == pytest.approx([1.93, 3.54, 5.95], rel=0.01)
 
 
 def test_activations_that_do_not_fit_l2_spill_to_ram_outside():

@@ -19,7 +19,7 @@ from twin.network.operators import Form, traits
 UNIT = "CLUSTER"
 """Name of the cores in board files of this family."""
 
-_AROUND = ("matmul_block", "depthwise_output", "row")
+_AROUND = ("matmul_block", "depthwise_output", "depthwise_row", "row")
 """Kernels that stand around inner loops."""
 
 Trips = Mapping[str, float]
@@ -66,15 +66,16 @@ def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> ClusterCyc
 
     Notes
     -----
-    Work is dealt to the cores by rows, pixels or channels, whichever deals it most evenly.
+    Work is dealt to the cores as PULP-NN deals it: rows of windows, channels of depthwise and fully
+    connected layers; of 1x1 convolutions whose rows leave cores idle, halves of rows to pairs of
+    cores. All else by rows, pixels or channels, whichever deals it most evenly.
     """
     unit, scratch = npu.unit(UNIT), npu.scratch
     trips = count_trips(graph, layer, part)
     timed = [(time_kernel(name), times) for name, times in trips.items() if times]
     cycles = sum((one.steady.cycles + one.steady.refill_cycles) * times for one, times in timed)
     accesses = sum((one.loads + one.stores) * times for one, times in timed)
-    share = min(share_work(items, unit.count)
-                for items in (part.rows, part.pixels, math.ceil(part.channels / 4)))
+    share = _share_part(layer, part, unit.count)
     often = min(1.0, accesses / max(1.0, cycles))
     wait = wait_of_access(unit.count, scratch.banks if scratch is not None else 0, often)
     alone = cycles / unit.count * share
@@ -86,13 +87,36 @@ def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> ClusterCyc
         ("barrier", unit.barrier_cycles)))
 
 
+def _share_part(layer: Layer, part: Part, cores: int) -> float:
+    """Return the largest share of a part that a core gets, over an even one."""
+    found = traits(layer)
+    rows = share_work(part.rows, cores)
+    if found.is_depthwise or layer.op == "fully_connected":
+        return share_work(part.channels, cores)
+    if is_pointwise(layer):
+        halved = part.rows % cores and part.columns > 1 and cores > 1
+        return rows if not halved else (
+            share_work(part.rows, cores // 2) * share_work(part.columns, 2))
+    if found.is_convolution:
+        return rows
+    return min(rows, *(share_work(items, cores)
+                       for items in (part.pixels, math.ceil(part.channels / 4))))
+
+
+def is_pointwise(layer: Layer) -> bool:
+    """Whether it is a convolution of 1x1 that reads its pixels where they lie."""
+    return traits(layer).is_convolution and layer.window is not None and (
+        layer.window.kernel == layer.window.stride == (1, 1))
+
+
 def count_trips(graph: Graph, layer: Layer, part: Part) -> Trips:
     """Return how often each kernel's text runs for a part of a layer.
 
     Notes
     -----
-    A convolution copies each window to a column and multiplies two columns by four filters; one
-    of channels copies the rows of a channel under its window. Softmax takes three walks in one.
+    A convolution copies each window to a column, but of 1x1, and multiplies two columns by four
+    filters; one of channels copies the rows of a channel under its window. Softmax takes three
+    walks in one.
     """
     found = traits(layer)
     kinds = ((found.is_depthwise, _count_depthwise), (found.is_convolution, _count_conv),
@@ -111,7 +135,8 @@ def _count_conv(graph: Graph, layer: Layer, part: Part) -> Trips:
     depth = graph.tensors[layer.inputs[0]].shape[-1] // layer.groups
     quads = math.ceil(math.prod(_window(layer)) * depth / 4)
     blocks = math.ceil(part.pixels / 2) * math.ceil(part.channels / 4)
-    return {"matmul": blocks * quads, "matmul_block": blocks, "column": part.pixels * quads,
+    columns = {} if is_pointwise(layer) else {"column": part.pixels * quads}
+    return {"matmul": blocks * quads, "matmul_block": blocks, **columns,
             "requantise": part.pixels * part.channels}
 
 
@@ -119,9 +144,10 @@ def _count_depthwise(graph: Graph, layer: Layer, part: Part) -> Trips:
     rows, columns = _window(layer)
     outputs = part.pixels * part.channels
     assert layer.window is not None, "a convolution has one"
-    return {"depthwise_tap": outputs * math.ceil(rows * columns / 4), "requantise": outputs,
-            "depthwise_copy": outputs * columns * layer.window.stride[0],
-            "depthwise_output": outputs}
+    copied = outputs * layer.window.stride[0]
+    return {"depthwise_tap": outputs * (rows * columns // 4), "requantise": outputs,
+            "depthwise_left": outputs * (rows * columns % 4), "depthwise_row": copied,
+            "depthwise_copy": copied * math.ceil(columns / 4), "depthwise_output": outputs}
 
 
 def _count_dense(graph: Graph, layer: Layer, part: Part) -> Trips:

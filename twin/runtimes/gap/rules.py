@@ -141,9 +141,11 @@ class Gap(UnitRules):
 
     def _make_tile(self, graph: Graph, layer: Layer, piece: Piece, npu: Npu, port: str,
                    result: str, pools: Mapping[str, str]) -> Tile:
+        unit = self.find_unit(layer, npu)
+        apart = traits(layer).is_depthwise and unit is not None and unit.kind == cluster.UNIT
         reads: tuple[Transfer, ...] = tuple(
-            move(size, run, "in", operand, pools[operand], port)
-            for operand, size, run in piece.reads)
+            move(size, 1 if apart and operand == "input" else run, "in", operand, pools[operand],
+                 port) for operand, size, run in piece.reads)
         writes = (move(piece.written_bytes, piece.run_bytes, "out", "output", result, port),)
         return Tile(units=(self._work(graph, layer, piece.part, npu),), reads=reads, writes=writes,
                     start_cycles=self.tile_cycles + self.transfer_cycles * (len(reads) + 1))
