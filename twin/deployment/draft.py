@@ -219,6 +219,8 @@ class Draft:
         """Memories that hold the arena, and weights and code kept in RAM."""
         held = {self.arena, *self.arena_spill, self.weights, self.code}
         held |= {home.memory for home in self.plan.homes.values()}
+        if self.board.npu is not None:
+            held |= {self.board.npu.pool(name).memory for name, _ in self.plan.used}
         return frozenset(one.name for one in self.board.memories
                          if one.name in held and one.role not in FLASH_ROLES)
 

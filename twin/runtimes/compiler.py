@@ -237,12 +237,15 @@ class Grouping:
         Why each layer stays on the host.
     buffers : mapping of int to TaskBuffer
         Tensors within a group that are kept otherwise than whole, by tensor.
+    scratch : tuple of (str, int)
+        Pools the compiler keeps bytes of for itself, and how many.
     """
 
     groups: tuple[Group, ...]
     works: Mapping[int, Work]
     reasons: tuple[Reason, ...]
     buffers: Mapping[int, TaskBuffer]
+    scratch: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -433,6 +433,9 @@ def test_a_bill_says_what_vela_made_and_a_smaller_scratch_costs():
     assert "in Dedicated_Sram: constants" in said and "no figure here is made" in said
     small = twin.predict(prediction.deployment.replace({"npu.scratch_bytes": 4096}))
     assert small.cycles_by_clock["npu"] > prediction.cycles_by_clock["npu"]
+    kept = [one.deployment.plan.filled["sram"][0] for one in (prediction, small)]
+    assert f"fast scratch {kept[0]:,} bytes" in said and 0 < kept[1] <= 4096 < kept[0]
+    assert prediction.deployment.ram_parts["arena"] > kept[0]
 
 
 @needs_vela

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
@@ -58,12 +59,15 @@ class OffloadPlan(Plan):
         reserved = {deployment.code: runtime.code_bytes}
         reserved[deployment.arena] = reserved.get(deployment.arena, 0) + runtime.ram_bytes
         moves = board.memory(deployment.weights).role not in FLASH_ROLES
-        return plan_pools(board, self.planner.npu, Demand(
+        plan = plan_pools(board, self.planner.npu, Demand(
             slots=placement.arena, constants=self._stored_constants() if moves else (),
             arena=Wish(memory=deployment.arena, pool=deployment.arena_pool),
             weights=Wish(memory=deployment.weights, pool=deployment.weights_pool),
             reserved=reserved, layers=len(deployment.executed.layers),
             alignment_bytes=runtime.alignment_bytes, name=deployment.graph.name))
+        scratch = self.grouping.scratch
+        return replace(plan, used=scratch + plan.used,
+                       activation_bytes=plan.activation_bytes + sum(dict(scratch).values()))
 
     def _stored_constants(self) -> tuple[tuple[int, int], ...]:
         """Constants in execution order, with the bytes the accelerator's compiler stores."""

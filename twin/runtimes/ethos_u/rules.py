@@ -8,7 +8,7 @@ with delegates of Ethos-U, which are read as those are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -73,7 +73,8 @@ class EthosU(Compiler):
         _check(planner.npu)
         if any(layer.op == COMPILED for layer in graph.layers):
             return _group_compiled(graph, planner.npu)
-        return _group_network(graph, compiled_of(graph, planner.npu, tuple(planner.host)))
+        return _group_network(graph, compiled_of(graph, planner.npu, tuple(planner.host)),
+                              planner.npu)
 
     def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
                  grouping: Grouping) -> tuple[Step, ...]:
@@ -192,7 +193,15 @@ def _group_compiled(graph: Graph, npu: Npu) -> Grouping:
                 raise RuntimeRefusedError(
                     f"{graph.name}: compiled for {config}, the NPU is {npu.config}, whose driver "
                     f"refuses it; --set npu.config={config}, or bring the file before Vela")
-    return Grouping(groups=tuple(groups), works={}, reasons=tuple(reasons), buffers={})
+    return Grouping(groups=tuple(groups), works={}, reasons=tuple(reasons), buffers={},
+                    scratch=_keep_scratch(npu, (layer.option("scratch_bytes", 0)
+                                                for layer in graph.layers)))
+
+
+def _keep_scratch(npu: Npu, sizes: Iterable[object]) -> tuple[tuple[str, int], ...]:
+    """Return the fast scratch of streams, which run one after another: pool and bytes."""
+    most = max((size for size in sizes if isinstance(size, int)), default=0)
+    return ((npu.pools[0].name, most),) if most and npu.memory_mode == "Dedicated_Sram" else ()
 
 
 def _stream_of(graph: Graph, layer: Layer) -> Stream:
@@ -229,12 +238,13 @@ def _list_groups(graph: Graph, compilation: Compilation) -> list[tuple[Group, in
                      if i not in placed]
 
 
-def _group_network(graph: Graph, compilation: Compilation) -> Grouping:
+def _group_network(graph: Graph, compilation: Compilation, npu: Npu) -> Grouping:
     groups = _list_groups(graph, compilation)
     kept = {group.chain[0] for group, _ in groups if group.kind == "host"}
     return Grouping(
         groups=tuple(group for group, _ in groups), works={},
         buffers=_list_buffers(graph, groups, compilation),
+        scratch=_keep_scratch(npu, (one.scratch_bytes for one in compilation.file.streams)),
         reasons=tuple(Reason(_explain(graph.layers[i], compilation) if i in kept else "", Why.RULE)
                       for i in range(len(graph.layers))))
 
