@@ -15,7 +15,8 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -23,9 +24,11 @@ import numpy as np
 import twin
 from calibration.datasets.published import published_rows
 from hwmodels.errors import TwinError
-from twin.attribution.diagnosis.outlook import foresee
+from twin.api.commands.why import observe_clock
+from twin.attribution.diagnosis.outlook import Outlook, foresee
 from twin.attribution.diagnosis.why import EXPECTED, Why, explain
 from twin.deployment.deployment import Deployment, deploy
+from twin.errors import UsageError
 
 CASES = (
     # board, network, what the asker says runs, what may run
@@ -75,31 +78,61 @@ CHARACTERS = (25, 45)
 """Of a line, as MicroProfiler writes one for each layer; a character takes 87 us."""
 
 
+SECOND = {"kws": "ad", "ic": "kws", "vww": "kws"}
+"""Another network somebody runs in the same build."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plant:
-    """A number, what is the matter (no cause is healthy), and what somebody published."""
+    """Numbers, what is the matter (no cause is healthy), and what somebody published.
+
+    The second network runs in the same build; `hertz` is the clock its core has.
+    """
 
     board: str
     causes: tuple[str, ...]
     time_us: float
+    second_us: float | None
+    hertz: float
     published_us: float
     factor: float
+
+
+@dataclass(kw_only=True)
+class Slowness:
+    """What causes do to a build: drawn once, for each network of it."""
+
+    changes: dict[str, object] = field(default_factory=dict)
+    factor: float = 1.0
+    shares: float = 0.0
+    lines: tuple[float, float] = (0.0, 0.0)
+    temperature: str = "warm"
+    network: str = ""
+    board: str = ""
 
 
 def plant_case(board: str, network: str, family: str, seed: int) -> Iterator[Plant]:
     """Yield every plant of a board that changes something, and healthy numbers."""
     own = [seed, len(board), len(network), ord(board[-1])]
-    random, others = np.random.default_rng(own), np.random.default_rng([*own, 1])
+    random, others, besides = (np.random.default_rng(one) for one in (own, [*own, 1], [*own, 2]))
     for causes in (*((),) * HEALTHY, *((one,) for one in CAUSES), *PAIRS):
         runtime = str(random.choice(LIBRARIES[family]))
         truth = deploy(network, board, runtime=runtime)
         healthy = twin.predict(truth, calibration="auto").time_us
-        slow = _slow_down(truth, causes, healthy, random)
+        drawn = _draw(truth, causes, random)
+        slow = None if drawn is None else _slow_down(truth, drawn, len(causes))
         silicon, noise = random.lognormal(0, SILICON_SD), random.lognormal(0, NOISE_SD)
-        if slow is not None and (not causes or slow > LEAST * healthy):
-            yield Plant(board=board, causes=causes, time_us=slow * silicon * noise,
-                        factor=slow / healthy, published_us=healthy * silicon * math.exp(
-                            others.choice(list_published())))
+        if slow is None or (causes and slow[0] <= LEAST * healthy):
+            continue
+        assert drawn is not None
+        if "loading" in causes:  # What is before one network is not what is before another.
+            drawn.shares = math.exp(besides.uniform(*map(math.log, LOADING)))
+        second = _slow_down(deploy(SECOND[network], board, runtime=runtime),
+                            replace(drawn, network=""), 0)
+        yield Plant(board=board, causes=causes, time_us=slow[0] * silicon * noise,
+                    second_us=second and second[0] * silicon * besides.lognormal(0, NOISE_SD),
+                    hertz=slow[1] * besides.lognormal(0, 0.003), factor=slow[0] / healthy,
+                    published_us=healthy * silicon * math.exp(others.choice(list_published())))
 
 
 @lru_cache
@@ -118,41 +151,55 @@ def list_published() -> tuple[float, ...]:
                  for one, two in itertools.permutations(sorted(times), 2))
 
 
-def _slow_down(truth: Deployment, causes: tuple[str, ...], healthy: float,
-               random: np.random.Generator) -> float | None:
-    """Return the time under causes; None where one of them cannot be, or changes nothing."""
-    changes: dict[str, object] = {}
-    factor, added, temperature, single = 1.0, 0.0, "warm", []
+def _draw(truth: Deployment, causes: tuple[str, ...],
+          random: np.random.Generator) -> Slowness | None:
+    """Return what causes do to a build; None where one of them cannot be."""
+    found = Slowness()
     for cause in causes:
         if cause in FACTORS:
-            if cause == "memcpy" and "cmsis" not in truth.runtime.identity:
+            if truth.target.offloads or (
+                    cause == "memcpy" and "cmsis" not in truth.runtime.identity):
                 return None
-            if truth.target.offloads:
-                return None
-            single.append(math.exp(random.uniform(*map(math.log, FACTORS[cause]))))
-            factor *= single[-1]
+            found.factor *= math.exp(random.uniform(*map(math.log, FACTORS[cause])))
         elif cause == "loading":
-            added += healthy * math.exp(random.uniform(*map(math.log, LOADING)))
+            found.shares += math.exp(random.uniform(*map(math.log, LOADING)))
         elif cause == "debug":
-            lines = random.choice([1, len(truth.graph.layers), 2 * len(truth.graph.layers)])
-            added += float(lines * random.uniform(*CHARACTERS)) * 86.8
+            layers = len(truth.graph.layers)
+            lines = random.choice([1, layers, 2 * layers])
+            width = float(random.uniform(*CHARACTERS)) * 86.8
+            found.lines = (width, 0.0) if lines == 1 else (0.0, width * float(lines) / layers)
         elif cause == "cold":
-            temperature = "cold"
-            added += healthy * math.exp(random.uniform(math.log(0.05), math.log(1.0)))
+            found.temperature = "cold"
+            found.shares += math.exp(random.uniform(math.log(0.05), math.log(1.0)))
         elif cause == "other":
-            return _run_another(truth, random)
+            _draw_another(truth, random, found)
         else:
             chosen = _choose(truth, cause, random)
             if chosen is None:
                 return None
-            changes |= chosen
+            found.changes |= chosen
+    return found
+
+
+def _slow_down(truth: Deployment, slowness: Slowness,
+               causes: int) -> tuple[float, float] | None:
+    """Return the time under causes, and the clock; None where that cannot be, or is nothing."""
+    if slowness.network or slowness.board:
+        board = slowness.board or truth.board
+        truth = deploy(slowness.network or truth.graph, board,
+                       **{} if slowness.board else {"runtime": truth.runtime.identity})
     try:
-        slow = twin.predict(truth.replace(changes) if changes else truth, temperature=temperature)
+        healthy = twin.predict(truth, calibration="auto").time_us
+        changed = truth.replace(slowness.changes) if slowness.changes else truth
+        slow = twin.predict(changed, temperature=slowness.temperature).time_us
     except TwinError:
         return None
-    if changes and len(causes) > 1 and slow.time_us < LEAST * healthy:
+    if slowness.changes and causes > 1 and slow < LEAST * healthy:
         return None
-    return slow.time_us * factor + added
+    once, each = slowness.lines
+    return (slow * slowness.factor + healthy * slowness.shares + once
+            + each * len(truth.graph.layers),
+            changed.board.clock(changed.board.core.clock).frequency_hz)
 
 
 def _choose(truth: Deployment, cause: str, random: np.random.Generator) -> dict[str, object] | None:
@@ -184,39 +231,68 @@ def _choose(truth: Deployment, cause: str, random: np.random.Generator) -> dict[
     return possible[int(random.integers(len(possible)))] if possible else None
 
 
-def _run_another(truth: Deployment, random: np.random.Generator) -> float | None:
-    """Return the time of another network of the same kind, or of another board."""
+def _draw_another(truth: Deployment, random: np.random.Generator, found: Slowness) -> None:
+    """Draw another network of the same kind, or another board."""
     if random.random() < 0.5:
-        other = str(random.choice([one for one in ("kws", "ic", "vww", "ad") if
-                                   one != truth.graph.name]))
-        return float(twin.predict(
-            deploy(other, truth.board, runtime=truth.runtime.identity)).time_us)
-    boards = [case[0] for case in CASES if case[0] != truth.board.name] + ["nucleo_f401re"]
-    return float(twin.predict(deploy(truth.graph, str(random.choice(boards)))).time_us)
+        found.network = str(random.choice([one for one in ("kws", "ic", "vww", "ad") if
+                                           one != truth.graph.name]))
+    else:
+        boards = [case[0] for case in CASES if case[0] != truth.board.name] + ["nucleo_f401re"]
+        found.board = str(random.choice(boards))
 
 
-ASKERS = ("number", "half", "1", "2", "3", "published", "published, half", "published, 2",
-          "published, 3")
+ASKERS = ("number", "half", "1", "2", "3", "published", "published, 3", "network", "cycles",
+          "network, cycles", "network, cycles, published", "network, cycles, 1",
+          "network, cycles, half")
 """What the asker gives: the number alone, half of what is not so ruled out, true answers to so many
-questions, and what somebody published of the same board, network and release besides."""
+questions, what somebody published of the same board, network and release, the time of another
+network of the build, and the cycles the core counted."""
 
 
-def answer(outlook, plant: Plant, asker: str) -> Why:
-    """Return what is said to an asker."""
-    known: dict[bool, list[str]] = {True: [], False: []}
-    published = plant.published_us if "published" in asker else None
-    if "half" in asker:
-        random = np.random.default_rng(int(plant.time_us))
-        known[False] = [cause for cause in CAUSES
-                        if cause not in plant.causes and random.random() < 0.5]
-    found = explain(outlook, [plant.time_us], published_us=published, absent=known[False])
-    for _ in range(int(asker[-1]) if asker[-1].isdigit() else 0):
-        if not found.asked:
-            break
-        known[found.asked in plant.causes].append(found.asked)
-        found = explain(outlook, [plant.time_us], published_us=published, present=known[True],
-                        absent=known[False])
-    return found
+class Desk:
+    """What is foreseen of a board, by what an asker gives."""
+
+    def __init__(self, board: str, network: str, runtime: str) -> None:
+        self.deployments = [deploy(one, board, runtime=runtime)
+                            for one in (network, SECOND[network])]
+        self.outlooks: dict[tuple[int, float | None], Outlook] = {}
+
+    def foresee(self, count: int, hertz: float | None) -> Outlook:
+        """Return what is foreseen of so many numbers at a clock, or at the one asked for."""
+        if (count, hertz) not in self.outlooks:
+            self.outlooks[count, hertz] = foresee(
+                self.deployments[:count], library="name", clock_hz=hertz)
+        return self.outlooks[count, hertz]
+
+    def answer(self, plant: Plant, asker: str) -> Why:
+        """Return what is said to an asker."""
+        known: dict[bool, list[str]] = {True: [], False: []}
+        published = plant.published_us if "published" in asker else None
+        if "half" in asker:
+            random = np.random.default_rng(int(plant.time_us))
+            known[False] = [cause for cause in CAUSES
+                            if cause not in plant.causes and random.random() < 0.5]
+        numbers = [plant.time_us]
+        if "network" in asker and plant.second_us is not None:
+            numbers.append(plant.second_us)
+        hertz = None
+        if "cycles" in asker:
+            cycles = round(plant.hertz * plant.time_us / 1e6)
+            with suppress(UsageError):  # Faster than the board: the command refuses them.
+                hertz = float(f"{observe_clock(cycles, plant.time_us, self.deployments[0]):.2g}")
+        outlook = self.foresee(len(numbers), hertz)
+
+        def explain_now() -> Why:
+            return explain(outlook, numbers, published_us=published, present=known[True],
+                           absent=known[False])
+
+        found = explain_now()
+        for _ in range(int(asker[-1]) if asker[-1].isdigit() else 0):
+            if not found.asked:
+                break
+            known[found.asked in plant.causes].append(found.asked)
+            found = explain_now()
+        return found
 
 
 def rank(found: Why) -> list[str]:
@@ -225,15 +301,15 @@ def rank(found: Why) -> list[str]:
     return sorted(chances, key=lambda name: -chances[name])
 
 
-def judge(seeds, cases=CASES) -> dict[str, list[tuple[Plant, Why]]]:
+def judge(seeds, cases=CASES, askers=ASKERS) -> dict[str, list[tuple[Plant, Why]]]:
     """Return by asker what was planted and said."""
-    found: dict[str, list[tuple[Plant, Why]]] = {asker: [] for asker in ASKERS}
+    found: dict[str, list[tuple[Plant, Why]]] = {asker: [] for asker in askers}
     for board, network, runtime, family in cases:
-        outlook = foresee([deploy(network, board, runtime=runtime)], library="name")
+        desk = Desk(board, network, runtime)
         for seed in seeds:
             for plant in plant_case(board, network, family, seed):
                 for asker, said in found.items():
-                    said.append((plant, answer(outlook, plant, asker)))
+                    said.append((plant, desk.answer(plant, asker)))
     return found
 
 

@@ -1,10 +1,10 @@
 """Builds that are slow for a known reason: `why` finds it, and is as sure as it is right."""
 
-from made.made_builds import CASES, calibrate, judge, score
+from made.made_builds import ASKERS, CASES, calibrate, judge, score
 
 
 def test_planted_causes_are_found_and_probabilities_are_true():
-    judged = judge([4], CASES[:1])
+    judged = judge([4], CASES[:1], ASKERS[:8])
     scores = {asker: score(found) for asker, found in judged.items()}
     assert scores["number"]["plants"] > 20
     assert scores["number"]["healthy"] >= 0.9

@@ -1,18 +1,22 @@
-"""`twin why`: which causes explain one measured time that is longer than expected."""
+"""`twin why`: which causes explain measured times that are longer than expected."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import fspath
 from pathlib import Path
 
+from hwmodels.quantities import format_frequency, format_time
 from twin.api.commands.predict import deploy_as_stated
 from twin.api.requests import takes
 from twin.api.requests.attribution import Why
 from twin.api.requests.values import parse_clock, parse_quantity, read_pairs, split_words
 from twin.attribution.diagnosis import outlook as foreseeing
 from twin.attribution.diagnosis import why as weighing
+from twin.attribution.diagnosis.outlook import NOTABLE
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.lower_bound import find_unreachable
 from twin.pricing.prediction import Prediction
@@ -20,14 +24,16 @@ from twin.pricing.prediction import Prediction
 
 @takes(Why)
 def why(asked: Why) -> weighing.Why:
-    """Weigh which causes explain one measured time, or one at each of several clocks.
+    """Weigh which causes explain one measured time, or several: of other clocks, other networks.
 
     Raises
     ------
     UsageError
-        For a time or a cause that is not understood, or a folder of a measurement.
+        For a time or a cause that is not understood, a folder of a measurement, or cycles that are
+        not of the first time.
     """
-    times, clocks = zip(*(_read_time(text) for text in split_words(asked.measured)), strict=True)
+    models, times, clocks = zip(*(_read_time(text, asked.model) for text in split_words(
+        asked.measured)), strict=True)
     priors = _read_priors(asked.priors)
     published = None if asked.published is None else _read_us(asked.published, "--published")
     arena = None if asked.arena_bytes is None else int(
@@ -37,17 +43,36 @@ def why(asked: Why) -> weighing.Why:
     if both := set(present) & set(absent):
         raise UsageError(f"{both.pop()}: --is and --not exclude each other")
     calibration = fspath(asked.calibration)
-    deployment = deploy_as_stated(
-        asked.model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
-        weights=asked.weights, arena=asked.arena, changes=asked.changes,
-        assume_unsupported=asked.assume_unsupported, calibration=calibration)
-    deployment = deployment.replace(asked.changes) if asked.changes else deployment
-    outlook = foreseeing.foresee(
-        foreseeing.at_clocks(deployment, clocks), calibration=calibration,
-        library=foreseeing.describe_library(asked.runtime))
+    deployments = []
+    for model, clock in zip(models, clocks, strict=True):
+        deployment = deploy_as_stated(
+            model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
+            weights=asked.weights, arena=asked.arena, changes=asked.changes,
+            assume_unsupported=asked.assume_unsupported, calibration=calibration)
+        deployment = deployment.replace(asked.changes) if asked.changes else deployment
+        deployments += foreseeing.at_clocks(deployment, [clock])
+    hertz = None if asked.cycles is None else observe_clock(
+        asked.cycles, times[0], deployments[0])
+    outlook = foreseeing.foresee(deployments, calibration=calibration, clock_hz=hertz,
+                                 library=foreseeing.describe_library(asked.runtime))
     found = weighing.explain(outlook, times, published_us=published, present=present,
                              absent=absent, priors=priors, arena_bytes=arena)
     return replace(found, remarks=(*_describe_unreachable(outlook.bases, times), *found.remarks))
+
+
+def observe_clock(cycles: int, time_us: float, deployment: Deployment) -> float:
+    """Return the core's clock in hertz by its cycles in a time; near the one asked for, that."""
+    clock = deployment.board.core.clock
+    hertz, asked_hz = cycles / time_us * 1e6, deployment.board.clock(clock).frequency_hz
+    off = math.log(max(hertz, 1.0) / asked_hz)
+    if abs(off) < NOTABLE:
+        return asked_hz
+    if not -math.log(1000) < off < 0:
+        raise UsageError(f"--cycles {cycles}: in {format_time(time_us)} these are "
+                         f"{format_frequency(hertz)}, {clock} runs at "
+                         f"{format_frequency(asked_hz)}; accepted: cycles of the core in the first "
+                         "time; another clock: --clock")
+    return hertz
 
 
 def _describe_unreachable(bases: Sequence[Prediction], times_us: Sequence[float],
@@ -61,13 +86,15 @@ def _describe_unreachable(bases: Sequence[Prediction], times_us: Sequence[float]
             yield f"{over.tell()}: is the unit right, or is it of another network or board?"
 
 
-def _read_time(text: str) -> tuple[float, float | None]:
-    """Read a time, and the clock it was measured at if that is given."""
-    time, at, clock = text.partition("@")
+def _read_time(text: str, model: str) -> tuple[str, float, float | None]:
+    """Read a time, the network it is of and the clock it was measured at if these are given."""
+    other, is_other, word = text.rpartition("=")
+    time, at, clock = word.partition("@")
     if Path(text).is_dir():
         raise UsageError(f"--measured {text} is a folder: times of layers say more; accepted: "
                          f"a time, or: twin diagnose {text}")
-    return _read_us(time, "--measured"), parse_clock(clock, "--measured") if at else None
+    return (other if is_other else model, _read_us(time, "--measured"),
+            parse_clock(clock, "--measured") if at else None)
 
 
 def _read_us(text: str, option: str) -> float:

@@ -110,14 +110,18 @@ def join_words(texts: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Why(Deployed):
-    """One measured time of a network, or one at each of several clocks, and what is known."""
+    """A measured time of a network, or several of other clocks and networks, and what is known."""
 
     model: Model
     board: BoardName
     measured: Annotated[str, Option(
         "--measured", "TIME", "What an inference took, such as 1.9s; at another clock as "
-        "1.9s@80MHz; may be given several times.", text=list[str], parse=join_words)]
+        "1.9s@80MHz, of another network of the same build as ad=40ms; may be given several times.",
+        text=list[str], parse=join_words)]
     _: KW_ONLY
+    cycles: Annotated[int | None, Option(
+        "--cycles", "N", "What the core's cycle counter (DWT_CYCCNT, mcycle) counted in the first "
+        "time: shows the clock.")] = None
     published: Annotated[str | None, Option(
         "--published", "TIME", "What was published of the same network on the same board.")] = None
     arena_bytes: Annotated[str | None, Option(

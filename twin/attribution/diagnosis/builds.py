@@ -170,8 +170,8 @@ def _fall_back(deployment: Deployment) -> Iterator[Fault]:
 
 
 def list_all(base: Prediction, setup_us: float, cold_us: float, *,
-             libraries: bool) -> Sequence[Fault]:
+             libraries: bool, clock_hz: float | None = None) -> Sequence[Fault]:
     """Return every fault one number is weighed by, "as declared" first."""
     deployment = base.deployment
-    return (*list_faults(deployment), *list_builds(base, setup_us, cold_us),
+    return (*list_faults(deployment, clock_hz), *list_builds(base, setup_us, cold_us),
             *(list_libraries(deployment) if libraries else ()))

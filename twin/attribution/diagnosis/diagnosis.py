@@ -124,10 +124,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     case, listed = _open(deployment, measurement, stands_in, calibration,
                          forecasts if forecasts is not None else Forecasts(),
                          on_progress or _tell_nobody, is_one_image(healthy, measurement), also)
-    unknown = set(priors or {}) - {fault.kind for fault in listed}
-    if unknown:
-        raise UsageError(f"--prior {min(unknown)}: is no kind that is possible here; "
-                         + did_you_mean(min(unknown), {fault.kind for fault in listed}))
+    _check_priors(priors or {}, {fault.kind for fault in listed})
     faults = tuple(fault for fault in listed if not fault.doubted)
     effects = case.foresee(faults)
     evidence = Evidence(
@@ -144,16 +141,26 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         # nothing the header allows explains it: what it says may be wrong
         effects += case.foresee(listed[started:], started)
         found = _explain(listed, effects, evidence, case, started, repeats)
-    found = dataclasses.replace(found, rests_on=list_evidence(case.pattern, measurement, healthy))
-    if case.also is not None:
-        found = dataclasses.replace(found, rests_on=(
-            *found.rests_on,
-            "a second measurement (" + describe_changes(
-                case.also.changes, masked=is_masked(case.also.measurement)) + ")"))
-    if is_one_image(healthy, measurement):
-        found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
-    return found if found.stated >= SETTLED else dataclasses.replace(found, telling=_tell(
-        found, case))
+    return _add_basis(found, case, measurement, healthy)
+
+
+def _check_priors(priors: Mapping[str, float], kinds: set[str]) -> None:
+    """Refuse a prior of a kind that is not possible."""
+    if unknown := set(priors) - kinds:
+        raise UsageError(f"--prior {min(unknown)}: is no kind that is possible here; "
+                         + did_you_mean(min(unknown), kinds))
+
+
+def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
+               healthy: Measurement | None) -> Diagnosis:
+    """Say what a diagnosis rests on, and where it is not sure what to measure next."""
+    second = () if case.also is None else ("a second measurement (" + describe_changes(
+        case.also.changes, masked=is_masked(case.also.measurement)) + ")",)
+    same = (SAME_IMAGE,) if is_one_image(healthy, measurement) else ()
+    return dataclasses.replace(
+        found, rests_on=(*list_evidence(case.pattern, measurement, healthy), *second),
+        observations=(*found.observations, *same),
+        telling=found.telling if found.stated >= SETTLED else _tell(found, case))
 
 
 def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -48,6 +49,16 @@ HOSTED = ("placement", "cache off", "clock", "first inference", "loading", "debu
           "fallback", "memory mode", "NPU size", "slow NPU memory", UNKNOWN)
 """Kinds that matter where an accelerator runs the network."""
 
+NETWORK_SD = 0.08
+"""Of log time, what one network is off by beside another on one board: 13 % in 90 % of cases
+(docs/accuracy.md)."""
+
+HALF = 0.5
+"""Of what interrupts or another master cost: give or take as much of it (`Fault`)."""
+
+CONTRADICTING = 0.05
+"""Share of "another board or network" in which each number is of another build: assumed."""
+
 DATA = read_yaml_once(Path(__file__).with_name("causes.yaml"))
 CAUSES: Mapping[str, Mapping[str, Any]] = DATA["causes"]
 _BY_KIND = {kind: name for name, cause in CAUSES.items() for kind in cause["kinds"]}
@@ -65,10 +76,12 @@ class Hypothesis:
         One for each cause; one alone where two are predicted together.
     sizes : tuple of float
         Logarithm of each one's factor on the time by itself, at the first clock.
-    logs : ndarray of float, (clocks,)
+    logs : ndarray of float, (numbers,)
         Logarithm of the factor on the time.
     sd : float
-        How far that may be off.
+        How far that may be off, alike for all numbers.
+    own_sd : ndarray of float, (numbers,)
+        How far it may be off for each number alone.
     share : float
         Of its causes' prior.
     """
@@ -79,6 +92,7 @@ class Hypothesis:
     logs: np.ndarray
     sd: float
     share: float
+    own_sd: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,7 +102,7 @@ class Outlook:
     Parameters
     ----------
     bases : tuple of Prediction
-        As asked for, at each clock.
+        As asked for, at each clock; of each network.
     sd : float
         Of the logarithm of their times, by their interval and what is known of the library.
     hypotheses : tuple of Hypothesis
@@ -105,31 +119,38 @@ class Outlook:
 
 
 def foresee(deployments: Sequence[Deployment], *, library: str = "release",
-            calibration: str | Calibration | None = AUTO) -> Outlook:
+            clock_hz: float | None = None, calibration: str | Calibration | None = AUTO) -> Outlook:
     """Predict what each cause would do.
 
     Parameters
     ----------
     deployments : sequence of Deployment
-        As asked for, at each clock something was measured at.
+        As asked for, at each clock something was measured at; of further networks too.
     library : str
         What was stated of the library: "release", "name" or "none".
+    clock_hz : float, optional
+        The core's clock as observed: then no other is possible, but on another board.
     calibration : str, Calibration or None
         As for `predict_calibrated`.
     """
     bases = [predict_calibrated(one, calibration=calibration) for one in deployments]
-    faults, effects = _foresee_all(bases, library, calibration)
+    faults, effects = _foresee_all(bases, library, clock_hz, calibration)
     certainty = bases[0].certainty
     own = NO_INTERVAL_SD if certainty is None else math.log(
         certainty.time_us.high / certainty.time_us.low) / (2 * NORMAL_90)
     sizes = _count_kinds(faults, effects)
-    declared = effects[0]
+    declared, networks = effects[0], [one.deployment.graph.name for one in bases]
+    others = np.array([name != networks[0] for name in networks], float)
     singles = [(fault, effect) for fault, effect in zip(faults, effects, strict=True)
                if _matters(fault, effect, declared)]
     explicit = {fault.kind for fault, _ in singles if JOINED in fault.kind}
     found = [Hypothesis(causes=(), faults=(), sizes=(), logs=np.zeros(len(bases)), sd=0.0,
-                        share=1.0)]
-    found += [_suppose(fault, effect, declared, sizes) for fault, effect in singles]
+                        own_sd=NETWORK_SD * others, share=1.0)]
+    found += [_suppose(fault, effect, declared, sizes, others) for fault, effect in singles]
+    if len(bases) > 1:
+        found += [dataclasses.replace(one, sd=0.0, own_sd=others * 0 + ANYTHING_SD,
+                                      share=CONTRADICTING)
+                  for one in found if one.causes == ("other",)]
     for (one, effect), (two, other) in combinations(singles, 2):
         kinds = one.kind, two.kind
         if (UNKNOWN in kinds or any(JOINED in kind for kind in kinds)
@@ -137,12 +158,16 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
                 or {JOINED.join(kinds), JOINED.join(kinds[::-1])} & explicit):
             continue
         logs = [_join(one, two, *three) for three in zip(effect, other, declared, strict=True)]
-        parts = [_suppose(fault, each, declared, sizes)
+        parts = [_suppose(fault, each, declared, sizes, others)
                  for fault, each in ((one, effect), (two, other))]
         found.append(Hypothesis(
             causes=parts[0].causes + parts[1].causes, faults=(one, two), logs=np.array(logs),
             sizes=parts[0].sizes + parts[1].sizes, sd=math.hypot(parts[0].sd, parts[1].sd),
+            own_sd=np.hypot(parts[0].own_sd, parts[1].own_sd),
             share=parts[0].share * parts[1].share))
+    if clock_hz is not None:
+        is_lower = any("clock" in one.causes for one in found)
+        found = [one for one in found if _is_clocked(one, is_lower)]
     return Outlook(bases=tuple(bases), hypotheses=tuple(found), sd=math.hypot(
         own, DATA["libraries"][library]["sd"]),
         releases=_predict_releases(bases, calibration) if library != "release" else {
@@ -165,11 +190,11 @@ def _predict_releases(bases: Sequence[Prediction], calibration: Any) -> dict[str
     return found
 
 
-def _foresee_all(bases: Sequence[Prediction], library: str, calibration: Any,
-                 ) -> tuple[list[Fault], list[tuple[Effect, ...]]]:
-    """Return faults, and what each does at every clock; a clock that is the measured one nothing.
+def _foresee_all(bases: Sequence[Prediction], library: str, clock_hz: float | None,
+                 calibration: Any) -> tuple[list[Fault], list[tuple[Effect, ...]]]:
+    """Return faults, and what each does to every number; a clock that is the measured one nothing.
 
-    Faults of a further clock are those of the same kind and place in their list.
+    Faults of a further number are those of the same name, or of the same size of a range.
     """
     listed: list[dict[tuple[str, object], tuple[Fault, Effect]]] = []
     for base in bases:
@@ -185,14 +210,15 @@ def _foresee_all(bases: Sequence[Prediction], library: str, calibration: Any,
         found: dict[tuple[str, object], tuple[Fault, Effect]] = {}
         kept = HOSTED if deployment.target.offloads else None
         prebuilt = library != "none" and deployment.runtime.name in DATA["prebuilt"]
-        for fault in list_all(base, setup_us, cold.time_us, libraries=library == "none"):
+        for fault in list_all(base, setup_us, cold.time_us, libraries=library == "none",
+                              clock_hz=clock_hz):
             parts = fault.kind.split(JOINED)
             if fault.kind != DECLARED and (any(part not in _BY_KIND for part in parts) or (
                     kept is not None and fault.kind not in kept) or (
                     prebuilt and set(parts) & set(UNREACHED))):
                 continue
             ordinals[fault.kind] = ordinals.get(fault.kind, 0) + 1
-            key = fault.kind, fault.name if fault.kind == "clock" else ordinals[fault.kind]
+            key = fault.kind, fault.name if fault.deployment else ordinals[fault.kind]
             found[key] = fault, forecasts.foresee(fault, base, prices, pattern)
         listed.append(found)
     declared = [found[DECLARED, 1][1] for found in listed]
@@ -212,6 +238,11 @@ def _matters(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect])
     return bool(_moved(effect, declared).max() >= NOTABLE)
 
 
+def _is_clocked(hypothesis: Hypothesis, is_lower: bool) -> bool:
+    """Whether a hypothesis has the clock that was observed; of another board any may be."""
+    return "other" in hypothesis.causes or ("clock" in hypothesis.causes) == is_lower
+
+
 def _count_kinds(faults: Sequence[Fault],
                  effects: Sequence[tuple[Effect, ...]]) -> dict[tuple[str, ...], int]:
     """Return of how many sizes each cause, and each pair that is predicted as one, is."""
@@ -228,17 +259,19 @@ def _name_causes(fault: Fault) -> tuple[str, ...]:
 
 
 def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
-             sizes: Mapping[tuple[str, ...], int]) -> Hypothesis:
-    """Return the hypothesis of a fault, and how far its effect may be off."""
+             sizes: Mapping[tuple[str, ...], int], others: np.ndarray) -> Hypothesis:
+    """Return the hypothesis of a fault, and how far its effect may be off; more elsewhere."""
     moved, errors = _moved(effect, declared), fault.errors or MOVED
     if fault.kind == UNKNOWN:
         return Hypothesis(causes=_name_causes(fault), faults=(fault,), sizes=(0.0,),
-                          logs=moved * 0, sd=ANYTHING_SD, share=1.0)
+                          logs=moved * 0, sd=ANYTHING_SD, own_sd=NETWORK_SD * others, share=1.0)
     known = fault.kind in ADDED or fault.kind == "clock"
-    sd = 0.0 if known else math.hypot(errors.common, errors.effect * float(moved.max()))
+    share = HALF if fault.wait_cycles or fault.kind == "interrupts" else errors.effect
+    sd = 0.0 if known else math.hypot(errors.common, share * float(moved.max()))
     causes = _name_causes(fault)
     return Hypothesis(causes=causes, faults=(fault,), sizes=(float(moved[0]),), logs=moved,
-                      sd=math.hypot(sd, fault.slowdown_sd), share=1 / sizes[causes])
+                      sd=math.hypot(sd, fault.slowdown_sd), share=1 / sizes[causes],
+                      own_sd=math.hypot(NETWORK_SD, 0.0 if known else errors.family) * others)
 
 
 def _join(one: Fault, two: Fault, effect: Effect, other: Effect, declared: Effect) -> float:

@@ -2,11 +2,13 @@
 
 With x = log(measured / predicted) at each clock, a cause i of the logarithmic effect d_i,
 
-    P(i | x) ~ prior_i sum_r N(x; d_i + e_r, (s^2 + u^2 + s_i^2) 1 1' + n^2 I)
+    P(i | x) ~ prior_i sum_r N(x; d_i + e_r, (s^2 + u^2 + s_i^2) 1 1' + diag(n^2 + v_i^2))
 
 where e_r is what another release of the library would take, each of them as likely where none is
 stated, s the deviation of the prediction's own interval, u what is not known of the library, s_i
-how far the effect may be off and n the noise; s, u and s_i are shared by all clocks. Some
+how far the effect may be off and n the noise; s, u and s_i are shared by all numbers, v_i is of
+those of another network. Where nothing explains several numbers at once, each may be of anything
+(`CONTRADICTING`). Some
 (`RARE`) have three times that deviation. What was published of the same build shifts what is
 expected.
 A row's probability is that its cause is present, alone or as one of two.
@@ -15,12 +17,13 @@ A row's probability is that its cause is present, alone or as one of two.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.errors import did_you_mean
+from hwmodels.quantities import format_frequency
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.outlook import CAUSES, DATA, NORMAL_90, Hypothesis, Outlook
 from twin.deployment.deployment import Deployment
@@ -182,7 +185,8 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs), asked=asked,
         releases=tuple((name, expected_us * math.exp(logs[0]), float(chance)) for (name, logs),
                        chance in zip(outlook.releases.items(), releases, strict=True)),
-        gain_bits=gain, remarks=_remark(outlook, published_us, arena_bytes),
+        gain_bits=gain, remarks=(*_name_contradiction(outlook, found, weights, offs),
+                                 *_remark(outlook, published_us, arena_bytes)),
         indistinct=tuple(name for name in CAUSES if not any(
             name in one.causes for one in outlook.hypotheses)))
 
@@ -229,17 +233,20 @@ def _find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.
 def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, sd: float, priors: np.ndarray,
            releases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the probability of each hypothesis, summing to 1, and of each release if healthy."""
-    noise = DATA["noise"]["sd"]
     rest = offs - np.array([one.logs for one in found])[:, None] - releases
     shared = np.array([sd**2 + one.sd**2 for one in found])[:, None]
-    count, likelihood = len(offs), np.zeros(rest.shape[:2])
+    known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
+    logs = []
     for share, wider in ((1 - RARE, 1.0), (RARE, WIDER)):
         tau = shared * wider**2
-        whole = noise**2 + count * tau
-        square = (rest**2).sum(axis=2) - tau * rest.sum(axis=2)**2 / whole
-        likelihood += share * np.exp(-square / (2 * noise**2)) / np.sqrt(whole)
-    weights = priors[:, None] * np.maximum(likelihood, 1e-300) / len(releases)
-    return weights.sum(axis=1) / weights.sum(), weights[0] / weights.sum()
+        whole = 1 + tau * known.sum(axis=2)
+        square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
+        logs.append(math.log(share) - square / 2 + np.log(known).sum(axis=2) / 2
+                    - np.log(whole) / 2)
+    whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp(*logs)
+    weights = np.exp(whole - whole.max())
+    healthy = weights[[not one.causes for one in found]].sum(axis=0)
+    return weights.sum(axis=1) / weights.sum(), healthy / weights.sum()
 
 
 def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
@@ -270,6 +277,19 @@ def _ask(rows: Sequence[Row], present: Collection[str]) -> tuple[str, float]:
     open_ones = [row for row in rows if row.cause not in present][:2]
     best = max(open_ones, key=tell, default=None)
     return ("", 0.0) if best is None or tell(best) < 0.01 else (best.cause, tell(best))
+
+
+def _name_contradiction(outlook: Outlook, found: Sequence[Hypothesis], weights: np.ndarray,
+                        offs: np.ndarray) -> Iterator[str]:
+    """Yield which numbers no cause explains together, where that is likelier than not."""
+    apart = math.fsum(weight for one, weight in zip(found, weights.tolist(), strict=True)
+                      if one.causes == ("other",) and one.own_sd[0])
+    for base, off in zip(outlook.bases[1:], offs[1:] - offs[0], strict=True) if apart > 0.5 else ():
+        board = base.deployment.board
+        yield (f"the times contradict each other: {base.deployment.graph.name} at "
+               f"{format_frequency(board.clock(board.core.clock).frequency_hz)} takes "
+               f"{math.exp(off):.2g} x what the first one lets expect, and no listed cause does "
+               "that; is one of another build, network, board or clock?")
 
 
 def _remark(outlook: Outlook, published_us: float | None,

@@ -73,4 +73,6 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     within = 100 * (why.high_us / why.expected_us - 1)
     yield "cannot see", (f"causes that add less than {within:.0f} % lie within the interval: wait "
                          "states, ticks, a busy bus, -O1")
+    yield "a second number", ("says more: --cycles N (cycle counter), --measured ad=TIME (another "
+                              "network of the build)")
     yield "times of layers", "say more: twin import, then twin diagnose"

@@ -125,6 +125,31 @@ def test_a_second_clock_tells_a_fixed_time_from_a_factor():
     assert chance(printed, "debug") > 0.5 > chance(factor, "debug")
 
 
+def test_times_that_no_cause_explains_together_contradict_each_other():
+    words = "tflm-cmsis-nn@2026", "900ms,20ms@80MHz"
+    found = twin.why("kws", "nucleo_l4r5zi", words[1], runtime=words[0])
+    assert found.verdict == "other" and chance(found, "other") > 0.95
+    assert any("contradict each other: kws at 80 MHz" in one for one in found.remarks)
+
+
+def test_cycles_show_the_clock(outlook):
+    slow = twin.why("kws", "nucleo_l4r5zi", "900ms", cycles=14_400_000, runtime=LIBRARY)
+    assert slow.verdict == "clock" and "16 MHz" in slow.rows[0].detail
+    own = twin.why("kws", "nucleo_l4r5zi", "900ms", cycles=108_000_000, runtime=LIBRARY)
+    alone = weighing.explain(outlook, [900e3], absent=["clock"])
+    assert chance(own, "clock") == 0
+    assert chance(own, "float") == pytest.approx(chance(alone, "float"))
+
+
+def test_another_network_of_the_build_shows_what_is_added_and_what_multiplies():
+    both = foresee([deploy(name, "nucleo_l4r5zi", runtime=LIBRARY) for name in ("kws", "ad")])
+    kws, ad = (one.time_us for one in both.bases)
+    printed = weighing.explain(both, [kws + 100e3, ad + 80e3])
+    factor = weighing.explain(both, [kws * 2.1, ad * 2.1])
+    assert chance(printed, "debug") > 0.5 > 2 * chance(factor, "debug")
+    assert not printed.remarks and not factor.remarks
+
+
 def test_no_option_of_a_compiler_reaches_a_library_that_comes_compiled():
     outlook = foresee([deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0.0")])
     found = weighing.explain(outlook, [4 * outlook.bases[0].time_us])
@@ -148,6 +173,8 @@ def test_the_report_fits_and_says_what_to_change_and_ask():
 
 @pytest.mark.parametrize(("words", "told"), [
     (("--measured", "1.9"), "accepted: a number above zero with one of"),
+    (("--measured", "1s", "--cycles", "0"), "cpu runs at 120 MHz"),
+    (("--measured", "1s", "--cycles", "960000000"), "these are 960 MHz"),
     (("--measured", "1.9s@80"), "--measured '80'"),
     (("--measured", "1s", "--not", "clok"), "did you mean clock"),
     (("--measured", "1s", "--not", "clock", "--is", "clock"), "exclude each other"),
