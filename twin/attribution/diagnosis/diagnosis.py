@@ -132,8 +132,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         hidden=_sum_hidden(faults, effects), reference=_refer(healthy, case),
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in), priors=priors or {})
-    if also is not None:
-        evidence = _add_second(evidence, case, faults, effects)
+    evidence = evidence if also is None else _add_second(evidence, case, faults, effects)
     started, repeats = len(faults), repeats_within(measurement)
     found = _explain(faults, effects, evidence, case, started, repeats)
     if len(listed) > started and found.stated < SETTLED and (
