@@ -7,7 +7,7 @@ With x = log(measured / predicted) at each clock, a cause i of the logarithmic e
 where e_r is what another release of the library would take, each of them as likely where none is
 stated, s the deviation of the prediction's own interval, u what is not known of the library, s_i
 how far the effect may be off and n the noise; s, u and s_i are shared by all numbers, v_i is of
-those of another network. Where nothing explains several numbers at once, each may be of anything
+those of another network. Where nothing explains all numbers, each may be of anything
 (`CONTRADICTING`). Some
 (`RARE`) have three times that deviation. What was published of the same build shifts what is
 expected.
