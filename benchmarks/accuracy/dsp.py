@@ -118,7 +118,7 @@ def _judge_gap8() -> Judged:
 
 
 def _judge_networks(device: str, board: str, peak: float) -> Iterator[Judged]:
-    """Latency in ms and energy in uJ of MLPerf Tiny v1.0, none of which was learnt from."""
+    """Latency in ms and energy in uJ of MLPerf Tiny v1.0; only the energies were learnt from."""
     rows = [row for row in read_table("mlperf_tiny_accelerators").rows
             if row["device"] == device and row["round"] == "v1.0"]
     made = {name: twin.predict(twin.deploy(name, board)) for name in {
@@ -129,8 +129,9 @@ def _judge_networks(device: str, board: str, peak: float) -> Iterator[Judged]:
         if not chosen:
             continue
         mean = statistics.mean(row["value"] / macs[row["network"]] for row in chosen)
+        fitted = " (fitted)" if quantity == "energy" else ""
         yield Judged(
-            table=f"{device}, MLPerf Tiny, {quantity}", baseline=baseline, rows=tuple(
+            table=f"{device}, MLPerf Tiny, {quantity}{fitted}", baseline=baseline, rows=tuple(
                 (name, row["value"], prediction.energy_uj if quantity == "energy"
                  else prediction.time_us / 1e3, macs[name] * mean if quantity == "energy"
                  else macs[name] / peak / row["clock_mhz"] / 1e3)
