@@ -10,22 +10,18 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.declaration import KINDS
 from hwmodels.board.facts import Board
-from hwmodels.board.power import Power
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean, reworded
 from hwmodels.extensions import find_folders, named_folders
 from hwmodels.file_cache import make_once
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from hwmodels.board.schema import Section
 
 SHIPPED = Path(__file__).parents[1] / "boards"
@@ -121,103 +117,18 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
     if not overrides:
         return board
     with reworded(DocumentError, BoardError, f"{board.name}: "):
-        document = _read_section(board.document, board.name)
+        document = read_section(board.document, board.name)
     return _make(document, board.name, overrides,
                  follow_clock=follow_clock and "supply.voltage_scale" not in overrides)
 
 
-def spread_clock(board: Board, name: str, hertz: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the frequencies of all clocks at many frequencies of one, in Hz.
-
-    Parameters
-    ----------
-    board : Board
-        Whose clocks are derived from one another.
-    name : str
-        Clock with a frequency of its own.
-    hertz : ndarray of float, (n,)
-        Of it; nothing is checked.
-
-    Returns
-    -------
-    dict of str to ndarray of float, (n,)
-        By clock, what a board changed to each frequency has.
-    """
-    import numpy as np
-
-    from hwmodels.board.rules import frequencies_of
-
-    section = _read_section(board.document, board.name)
-    return {clock.name: np.broadcast_to(frequencies_of(section, clock.name, {name: hertz}),
-                                        np.shape(hertz))
-            for clock in board.clocks}
-
-
-def spread_clocks(board: Board, hertz: Mapping[str, np.ndarray]) -> Board:
-    """Return many boards in one that differ in clocks: what follows those are arrays.
-
-    Parameters
-    ----------
-    board : Board
-        One of them, whose wait states and voltage scale are those of all.
-    hertz : mapping of str to ndarray of float, (n,)
-        Frequency by clock with one of its own; nothing is checked.
-
-    Returns
-    -------
-    Board
-        Whose clocks, latencies and ratios are numbers, or of shape (n,). It is only fit for what
-        says that it takes such; it has no hash.
-    """
-    from hwmodels.board.assembly import follow_hertz
-    from hwmodels.board.rules import frequencies_of
-
-    section = _read_section(board.document, board.name)
-    return replace(board, **follow_hertz(
-        section, lambda name: frequencies_of(section, name, hertz)))
-
-
-def spread_supply(board: Board, voltage_v: np.ndarray) -> Power:
-    """Return a board's power at many supply voltages: what follows them are arrays.
-
-    Parameters
-    ----------
-    board : Board
-        Whose currents are drawn from the supply.
-    voltage_v : ndarray of float, (n,)
-        Of the supply; nothing is checked.
-    """
-    from hwmodels.board.assembly import supplied
-
-    section = _read_section(board.document, board.name)
-    return replace(board.power, **supplied(section, voltage_v))
-
-
-def bounds_of_supply(board: Board) -> tuple[float, ...]:
-    """Return supply voltages between which a rule of the board is kept, or broken, throughout."""
-    section = _read_section(board.document, board.name)
-    span = section.supply.voltage_range_v
-    lowest = (memory.wait_states_min_supply_v for memory in section.memories.values())
-    return (*(() if span is None else span.value),
-            *(one.value for one in lowest if one is not None))
-
-
 def paths_of(board: Board) -> frozenset[str]:
     """Return every path `change_board` may set: none of a part the board does not have."""
-    return frozenset(_paths(_read_section(board.document, board.name)))
-
-
-def range_of_supply(board: Board) -> tuple[float, float, str] | None:
-    """Return the lowest and highest supply voltage of the part, and where that is stated."""
-    section = _read_section(board.document, board.name)
-    span = section.supply.voltage_range_v
-    if span is None:
-        return None
-    return *span.value, f"{span.kind}: {section.sources.get(span.source, span.source)}"
+    return frozenset(_paths(read_section(board.document, board.name)))
 
 
 @lru_cache(maxsize=8)
-def _read_section(document: str, name: str) -> Section:
+def read_section(document: str, name: str) -> Section:
     """Return a board's file again; it is only read."""
     from hwmodels.board.schema import validate
 

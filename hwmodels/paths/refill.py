@@ -1,7 +1,7 @@
 """What moving a line between a cache and a memory takes, in cycles.
 
 The equations `refill` and `write_back` of `hwmodels.prices`. All take boards whose clocks are
-arrays (`hwmodels.board.file.spread_clocks`), and return as many cycles.
+arrays (`hwmodels.board.operating_points.spread_clocks`), and return as many cycles.
 """
 
 from __future__ import annotations

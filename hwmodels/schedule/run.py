@@ -159,7 +159,7 @@ def count_many(tasks: Iterable[Task], npu: Npu) -> TaskCounts:
     tasks : iterable of Task
         In order, as for `run_tasks`.
     npu : Npu
-        Of a board of `hwmodels.board.file.spread_clocks`.
+        Of a board of `hwmodels.board.operating_points.spread_clocks`.
 
     Returns
     -------

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 
 from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import LEVEL
-from hwmodels.board.file import change_board, spread_clock, spread_supply
+from hwmodels.board.file import change_board
+from hwmodels.board.operating_points import spread_clock, spread_supply
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from hwmodels.prices import rail_mw_per_ma

@@ -20,7 +20,7 @@ from functools import cache, partial
 import numpy as np
 
 from hwmodels.board.facts import Board
-from hwmodels.board.file import spread_clocks, spread_supply
+from hwmodels.board.operating_points import spread_clocks, spread_supply
 from hwmodels.columns import Keys
 from hwmodels.counts import CAUSES, EVENTS, Prices
 from hwmodels.paths.timing import Floats, read_timing, stack_columns

@@ -16,7 +16,7 @@ import numpy as np
 
 from hwmodels.board.declaration import VOLTAGE
 from hwmodels.board.facts import Board
-from hwmodels.board.file import bounds_of_supply, spread_clocks
+from hwmodels.board.operating_points import bounds_of_supply, spread_clocks
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment, boards_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from hwmodels.board.file import spread_clocks, spread_supply
+from hwmodels.board.operating_points import spread_clocks, spread_supply
 from twin.pricing import spans
 from twin.pricing.batch import Failure, read_variation
 

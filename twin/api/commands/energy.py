@@ -143,7 +143,8 @@ def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
 
 def _check_supply(supply_v: float | None, board: str) -> None:
     """Refuse a supply outside of what the board's file states; an unknown board has no range."""
-    from hwmodels.board.file import load_board, range_of_supply
+    from hwmodels.board.file import load_board
+    from hwmodels.board.operating_points import range_of_supply
     from hwmodels.errors import BoardError
 
     if supply_v is None:
