@@ -33,7 +33,7 @@ def test_csv_json_and_glossary_have_the_same_columns_of_layers(words):
     for row, layer in zip(layer_rows(prediction), flat, strict=True):
         for name, value in row.items():
             assert find_entry(name), name
-            assert name in layer, f"{name}: add it to Layer in twin/pricing/document.py"
+            assert name in layer, f"{name}: add it to Layer in twin/pricing/document_types.py"
             shown = layer[name]
             if isinstance(shown, list):
                 shown = (" " if name == "kernels" else "x").join(map(str, shown))

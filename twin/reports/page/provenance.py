@@ -9,7 +9,7 @@ from calibration.fitting.intervals import describe_basis
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.views import PublishedView, View
 from twin.documents import find_version
-from twin.pricing.document import PredictionDocument
+from twin.pricing.document_types import PredictionDocument
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column
 from twin.reports.intervals import chart_intervals

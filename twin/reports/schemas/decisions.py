@@ -9,7 +9,7 @@ from annotated_types import Len
 from typing_extensions import TypedDict
 
 from twin.documents import Amount, Count, Interval, Of, Positive, Says, Share
-from twin.pricing.document import name_memories
+from twin.pricing.document_types import name_memories
 from twin.reports.schemas.tables import Limits, Study, TableRow
 from twin.studies.results import list_columns
 from twin.studies.scenario.simulation import STATES

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from twin.documents import ABSENT, Amount, Count, Of, Positive, fill
 from twin.network.operators import graph_macs, graph_parameters
-from twin.pricing.document import Supply
+from twin.pricing.document_types import Supply
 from twin.reports.tables.catalogue import sum_memories
 
 if TYPE_CHECKING:
