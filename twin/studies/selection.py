@@ -39,10 +39,10 @@ WIDEST = 4.0
 """Upper over lower end of an interval that takes all its points; figure over the least, too."""
 
 SCORE_SAYS = (
-    "score of what meets the limits: 100 less 70 x the probability of missing one, and up to 10 "
-    "each for RAM and flash beyond half full, a wide interval, energy and price above the least "
-    "(with --every 10 for each 4 times the least mean power), 50 at least; what may meet them has "
-    "25 to 50, what misses them 25 over how many times it exceeds them, what cannot run 0")
+    "score: 100 - 70 x the probability of missing a limit - up to 10 each for RAM and flash above "
+    "half full, a wide time interval, energy and price above the lowest (with --every 10 for each "
+    "factor of 4 in mean power); at least 50 for boards that meet the limits, 25 to 50 for those "
+    "that may, 25 / how far above for those that miss them, 0 for those that cannot run it")
 """The formula in a sentence."""
 
 BEST_MISS = 25.0

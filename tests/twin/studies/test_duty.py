@@ -248,7 +248,7 @@ def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
     words = ("-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--every", "1s", "--cell", "1000mAh",
              "--sleep", "nucleo_u575zi_q=4uA,10us", "--runtime", "default", "--by", "days,price")
     told = " ".join(run("select", "ad", *words).stdout.split())
-    assert "asleep: nucleo_u575zi_q as stated, nucleo_l4r5zi in stop2" in told
+    assert "sleep: as stated (nucleo_u575zi_q); in stop2 (nucleo_l4r5zi)" in told
     assert "ordered by mean power, then price, not by score" in told and "% likely)" in told
     assert told.count("all usable, without regulator losses or self-discharge") == 1
     missed = run("advise", "ad", *words[:2], "--max-ms", "0.05ms").stdout
@@ -404,8 +404,8 @@ def test_a_narrow_terminal_says_which_columns_of_a_choice_have_no_room() -> None
     words = ("select", "kws", "-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--runtime",
              "default", "--max-usd", "9", "--every", "1s", "--cell", "1000mAh")
     narrow = run(*words, columns=80).stdout
-    assert "no room for J/day" in narrow and "MHz: a wider" in narrow and " USD " in narrow
-    assert "no room for" not in run(*words).stdout
+    assert "columns: J/day" in narrow and "MHz; -o or" in narrow and " USD " in narrow
+    assert "not shown at" not in run(*words).stdout
 
 
 def test_options_that_change_nothing_say_so() -> None:

@@ -187,8 +187,8 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
 
     chosen, left_out = fit_widths(columns, rows, console, selection.limits)
     return Group(draw_columns(chosen, rows), *(
-        [Text(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json", style="dim")]
-        if left_out else []), *([Text("mostly " + "; ".join(
+        [Text(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or --json has them",
+              style="dim")] if left_out else []), *([Text("mostly " + "; ".join(
             f"{say_mostly(row)} {row.board}" for row in rows if say_mostly(row)))]
             if "mostly" in left_out else []))
 
@@ -206,11 +206,15 @@ def list_notes(selection: Selection) -> list[str]:
     unknown = dict.fromkeys(one.row.board for one in selection.choices
                             if one.row.price_usd is None and not one.row.failure)
     ranked = ", then ".join(WORDS[name] for name in selection.by)
-    return [*([f"what meets is ordered by {ranked}, not by score"] if ranked else []), SCORE_SAYS,
-            f"{len(selection.table.predicted)} configurations of boards and libraries predicted; "
-            "rows have a board's default library, or another where only that meets; -o writes all",
-            *dict.fromkeys(one.advice.best.costs for one in selection.choices
-                           if one.advice and one.advice.best and one.advice.best.costs),
+    costs: dict[str, dict[str, None]] = {}
+    for one in selection.choices:
+        if one.advice and one.advice.best and one.advice.best.costs:
+            costs.setdefault(one.advice.best.costs, {})[one.row.board] = None
+    return [*([f"boards that meet the limits are ordered by {ranked}, not by score"]
+              if ranked else []), SCORE_SAYS,
+            f"{len(selection.table.predicted)} configurations predicted; a row has the board's "
+            "default library, or another if only that meets the limits; -o writes all",
+            *(f"{text}: {', '.join(boards)}" for text, boards in costs.items()),
             *say_idle([one.row for one in selection.choices]),
             *say_prices([one.row for one in selection.choices]),
             *([f"price not known: {', '.join(unknown)}; --price BOARD=USD states yours"]

@@ -76,7 +76,8 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         notes += (*say_idle(cut), *(say_prices(cut) if "USD" not in left_out else ()),
                   *say_rounding(cut))
         if left_out:
-            notes.append(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json")
+            notes.append(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or "
+                         "--json has them")
         parts += [Text(""), drawn, Text(""), *(Text(note, style="dim") for note in notes)]
     parts += list_failures(table)
     return Group(*parts)
@@ -395,13 +396,16 @@ def _ends(interval: Interval | None, factor: float = 1e-3) -> str:
 def say_sleep(row: Row) -> str:
     """Say in which state a board sleeps, or that it only idles."""
     if row.sleep == IDLE:
-        return "never: only the idle draw of the whole board is known"
+        return "never, only the idle power of the whole board is known"
     return row.sleep if row.sleep in (TYPED, "not known") else f"in {row.sleep}"
 
 
 def say_idle(rows: Sequence[Row]) -> list[str]:
     """Say in which state boards sleep, and which energies are of a whole board with its idle."""
-    sleeps = dict.fromkeys(f"{row.board} {say_sleep(row)}" for row in rows if row.sleep)
+    sleeps: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.sleep:
+            sleeps.setdefault(say_sleep(row), {})[row.board] = None
     boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
     own = dict.fromkeys(row.board for row in rows if row.currents)
     cell_wh = next((row.life_days * 24 * row.mean_mw / 1e3 for row in rows
@@ -410,11 +414,11 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
         f"days: from {significant(cell_wh)} Wh, all usable, without regulator losses or "
         "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)"]),
         *([f"energy of {', '.join(own)}: {OWN_CURRENTS}"] if own else ()),
-        *([f"asleep: {', '.join(sleeps)}" + "; --sleep BOARD=CURRENT states yours" * any(
-            row.sleep == NOT_KNOWN for row in rows)] if sleeps else ()), *(
+        *(["sleep: " + "; ".join(f"{state} ({', '.join(at)})" for state, at in sleeps.items())
+           + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
-                                 f"holds the {idle_mw:,.0f} mW the idle board draws meanwhile")
-        + " at the board's input; do not compare it with a chip's at its rail"
+                                 f"includes {idle_mw:,.0f} mW of the idle board")
+        + ", at the board's input; do not compare it with a chip's at its rail"
         for board, idle_mw in boards.items())]
 
 
