@@ -71,7 +71,7 @@ def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _batch_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
-    """Return 16 positions at once, turned, filters broadcast value by value."""
+    """Return vectors of 16 positions, turned, filters broadcast value by value."""
     batches = math.ceil(pixels / LANES)
     filters = batches * shape.output_channels
     return (run_through("transposed", _LEVELS["copy"],
@@ -81,7 +81,7 @@ def _batch_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
 
 
 def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a depthwise convolution of a filter a channel: 16 channels at once."""
+    """Lower a depthwise convolution of a filter a channel, in vectors of 16 channels."""
     shape = read_geometry(graph, layer)
     groups, pixels = math.ceil(shape.output_channels / LANES), shape.pixels * shape.batches
     taps, rows = (extent * shape.batches * groups
@@ -130,7 +130,7 @@ def lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
 
 
 def lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower pooling: 16 channels at once, averages divided one by one."""
+    """Lower pooling in vectors of 16 channels, averages divided one by one."""
     shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
     groups, pixels = math.ceil(shape.input_channels / LANES), shape.pixels * shape.batches
     rows = shape.window_rows * shape.batches * groups
