@@ -74,8 +74,8 @@ MANY = 16
 TRIED = 6
 """Terms that are tried on accesses too, of those that tell instructions best."""
 
-OWN = 8
-"""Rows from which a build's code has terms of its own."""
+OWN, LARGER = 8, 10
+"""Rows from which a build's code has terms of its own, unless its least is so many times BASE's."""
 
 GAIN = 0.98
 """A further term must bring the error below this share of what it was."""
@@ -280,17 +280,19 @@ def _part(terms: np.ndarray, value: float, instructions: float) -> np.ndarray:
 def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
     """Return what else tells of a code: its rows of other inputs, or the core most are counted on.
 
-    A code with few rows of a build that no rows of other inputs tell takes the coefficients of how
-    it was built for that core.
+    A code with few or only large rows of a build that no rows of other inputs tell takes the
+    coefficients of how it was built for that core.
     """
     shapes = group_rows("shape")
     found = {key: Prior(shapes[key], choose_terms(shapes[key])) for key in groups if key in shapes}
     bases = {key: rows for key, rows in groups.items() if (key.core, key.level) == BASE}
+    least = {key: min(row.counted.instructions for row in rows) for key, rows in groups.items()}
     for key, rows in groups.items():
         base = key._replace(core=BASE[0], level=BASE[1])
         if key == base or key in found or base not in bases:
             continue
-        if len(rows) < min(OWN, len(bases[base]) + 1):
+        if (len(rows) < min(OWN, len(bases[base]) + 1)
+                or ("@" not in key.level and least[key] > LARGER * least[base])):
             found[key] = found.get(base) or Prior(bases[base], choose_terms(bases[base]))
     return found
 
@@ -300,8 +302,7 @@ def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]
 
     The same model counted on other builds is held out with it; terms are those of all rows.
     """
-    errors = []
-    priors = find_priors(groups)
+    errors, priors = [], find_priors(groups)
     for key, rows in groups.items():
         whole = priors.get(key)
         if len(rows if whole is None else whole.rows) < 3 or len(rows) < 2:
@@ -309,10 +310,8 @@ def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]
         names = choose_terms(rows) if whole is None else whole.names
         for place, row in enumerate(rows):
             rest = [*rows[:place], *rows[place + 1:]]
-            prior = whole
-            if whole is not None:
-                prior = Prior([one for one in whole.rows
-                               if one.counted.model != row.counted.model], whole.names)
+            prior = whole and Prior([one for one in whole.rows
+                                     if one.counted.model != row.counted.model], whole.names)
             table = fit(rest, names, prior)
             said = sum(told["instructions"] * row.terms.get(name, 0.0)
                        for name, told in table.items())
