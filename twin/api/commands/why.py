@@ -53,6 +53,10 @@ def why(asked: Why) -> weighing.Why:
         deployments += foreseeing.at_clocks(deployment, [clock])
     hertz = None if asked.cycles is None else observe_clock(
         asked.cycles, times[0], deployments[0])
+    if hertz is not None and "clock" in absent and hertz != deployments[0].board.clock(
+            deployments[0].board.core.clock).frequency_hz:
+        raise UsageError(f"--not clock: --cycles {asked.cycles} in {format_time(times[0])} are "
+                         f"{format_frequency(hertz)}; accepted: one of the two")
     outlook = foreseeing.foresee(deployments, calibration=calibration, clock_hz=hertz,
                                  library=foreseeing.describe_library(asked.runtime))
     found = weighing.explain(outlook, times, published_us=published, present=present,

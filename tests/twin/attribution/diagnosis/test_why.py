@@ -175,6 +175,7 @@ def test_the_report_fits_and_says_what_to_change_and_ask():
     (("--measured", "1.9"), "accepted: a number above zero with one of"),
     (("--measured", "1s", "--cycles", "0"), "cpu runs at 120 MHz"),
     (("--measured", "1s", "--cycles", "960000000"), "these are 960 MHz"),
+    (("--measured", "1s", "--cycles", "40000000", "--not", "clock"), "are 40 MHz; accepted: one"),
     (("--measured", "1.9s@80"), "--measured '80'"),
     (("--measured", "1s", "--not", "clok"), "did you mean clock"),
     (("--measured", "1s", "--not", "clock", "--is", "clock"), "exclude each other"),
