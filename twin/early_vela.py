@@ -1,7 +1,7 @@
 """Vela, loaded while this program still loads: a child process that waits for its arguments.
 
 Half of a compilation of a small network is Python and Vela being loaded. Where the command line
-names a board with an Ethos-U, a child of this environment's Python loads both at once; it compiles
+names a board with an Ethos-U, a child of this environment's Python loads both; it compiles
 what it is asked, or ends with this process.
 """
 
