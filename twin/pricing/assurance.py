@@ -421,5 +421,5 @@ def _name_unlearned(prediction: Prediction, unlearned: Floats) -> list[str]:
     names = [name for name, more in sorted(added.items(), key=lambda item: -item[1])
              if more >= total / 10]
     return [] if total < NOTABLE_UNLEARNED else [
-        f"the interval is wider by {math.expm1(total):.0%} each way for what no row of this "
-        f"library tells of: {', '.join(names)}"]
+        f"the interval is wider by a factor of {math.exp(total):.2f} each way: no calibration "
+        f"data of this library for {', '.join(names)}"]
