@@ -99,7 +99,7 @@ FAMILIES_OF = {price: tuple(family for family in FAMILIES if price_of_family(fam
 @cache
 def waits_on_memory(event: str) -> bool:
     """Whether an event is charged under the time price of memories."""
-    return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage")
+    return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage", "sleep")
 
 
 def name_work(event: str, place: str, family: str, wide: float) -> str:

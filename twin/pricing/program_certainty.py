@@ -77,8 +77,9 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
     band = core_band()
     shares = _split(prediction.bill)
     variances = np.array([CORE_SD, WAITING_SD])**2
-    sds = [math.sqrt(float(_split(layer.bill)**2 @ variances) + LAYER_SD["open"]**2) + more
-           for layer, more in zip(prediction.layers, left.tolist(), strict=True)]
+    splits = [_split(layer.bill) for layer in prediction.layers]
+    sds = [math.sqrt(float(split**2 @ variances) + (split.sum() * LAYER_SD["open"])**2) + more
+           for split, more in zip(splits, left.tolist(), strict=True)]
     missing = float(weights @ left)
     sd = math.sqrt(float(shares**2 @ variances)) + missing
     energies = ([_bound_energy(whole, one, band) for whole, one in zip(
@@ -144,10 +145,14 @@ def tell_left(prediction: Prediction) -> np.ndarray:
 
 
 def _split(bill: Bill) -> np.ndarray:
-    """Return the shares of time of the core and of waiting for memories, shape (2,)."""
+    """Return the shares of time of the core and of waiting for memories, shape (2,).
+
+    What is left is sleep, which a clock ends.
+    """
     waiting = math.fsum(line.cycles for line in bill.lines if waits_on_memory(line.event))
+    asleep = math.fsum(line.cycles for line in bill.lines if line.event == "sleep")
     total = math.fsum(line.cycles for line in bill.lines) or 1.0
-    return np.array([1 - waiting / total, waiting / total])
+    return np.array([total - waiting - asleep, waiting]) / total
 
 
 def _bound_energy(energy_uj: float | None, sd: float, band: Band) -> Interval | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import re
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -34,6 +36,7 @@ SYSTICK, PENDSV, EXTERNAL = 15, 14, 16
 CORE_REGISTERS = 0xE0000000
 """From here on registers are of the core, not of a part."""
 _ENABLED, _INTERRUPTS, _WRAPPED = 1, 2, 1 << 16
+_SERIAL = re.compile(r"(SEC_)?(LP)?(US?ART|SPI|I2C|I2S|SAI|USB)")
 
 _PRIORITIES = (0xE000E400, 0xE000E7F0), (0xE000ED18, 0xE000ED24)
 
@@ -63,6 +66,7 @@ class Peripherals:
         self.priority_mask = (0xFF00 >> bits & 0xFF) * 0x01010101
         self.polling = Polling(text_of)
         self.text: dict[int, bytearray] = {}
+        self.sent: Counter[int] = Counter()
         self.pending: set[int] = set()
         self.touched: dict[int, int] = {}
         self.fixed: dict[int, int] = {}
@@ -164,6 +168,7 @@ class Peripherals:
         (word, how), shift = self._place(address), 8 * (address & 3)
         self.touched.setdefault(word, block)
         self.polling.writes += 1
+        self.sent[word] += self.polling.billed
         self.flash_open |= value == FLASH_KEY or (value in (1, 2) and word in self.part.opens_flash)
         if 8 <= value < 256:
             text = self.text.setdefault(address, bytearray())
@@ -336,9 +341,15 @@ class Peripherals:
 
     # ---- what was learnt ----
 
-    def name_untimed(self, place: int) -> str:
-        """Return what takes no time here: a task register, or memory that is programmed."""
-        return self.part.name(place) if place in self.part.triggers else "programming of flash"
+    def name_untimed(self) -> list[str]:
+        """Return what took no time here: tasks, memory that is programmed, what serial lines sent.
+
+        A register of a serial line written four times in a pass is taken to send.
+        """
+        sent = [self.part.name(word) for word, count in self.sent.items() if count >= 8]
+        return sorted({*(self.part.name(place) if place in self.part.triggers else
+                         "programming of flash" for place in self.untimed),
+                       *(f"what was sent to {name}" for name in sent if _SERIAL.match(name))})
 
     def printed(self) -> str:
         """Text the program wrote to the register that got most of it, "" for none."""

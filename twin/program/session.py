@@ -194,7 +194,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "unknown": sorted(machine.unknown | machine.watch.odd),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
-        "untimed": [*sorted(set(map(peripherals.name_untimed, peripherals.untimed))), *(
+        "untimed": [*peripherals.name_untimed(), *(
             f"{name} of the boot ROM ({count:,} calls)" for name, count in
             sorted(machine.rom.called.items()))],
         "handed_over": machine.traced, "unconfirmed": is_unconfirmed(board, touched),

@@ -23,8 +23,8 @@ MOST_INTERRUPTS = 1000
 """After which a jump to itself is one for ever."""
 MOST_EVENTS = 1000
 """WFE at one place without anything that could end the loop around it."""
-_ERRORS = re.compile(r"error|(?<!de)fault|assert|abort|panic|^_*exit$|default_?handler",
-                     re.IGNORECASE)
+_ERRORS = re.compile(r"error|(?<!de)fault|assert|abort|panic|^_*exit$|default_?handler|"
+                     r"^svc_handler$", re.IGNORECASE)
 """Names of functions that never return: their loops are the end of a program."""
 
 

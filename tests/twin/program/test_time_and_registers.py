@@ -65,6 +65,7 @@ CODE program_flash(void) { REG(0x40023C04) = 0x45670123; REG(0x40023C04) = 0xCDE
 CODE bits(void) { volatile uint32_t *one = &room[1];
     REG(0x22000000 + ((uint32_t)one - 0x20000000) * 32 + 4 * 5) = 1; room[0] = *one;
     REG(0x42470060) = 1; room[2] = REG(0x40023800); }
+CODE send(void) { for (int i = 0; i < 5; i++) REG(0x40004404) = 'a' + i; REG(0x4000440C) = 8; }
 CODE dma_done(void) { while (!(REG(0x40026400) & 0x20)) ; }
 __attribute__((noinline)) uint32_t work(uint32_t n) { uint32_t s = 0;
     for (uint32_t i = 0; i < n; i++) s += i ^ n; return s; }
@@ -78,7 +79,7 @@ CODE clock(void) { tick_on(); if (!(REG(0x40007004) & 0x8)) Error_Handler(); }
 CODE superloop(void) { tick_on(); for (;;) ; }
 void (*const keep[])(void) = {delay, delay_event, delay_busy, events, timer, timer_interrupt,
     write_flash, program_flash, bits, dma_done, copied, direct, clock, superloop, timer_busy,
-    timer_turns, tick_flags, counted_reads, counter_busy};
+    timer_turns, tick_flags, counted_reads, counter_busy, send};
 int main(void) { return (int)keep[turns & 7]; }
 """
 
@@ -97,6 +98,11 @@ def asleep(made):
     return next(run for _, layer in made.found.warm for run in layer if run.name == ASLEEP)
 
 
+def test_what_a_serial_line_sends_is_named_as_missing_time(program):
+    assert run_here(program, "send")["untimed"] == ["what was sent to USART2+0x04 (0x40004404)"]
+    assert run_here(program, "timer")["untimed"] == []
+
+
 @pytest.mark.parametrize("name", ["delay", "delay_event"])
 def test_sleep_is_billed_as_idle_at_the_sleep_current(program, name):
     made = call(program, name)
@@ -106,6 +112,8 @@ def test_sleep_is_billed_as_idle_at_the_sleep_current(program, name):
     causes = {line.event: line for line in prediction.bill.lines}
     assert causes["sleep"].cycles == asleep(made).traffic.core_cycles > 0.98 * 840_000
     assert 9 <= asleep(made).calls <= 11
+    assert 0.98 < prediction.certainty.time_us.low / 10_000 < prediction.certainty.time_us.high / (
+        10_000) < 1.02  # a clock ends it, whatever instructions cost
     # Sleep current: leakage and the clock tree, less than half of a busy core's (DS10314).
     board = load_board(BOARD)
     power = board.power
