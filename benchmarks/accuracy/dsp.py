@@ -231,10 +231,14 @@ OCTAL = {"memories.psram.size_bytes": "8MiB", "memories.psram.serial.mode": "8D-
 
 
 def judge_esp_dl(folder: Path) -> Judged:
-    """Judge networks of ESP-DL's model zoo on the ESP32-S3; `folder` is a clone of it."""
+    """Judge networks of ESP-DL's model zoo on the ESP32-S3; `folder` is a clone of it.
+
+    Below 9 MiB of PSRAM its YOLO11n leaves weights in the flash: models/coco_detect/*.cpp there.
+    """
     board = twin.deploy("ad", "esp32s3_devkitc", runtime="esp-dl").replace(OCTAL).board
     found = [(row, twin.deploy(folder / str(row["network"]), board, runtime="esp-dl",
-                               weights="psram", arena="psram"))
+                               weights="flash" if "yolo11n" in str(row["network"]) else "psram",
+                             arena="psram"))
              for row in read_table("esp_dl").rows]
     return Judged(
         table="ESP-DL networks, ESP32-S3 (fitted)", baseline="16 MACs a cycle", rows=tuple(
