@@ -348,7 +348,6 @@ def list_shipped() -> tuple[Path, ...]:
     return tuple(sorted(SHIPPED.glob("*/*.yaml")))
 
 
-@lru_cache(maxsize=16)
 def read_shipped(library: str, board: str) -> Overlay | None:
     """Return the shipped overlay of a library on a board, or for boards not measured.
 
@@ -365,8 +364,12 @@ def read_shipped(library: str, board: str) -> Overlay | None:
     for name in (board, None):
         path = shipped_path(library, name)
         if path.is_file():
-            return read_overlay(path)
+            return _read_once(path)
     return None
+
+
+_read_once = lru_cache(maxsize=32)(read_overlay)
+"""Of shipped files, which do not change: many boards share one of a library."""
 
 
 def pack_covariance(covariance: np.ndarray) -> tuple[float, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from hwmodels.core.pipeline import ISSUE_KINDS, TICKS, Pass, Pipeline, Shaped, run_pass
 from hwmodels.core.timing import CoreTiming
@@ -45,16 +45,16 @@ class PassTiming:
         return self.issue_cycles[ISSUE_KINDS.index(kind)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BlockTiming:
-    """A block scheduled on a core.
+    """A block on a core; its passes are scheduled when first asked for: most blocks need one.
 
     Parameters
     ----------
-    steady : PassTiming
-        One trip of the block as a loop body that has been running.
-    single : PassTiming
-        The block run once, falling through a conditional branch that closes it.
+    timing : CoreTiming
+        Of the core.
+    body : tuple
+        Instructions, each with its timing and kind of issue.
     closes_loop : bool
         Whether its last instruction is a conditional or loop-end branch.
     free_branches : int
@@ -69,8 +69,8 @@ class BlockTiming:
         Instructions by `ISSUE_KINDS`.
     """
 
-    steady: PassTiming
-    single: PassTiming
+    timing: CoreTiming
+    body: Shaped
     closes_loop: bool
     free_branches: int
     exit_cycles: int
@@ -82,6 +82,16 @@ class BlockTiming:
     mac_lanes: int
     loaded_bytes: int
     stored_bytes: int
+
+    @cached_property
+    def steady(self) -> PassTiming:
+        """One trip of the block as a loop body that has been running."""
+        return _schedule_steady(self.body[:len(self.body) - self.free_branches], self.timing)
+
+    @cached_property
+    def single(self) -> PassTiming:
+        """The block run once, falling through a conditional branch that closes it."""
+        return _schedule_single(self.body, self.timing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,13 +229,12 @@ def schedule(code: str, timing: CoreTiming) -> BlockTiming:
     body = tuple((one, timing.class_timing(one), _issue_kind(instructions, place, timing))
                  for place, one in enumerate(instructions))
     flow = instructions[-1].flow
-    free = int(timing.loop_buffer and flow == "loop_end")
-    looped = body[:-1] if free and len(body) > 1 else body
+    free = int(timing.loop_buffer and flow == "loop_end" and len(body) > 1)
     kinds = [kind for _, _, kind in body]
     products = sum(1 for one, _, kind in body if kind == 0 and one.mac_lanes == 0)
     return BlockTiming(
-        steady=_schedule_steady(looped, timing), single=_schedule_single(body, timing),
-        closes_loop=flow in ("conditional", "loop_end"), free_branches=len(body) - len(looped),
+        timing=timing, body=body, closes_loop=flow in ("conditional", "loop_end"),
+        free_branches=free,
         exit_cycles=timing.refills.exit_cycles if flow == "conditional" else 0,
         instructions=len(body), kinds=tuple(kinds.count(i) for i in range(len(ISSUE_KINDS))),
         loads=sum(one.kind == "load" for one in instructions),

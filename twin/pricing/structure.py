@@ -18,6 +18,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hwmodels.board.facts import Board
 from hwmodels.board.npu import Npu
@@ -76,7 +77,13 @@ class Structure:
     arrays: TrafficArrays
 
 
+MOST_COUNTED = 64
+"""Counts of what libraries may share: eight libraries under four policies of caches and more."""
+
+_Key = TypeVar("_Key")
+_Made = TypeVar("_Made")
 _known: OrderedDict[str, Structure] = OrderedDict()
+_counted: OrderedDict[tuple[object, ...], tuple[KernelTraffic, ...]] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -106,11 +113,16 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
         layers = _tell_width(deployment.graph, layers, part)
     made = Structure(key=key, layers=layers, traffic=traffic,
                      arrays=lay_out(traffic, deployment.board, deployment.code))
-    with _lock:
-        _known[key] = made
-        while len(_known) > MOST_IN_MEMORY:
-            _known.popitem(last=False)
+    _keep(_known, key, made, MOST_IN_MEMORY)
     return made
+
+
+def _keep(kept: OrderedDict[_Key, _Made], key: _Key, made: _Made, most: int) -> None:
+    """Add an entry; the oldest go."""
+    with _lock:
+        kept[key] = made
+        while len(kept) > most:
+            kept.popitem(last=False)
 
 
 def _tell_width(graph: Graph, layers: tuple[tuple[Call, ...], ...],
@@ -130,6 +142,7 @@ def forget_structures() -> None:
     """Drop what is kept in memory."""
     with _lock:
         _known.clear()
+        _counted.clear()
 
 
 Found = tuple[tuple[tuple[Call, ...], ...], tuple[KernelTraffic, ...]]
@@ -152,20 +165,39 @@ def _load(key: str) -> Found | None:
 def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], *,
            cold: bool) -> Found:
     """Simulate, and keep what is counted."""
-    from hwmodels.simulator import count_traffic
-    from twin.deployment.core import code_address
-
     layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
                               assumed=kernel.assumed) for kernel in group) for group in groups)
-    traffic = count_traffic(
-        [kernel for group in groups for kernel in group], deployment.board,
-        code_address=code_address(deployment), code_memory=deployment.code, cold=cold,
-        loads=deployment.loads)
+    traffic = _count_once(deployment, tuple(kernel for group in groups for kernel in group), cold)
     save_counts(key, {
         "layers": [[[one.name, one.family, one.calls, one.assumed] for one in layer]
                    for layer in layers],
         "traffic": [to_plain(one) for one in traffic]})
     return layers, traffic
+
+
+def _count_once(deployment: Deployment, kernels: tuple[Kernel, ...],
+                cold: bool) -> tuple[KernelTraffic, ...]:
+    """Simulate kernels unless another library on this board was just found to run the same."""
+    from hwmodels.simulator import count_traffic
+    from twin.deployment.core import code_address
+
+    board, address = deployment.board, code_address(deployment)
+    key = kernels, _met_by(deployment), address, deployment.code, cold, deployment.loads
+    with _lock:
+        known = _counted.get(key)
+    if known is None:
+        known = count_traffic(kernels, board, code_address=address, code_memory=deployment.code,
+                              cold=cold, loads=deployment.loads)
+        _keep(_counted, key, known, MOST_COUNTED)
+    return known
+
+
+def _met_by(deployment: Deployment) -> str:
+    """Return what of a board kernels meet: its geometry, and its timing where that decides."""
+    board = deployment.board
+    timed = (bool(deployment.loads)
+             or any(cache.streaming_lines and cache.enabled for cache in board.caches))
+    return repr(_timed(board) if timed else read_geometry(board))
 
 
 def structure_key(deployment: Deployment, content: str, *, cold: bool,
@@ -181,15 +213,11 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
     cold, part
         As for `find_structure`.
     """
-    board = deployment.board
-    timed = (bool(deployment.loads)
-             or any(cache.streaming_lines and cache.enabled for cache in board.caches))
     placed = tuple(getattr(deployment, name) for name in _DEPLOYMENT_FIELDS)
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_met_by(deployment).encode())
     for one in (deployment.graph.content_id, _library(deployment.runtime), placed,
-                _timed(board) if timed else read_geometry(board), content, cold, part,
-                _plan_facts(board) if deployment.target.offloads else None,
-                _foreign_code(deployment)):
+                content, cold, part, _foreign_code(deployment),
+                _plan_facts(deployment.board) if deployment.target.offloads else None):
         digest.update(repr(one).encode())
         digest.update(b"\n")
     return digest.hexdigest()

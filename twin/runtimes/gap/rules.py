@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
@@ -150,6 +150,7 @@ class Gap(UnitRules):
         return Tile(units=(self._work(graph, layer, piece.part, npu),), reads=reads, writes=writes,
                     start_cycles=self.tile_cycles + self.transfer_cycles * (len(reads) + 1))
 
+    @lru_cache(maxsize=128)  # noqa: B019  (rules are few and live as long as the process)
     def _cut(self, graph: Graph, layer: Layer, source: int, npu: Npu, tile_rows: int | None,
              buffers: int) -> tuple[list[Piece], int]:
         """Return tiles and buffers of each operand, the cheapest; few channels where none fit."""
