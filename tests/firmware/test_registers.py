@@ -232,3 +232,18 @@ def test_temperature_and_supply_by_the_adc(make_part, name, supply_mv, degree_c)
 @pytest.mark.parametrize("name", ADCS)
 def test_an_adc_that_never_answers_is_not_waited_for(make_part, name):
     assert make_part(name).environment("read_part_environment") == (UNKNOWN, UNKNOWN, 0)
+
+
+@pytest.mark.parametrize("degree_c", [-20.25, 30.5, None])
+def test_die_temperature_by_the_sensor_of_an_nrf52840(make_part, degree_c):
+    """nRF52840 PS, TEMP: quarters of a degree after DATARDY; a silent sensor is not waited for."""
+    part, base = make_part("nrf52840dk"), 0x4000C000
+
+    def measure(address, value):
+        if address == base and value == 1 and degree_c is not None:
+            part.set(base + 0x508, round(4 * degree_c), "<i")
+            part.set(base + 0x100, 1)
+
+    part.model = measure
+    found = UNKNOWN if degree_c is None else round(1000 * degree_c)
+    assert part.environment("port_environment") == (found, UNKNOWN, 1)

@@ -68,7 +68,7 @@ def bundle(asked: Bundle, as_json: AsJson = False) -> None:
 
 
 @command(view=f"{TABLES}:agreement_report",
-         ends=lambda found: not all(one.is_same for one in found))
+         ends=lambda found: any(one.is_same is False for one in found))
 def reproduce(asked: Reproduce, json: Json) -> object:
     """Run everything in a bundle again; exit 1 where nine digits of a figure differ."""
     return twin.reproduce(**asked.arguments)

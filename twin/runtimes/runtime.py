@@ -101,6 +101,8 @@ class Runtime:
         Operators it has no vector code of.
     vectors_on_helium : tuple of str
         Operators it is taken to have vector code of, where nobody knows: `twin.runtimes.helium`.
+    extensions : tuple of str
+        Extensions of the instruction set of which a core needs one; empty: none.
     files : tuple of str
         Endings of the model files it alone runs, and which it runs alone: it is their default.
     default_for : tuple of str
@@ -154,6 +156,7 @@ class Runtime:
     scales_in_float: bool = False
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()
     weight_passes: int | None = None

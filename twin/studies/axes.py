@@ -361,8 +361,8 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     Notes
     -----
     A closed library is offered on parts of the makers it was measured on, a library for an
-    accelerator where there is one, CMSIS-NN on Arm cores and ESP-NN on others, ESP-DL where it has
-    vectors; builds of our own programs are omitted. Best known first.
+    accelerator where there is one, CMSIS-NN on Arm cores and ESP-NN on others, one that needs
+    vectors where the core has them; builds of our own programs are omitted. Best known first.
     """
     from twin.runtimes.lowering import list_extensions
 
@@ -370,13 +370,13 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     for row in list_measured():
         makers.setdefault(row.runtime.partition("@")[0], set()).add(maker_of(row.soc))
     names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
-    found, vectors = [], {"pie", "xesp"} & {*list_extensions(board.core.isa)}
+    found, own = [], list_extensions(board.core.isa)
     for runtime in map(load_runtime, dict.fromkeys(names)):
         closed = runtime.structure == "assumed" and runtime.name in makers
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
                 or (runtime.offload is not None and board.npu is None)
                 or (closed and maker_of(board.soc) not in makers[runtime.name])
-                or (runtime.library == "esp_dl" and not vectors)
+                or (runtime.extensions and not {*runtime.extensions} & {*own})
                 or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
             found.append(settle_release(runtime.name, runtime, board)[0].identity)
     return tuple(found)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from hwmodels.errors import did_you_mean
@@ -20,17 +22,24 @@ def load_function(name: str, option: str) -> Callable[..., Any]:
     path, _, wanted = name.rpartition(":")
     if not Path(path).is_file():
         raise UsageError(f"{option} {name}: there is no file {path}")
-    spec = importlib.util.spec_from_file_location("twin_user", path)
-    assert spec is not None and spec.loader is not None, "the file ends in .py"
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-        function: Callable[..., Any] = getattr(module, wanted)
+        function: Callable[..., Any] = getattr(
+            _run_file(path, Path(path).stat().st_mtime_ns), wanted)
     except Exception as error:
         raise UsageError(f"{option} {name}: cannot be loaded: {error}") from error
     if not callable(function):
         raise UsageError(f"{option} {name}: {wanted} is no function")
     return function
+
+
+@lru_cache(maxsize=16)
+def _run_file(path: str, _changed_ns: int) -> ModuleType:
+    """Return a file as a module; one that has not changed runs once in a process."""
+    spec = importlib.util.spec_from_file_location("twin_user", path)
+    assert spec is not None and spec.loader is not None, "the file ends in .py"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def load_step(name: str) -> Callable[[Rows], Any]:

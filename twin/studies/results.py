@@ -433,8 +433,7 @@ def to_arrow(table: Table) -> pyarrow.Table:
     arrow = import_arrow()
     records = [list_columns(row) for row in table.rows]
     names = dict.fromkeys(name for record in records for name in record)
-    types = {name: type_of(arrow, name) for name in names}
-    columns = {name: arrow.array([record.get(name) for record in records], types[name])
+    columns = {name: arrow.array([record.get(name) for record in records], type_of(name))
                for name in names}
     return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(list_settings(table))})
 
@@ -445,11 +444,11 @@ def list_settings(table: Table) -> dict[str, Any]:
             "axes": table.axes, "schema": 1}
 
 
-def type_of(arrow: Any, name: str) -> Any:
-    """Return the type of a column by its name."""
+def type_of(name: str) -> str:
+    """Return the type of a column by its name, as Arrow calls it."""
     if name.startswith("in.") or name in (*_WORDS, "placement", "violations", "meets"):
-        return arrow.string()
-    return arrow.int64() if name in _WHOLE else arrow.float64()
+        return "string"
+    return "int64" if name in _WHOLE else "float64"
 
 
 def write_table(table: Table, path: str | Path) -> Path:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -33,7 +35,6 @@ MOST_TABLE_VALUES = 4_000_000
 """Beyond one a byte of the file."""
 
 MOST_TABLE_COLUMNS = 1000
-_LONGEST_HEAD_BYTES = 1 << 16
 
 
 def read_table(path: str | Path) -> Table:
@@ -49,10 +50,12 @@ def read_table(path: str | Path) -> Table:
     arrow = import_arrow()
     try:
         with open_regular(path, LARGEST_TABLE_BYTES) as stream:
-            found = (_read_csv if suffix == ".csv" else read_parquet)(stream)
+            if suffix == ".csv":
+                return _make_table(_read_csv(stream), {})
+            found = read_parquet(stream)
         return _make_table(found.to_pylist(), parse_json(
             (found.schema.metadata or {}).get(b"twin", b"{}").decode()))
-    except (OSError, arrow.ArrowException, *MISSHAPEN, DocumentError) as error:
+    except (OSError, arrow.ArrowException, csv.Error, *MISSHAPEN, DocumentError) as error:
         raise UsageError(f"{path}: is no table of a study: {error}") from error
 
 
@@ -91,15 +94,18 @@ def _read_axes(names: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _read_csv(stream: BinaryIO) -> pyarrow.Table:
-    from pyarrow import csv
-
-    arrow = import_arrow()
-    names = stream.readline(_LONGEST_HEAD_BYTES).decode().strip().replace('"', "").split(",")
+def _read_csv(stream: BinaryIO) -> list[dict[str, Any]]:
+    lines = csv.reader(TextIOWrapper(stream, newline=""))
+    names = next(lines, [])
     _check_size(stream, columns=len(names), rows=0)
-    stream.seek(0)
-    return csv.read_csv(stream, convert_options=csv.ConvertOptions(
-        column_types={name: type_of(arrow, name) for name in names}, strings_can_be_null=False))
+    read = [_CELLS[type_of(name)] for name in names]
+    return [{name: made(cell) for name, made, cell in zip(names, read, line, strict=True)}
+            for line in lines if line]
+
+
+_CELLS: dict[str, Callable[[str], Any]] = {
+    "string": str, "int64": lambda cell: int(cell) if cell else None,
+    "float64": lambda cell: float(cell) if cell else None}
 
 
 def read_parquet(stream: BinaryIO) -> pyarrow.Table:
@@ -119,7 +125,7 @@ def read_parquet(stream: BinaryIO) -> pyarrow.Table:
 
     arrow = import_arrow()
     names = parquet.read_schema(stream).names
-    words = [name for name in names if type_of(arrow, name) == arrow.string()]
+    words = [name for name in names if type_of(name) == "string"]
     file = parquet.ParquetFile(stream, read_dictionary=words, pre_buffer=False)
     groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
     _check_size(stream, columns=len(names), rows=sum(group.num_rows for group in groups))

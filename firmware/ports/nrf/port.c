@@ -108,6 +108,14 @@ static void port_mark(int32_t level)
 static void port_environment(struct wire_environment_reply *reply)
 {
     reply->clock_source = 1;
+#ifdef TEMP_BASE
+    REGISTER(TEMP_BASE + 0x100) = 0;              /* EVENTS_DATARDY */
+    REGISTER(TEMP_BASE) = 1;                      /* TASKS_START; 36 us */
+    for (uint32_t left = 10000; left && reply->temperature_mc == WIRE_UNKNOWN; left--)
+        if (REGISTER(TEMP_BASE + 0x100))
+            reply->temperature_mc = (int32_t)REGISTER(TEMP_BASE + 0x508) * 250;
+    REGISTER(TEMP_BASE + 0x004) = 1;              /* TASKS_STOP: it draws no current during runs */
+#endif
 }
 
 static void port_unique_id(uint8_t id[16])

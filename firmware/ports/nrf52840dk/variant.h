@@ -15,6 +15,7 @@
 #define PIN_OUTCLR 0x50cu
 #define PIN_DIRSET 0x518u
 #define DEVICE_ID 0x10000060u
+#define TEMP_BASE 0x4000c000u
 #define ICACHECNF REGISTER(0x4001e540)
 #define SWITCH_CACHE_ON() (ICACHECNF = 1u | 1u << 8)  /* with profiling */
 #define EMPTY_CACHE() (ICACHECNF = 1u << 8, SWITCH_CACHE_ON())  /* off: entries are invalid */

@@ -1,5 +1,6 @@
 /* Nordic nRF5340 DK, application core, secure: UARTE0 on P0.20 and P0.22 goes to the debugger's serial
- * port; mark: P1.09, D7 of the Arduino header. The network core stays off. */
+ * port; mark: P1.09, D7 of the Arduino header. The network core, which has the sensor of die temperature,
+ * stays off. */
 #define VARIANT_NAME "nrf5340dk"
 #define CPU_HZ 128000000u
 #define CLOCK_BASE 0x50005000u

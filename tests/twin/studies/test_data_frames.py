@@ -78,7 +78,9 @@ READING = """
 import os, sys
 import pyarrow
 from pyarrow import parquet
-from twin.studies.table_files import read_parquet
+from twin.studies.limits import Limits
+from twin.studies.results import Row, Table, write_table
+from twin.studies.table_files import read_parquet, read_table
 
 def count():
     tasks = [f"/proc/self/task/{task}/comm" for task in os.listdir("/proc/self/task")]
@@ -88,6 +90,9 @@ parquet.write_table(pyarrow.table({str(n): [1.5] for n in range(99)}), sys.argv[
 before = count()
 with open(sys.argv[1], "rb") as stream:
     assert len(read_parquet(stream).to_pylist()[0]) == 99
+row = Row(model="kws", board="b", runtime="r", inputs=(("batch", ""),), time_us=1.5)
+written = write_table(Table(rows=(row,), limits=Limits(), objectives=("time_us",)), "t.csv")
+assert read_table(written).rows == (row,)
 print(count() - before)
 """
 
@@ -97,5 +102,5 @@ def test_no_thread_of_arrow_outlives_reading_a_table(tmp_path):
     """One that lets go of a Python object while the interpreter ends aborts the process."""
     pytest.importorskip("pyarrow")
     started = subprocess.run([sys.executable, "-c", READING, tmp_path / "t.parquet"], text=True,
-                             capture_output=True, check=True).stdout
+                             capture_output=True, check=True, cwd=tmp_path).stdout
     assert started == "0\n"

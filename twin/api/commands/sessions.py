@@ -31,6 +31,7 @@ from twin.api.sessions.session import (
     check_removal,
     end_session,
     find_sessions,
+    hash_report,
     open_session,
     relative,
     remove_session,
@@ -248,7 +249,18 @@ def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]
 
 def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
     now, found = made_with(), []
-    for session in open_bundle(fspath(path), folder):
+    sessions = open_bundle(fspath(path), folder)
+    hardware = [one for one in sessions if one.request.verb == "measure" and not str(
+        one.request.arguments.get("virtual", "")).startswith(EMULATED)]
+    if len(hardware) == len(sessions):
+        raise SessionError(f"{hardware[0].folder.name}: a measurement of hardware is not made "
+                           "again; accepted: beside runs that are, or of an emulated board "
+                           "(--virtual)")
+    for session in sessions:
+        if session in hardware:
+            found.append(Agreement(name=session.folder.name, verb="measure", again="",
+                                   kept=hash_report(session.read_result())))
+            continue
         if session.request.verb == "study":
             check_files(session.folder / session.request.arguments["study"])
         again = relative(_document(_perform_again(session)), session.folder)
@@ -271,9 +283,6 @@ def _drop_derived(value: Any) -> Any:
 def _perform_again(session: Session) -> Any:
     """Ask a run of a bundle again; what it builds or samples is thrown away."""
     verb, fields = session.request.verb, session.request.arguments
-    if verb == "measure" and not str(fields.get("virtual", "")).startswith(EMULATED):
-        raise SessionError(f"{session.folder.name}: a measurement of hardware is not made again; "
-                           "accepted: of an emulated board (--virtual), or a bundle without it")
     if verb == "measure" and (named := [name for name in _OUTSIDE if fields.get(name)]):
         raise SessionError(f"{session.folder.name}: {named[0]} is of the machine it was measured "
                            "on; accepted: a measurement without")

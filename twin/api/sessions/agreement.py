@@ -25,7 +25,7 @@ class Agreement:
     name, verb : str
         Of the run.
     kept, again : str
-        Hashes of both reports.
+        Hashes of both reports; the second is empty where hardware measured: nothing is asked again.
     differences : tuple of (str, str, str)
         Where values differ: path, before, now; the first ones.
     count : int
@@ -43,9 +43,9 @@ class Agreement:
     versions: tuple[tuple[str, str, str], ...] = ()
 
     @property
-    def is_same(self) -> bool:
-        """Whether both say the same, to nine digits."""
-        return self.kept == self.again or not self.count
+    def is_same(self) -> bool | None:
+        """Whether both say the same, to nine digits; None where nothing was asked again."""
+        return (self.kept == self.again or not self.count) if self.again else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

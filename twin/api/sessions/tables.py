@@ -62,12 +62,14 @@ def agreement_report(found: Sequence[Agreement]) -> Content:
     for one in found:
         if one.versions:
             parts.append(_changes(f"{one.name} was made with", one.versions))
-        if not one.is_same:
+        if one.is_same is False:
             parts.append(_tell(one))
     return spaced(parts)
 
 
 def _say(one: Agreement) -> str:
+    if one.is_same is None:
+        return "measured by hardware: kept, not made again"
     return "the same" if one.kept == one.again else (
         "the same but for rounding" if one.is_same else f"{one.count} values differ")
 

@@ -163,7 +163,7 @@ def log_pattern(residual: np.ndarray, covariance: np.ndarray,
     A Student variable is a normal one whose variance has an inverse gamma density. Variances are
     set where they are likeliest, by expectation and maximisation, and weighed by that density.
     """
-    _, grown = own_errors(residual, covariance, own)
+    _, grown, _ = own_errors(residual, covariance, own)
     whole = covariance + np.diag(own * grown)
     _, determinant = np.linalg.slogdet(whole)
     distance = float(residual @ np.linalg.solve(whole, residual))
@@ -173,8 +173,10 @@ def log_pattern(residual: np.ndarray, covariance: np.ndarray,
 
 
 def own_errors(residual: np.ndarray, covariance: np.ndarray,
-               own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what of a pattern is each layer's own, and by how much its variance grew for it.
+               own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what of a pattern is each layer's own, by how much its variance grew for it, C^-1.
+
+    C is the covariance of residuals before any variance grew.
 
     Parameters
     ----------
@@ -182,13 +184,14 @@ def own_errors(residual: np.ndarray, covariance: np.ndarray,
         As for `log_pattern`.
     """
     grown, mean = np.ones(len(residual)), np.zeros(len(residual))
-    for _ in range(TURNS):
+    inverse = first = np.linalg.inv(covariance + np.diag(own))
+    for turn in range(TURNS):
         noise = own * grown
-        inverse = np.linalg.inv(covariance + np.diag(noise))
+        inverse = np.linalg.inv(covariance + np.diag(noise)) if turn else first
         mean = noise * (inverse @ residual)
         variance = noise - noise**2 * np.diag(inverse)
         grown = (LAYER_FREEDOM + (mean**2 + variance) / own) / (LAYER_FREEDOM + 2)
-    return mean, grown
+    return mean, grown, first
 
 
 def log_apart(errors: np.ndarray, own: np.ndarray, far: np.ndarray) -> float:

@@ -279,7 +279,7 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
                              foreseen=fault.deployment is not None)
     marks = weigh_marks(fault, evidence.marks, evidence.right) + fault.doubted
     if fault.kind != UNKNOWN and not fault.rebuilds:
-        errors, _ = own_errors(left.residual, left.shared, left.own)
+        errors, *_ = own_errors(left.residual, left.shared, left.own)
         marks += log_apart(errors, left.own, are_far(errors, left.own, evidence))
     if float(np.abs(moved).max()) >= NO_EFFECT:
         doing = left.fault_shared + np.diag(left.fault_own)
@@ -408,12 +408,11 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
     declared, operators = evidence.declared, sorted(set(evidence.pattern.families))
     if len(layers) < 3:
         return
-    errors, _ = own_errors(residual, covariance, own)
+    errors, _, inverse = own_errors(residual, covariance, own)
     found = [(ONE_LAYER, f"layer {layers[place]} ({families[place]})",
               np.arange(len(layers)) == place, float(errors[place]), math.sqrt(own[place]),
               len(layers))
              for place in np.flatnonzero(are_far(errors, own, evidence))]
-    inverse = np.linalg.inv(covariance + np.diag(own))
     for name in operators if len(operators) > 1 else ():
         members = families == name
         size = float(members @ inverse @ residual / (members @ inverse @ members))

@@ -102,8 +102,12 @@ def _float_tensor(tensor: Tensor, dtype: str) -> Tensor:
         return tensor
     if not tensor.is_constant:
         return replace(tensor, dtype=dtype, quantization=None)
-    return replace(tensor, dtype=dtype, quantization=None,
-                   data=real_values(tensor).astype(dtype))
+    values = real_values(tensor)
+    largest, most = float(np.abs(values).max(initial=0.0)), float(np.finfo(dtype).max)
+    if largest > most:
+        raise NotApplicableError(f"tensor {tensor.name}: values up to {largest:.4g}; {dtype} holds "
+                             f"{most:.4g}; accepted: float32")
+    return replace(tensor, dtype=dtype, quantization=None, data=values.astype(dtype))
 
 
 def _to_integers(graph: Graph, dtype: str, ranges: Ranges) -> Graph:

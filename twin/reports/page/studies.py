@@ -325,7 +325,7 @@ def describe_failures(table: Points) -> Section | None:
         return None
     reasons = Counter((row.failure, row.reason) for row in table.failed)
     return Section(name="failed", title="Infeasible", items=(make_table(
-        "failed-table", f"{len(table.failed)} configurations were refused", (
+        "failed-table", f"{len(table.failed)} of {len(table.rows)} configurations refused", (
             number("how many", itemgetter(1), "{}"), Column("kind", lambda one: one[0][0]),
             Column("why", lambda one: one[0][1])), reasons.most_common(MOST_ROWS)),))
 

@@ -263,11 +263,14 @@ class Change(TypedDict):
 
 
 class AgreementRow(TypedDict):
-    """A run asked again: `same` to nine digits; the first of `differing` values that are not."""
+    """A run asked again: `same` to nine digits; the first of `differing` values that are not.
+
+    What hardware measured is not made again: its `same` is null.
+    """
 
     run: Annotated[str, Of("name")]
     verb: str
-    same: Annotated[bool, Of("is_same")]
+    same: Annotated[bool | None, Of("is_same")]
     differences: list[Change]
     differing: Annotated[Count, Of("count")]
     versions: list[Change]

@@ -230,7 +230,7 @@ def _line_cells(line: Line, total: Row) -> tuple[str, str, str, str]:
 
 
 def _share(part: int, total: Row) -> str:
-    return f"{100 * part / total.gap:+.0f} %" if total.gap else ""
+    return f"{round(100 * part / total.gap) + 0:+d} %" if total.gap else ""
 
 
 def _row_verdicts(account: Account, diagnosis: Diagnosis) -> dict[int | None, str]:

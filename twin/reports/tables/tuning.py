@@ -25,4 +25,6 @@ def tuning_report(tuned: Any) -> Content:
          f"was not the best counted: tile {tuned.kept.tile} at {tuned.kept.level} was"),
         ("layer by layer", f"the build predicted best was best counted for {right} of {judged} "
                            "layers that differ between builds"),
-        ("pairs", f"{ordered} of {pairs} in the order predicted")])])
+        ("pairs", f"{ordered} of {pairs} in the order predicted"),
+        ("predict with it", f"--runtime firmware@{tuned.kept.level} --set kernels.tile="
+                            f"{tuned.kept.tile}")])])

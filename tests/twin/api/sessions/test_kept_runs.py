@@ -371,6 +371,10 @@ def test_sweeps_selections_builds_and_measurements_are_kept_and_made_again(tmp_p
     packed = twin.bundle([kept.folder], tmp_path / "host.zip")
     with pytest.raises(SessionError, match="of hardware is not made again"):
         twin.reproduce(packed)
+    _, light = twin.keep("predict", {"model": "ad", "board": boards[0]}, runs)
+    both = twin.reproduce(twin.bundle([kept.folder, light.folder], tmp_path / "both.zip"))
+    assert sorted(((one.verb, one.is_same) for one in both), key=str) == [
+        ("measure", None), ("predict", True)]
     _, kept = twin.keep("measure", {"model": "ad", "board": boards[0], "virtual": "unicorn-m4",
                                     "runs": 1, "warmup": 0, "fixed": True,
                                     "image": str(tmp_path / "m" / "firmware" / "firmware.elf"),
