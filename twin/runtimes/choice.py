@@ -199,7 +199,7 @@ def _note_default(graph: Graph, runtime: Runtime, board: Board) -> tuple[str, ..
     here = {row.runtime for row in list_measured() if row.board == board.name}
     others = [name for name in list_best(board) if name in here and name != runtime.identity
               and runs(graph, load_runtime(name), board)]
-    also = f"; measured there too: {', '.join(others)}" if others else ""
+    also = f"; also measured on this board: {', '.join(others)}" if others else ""
     return (f"runtime: {runtime.identity}, {why} by default: none was asked for{refused}{also}",)
 
 
