@@ -81,8 +81,8 @@ def test_help_loads_no_verb_and_says_what_each_says():
     loaded = set(done.stderr.split())
     assert not (HEAVY | {"rich.console", "llvmlite"}) & loaded
     assert {name for name in loaded if name.startswith("twin.")} == {
-        "twin.__main__", "twin.cli", "twin.cli.ending", "twin.cli.summaries", "twin.errors",
-        "twin.interruption"}
+        "twin.__main__", "twin.cli", "twin.cli.ending", "twin.cli.summaries", "twin.early_vela",
+        "twin.errors", "twin.interruption"}
     group = get_command(app)
     assert {name: group.get_command(None, name).short_help for name in VERBS} == {
         name: shorten(summarise(place)) for name, place in VERBS.items()}
