@@ -153,6 +153,8 @@ def _validate(name: str, document: object) -> CoreFile:
     named = [(f"classes.{key}", key) for key in section.classes]
     named += [(f"ports.{place}", key) for place, rule in enumerate(section.ports)
               for key in (*rule.producers, *rule.consumers) if key != "base"]
+    named += [(f"classes.{key}.holds", held) for key, one in section.classes.items()
+              for held in dict(one.holds_cycles)]
     for place, key in named:
         if key not in TIMING_CLASSES:
             raise BoardError(f"{name}:{place}: timing class {key!r} is not known; "

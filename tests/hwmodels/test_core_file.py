@@ -56,6 +56,7 @@ def test_unknown_model_is_refused_with_a_hint() -> None:
     ("[1, datasheet, trm]\nmax_ipc", "[1, guessed, trm]\nmax_ipc", "issue_width"),
     ("max_ipc: [1, datasheet, trm]", "max_ipc: [1, datasheet, nowhere]", "nowhere"),
     ("  mac:", "  mcc:", "mcc"),
+    ("  f_mac: {", "  f_mac: {holds: {f_ad: [3, datasheet, trm]}, ", "classes.f_mac.holds"),
     ("loop_buffer:", "loop_bufer:", "loop_bufer"),
     ("cycles: [-1, datasheet, trm_ls]", "cycles: [9, datasheet, trm_ls]", "ports"),
     ("schema: 1", "schema: [", "YAML"),
