@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,12 @@ KNOWN = (("STM32H747", ("stm32h747i_disco",)), ("STM32U585", ("b_u585i_iot02a",)
 
 LIBRARY = "x-cube-ai"
 
+FEWEST = 10
+"""Rows of a group, a board or a library within one way of leaving out, that is judged by itself."""
+
+MOST_WIDTH = math.log(1.3)
+"""How much wider than needed an interval may be: high over low, as a logarithm."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -38,7 +44,8 @@ class Target:
 
 def list_targets(validation: Validation) -> tuple[Target, ...]:
     """Return every target with its figure, from rows held out of the fit."""
-    found = [*_known_boards(validation), *_rivals(validation), *_strangers(validation),
+    found = [*_known_boards(validation), *_rivals(validation), *_groups(validation),
+             *_strangers(validation),
              *_libraries(validation), _layers(validation), *_energy(validation)]
     return tuple(target for target in found if target.rows)
 
@@ -72,6 +79,44 @@ def _rivals(validation: Validation) -> list[Target]:
             rows=sum(found.rows for found in duels.values()), wanted="nowhere",
             found="; ".join(lost) or f"in none of {len(duels)} ways of leaving out"))
     return targets
+
+
+def list_groups(validation: Validation) -> Iterator[tuple[str, Sequence[Guess]]]:
+    """Yield boards and libraries with `FEWEST` rows in a way of leaving out, and their rows."""
+    for protocol, guesses in validation.guesses.items():
+        for group in ("board", "library") if protocol != calibrated.IN_SAMPLE else ():
+            names = [getattr(one.observation.cell, group) for one in guesses]
+            for name in dict.fromkeys(names):
+                if names.count(name) >= FEWEST:
+                    yield f"{protocol}: {name}", [one for one, other in zip(
+                        guesses, names, strict=True) if other == name]
+
+
+def _groups(validation: Validation) -> list[Target]:
+    """Return what holds in each group: no baseline is better, intervals fit."""
+    groups = dict(list_groups(validation))
+
+    def judge(what: str, wrong: Callable[[Sequence[Guess]], bool], wanted: str) -> Target:
+        found = [name for name, guesses in groups.items() if wrong(guesses)]
+        return Target(what=f"time, by group: {what}", rows=sum(map(len, groups.values())),
+                      wanted=wanted, met=not found,
+                      found="; ".join([f"{len(found)} of {len(groups)}", *found]))
+
+    rivals = [judge(f"{name} better by a score, beyond chance", lambda guesses, name=name: bool(
+        (found := duel(guesses, name)) and found.lost), "nowhere")
+        for name in (PER_MAC, FOUR, BOOSTING)]
+    return [*rivals, judge("90 % intervals cover too few or too many", lambda guesses: not (
+        0.85 <= coverage(guesses)[2] <= 0.95), "85 to 95 %"), judge(
+            "intervals are wider than needed", lambda guesses: _excess(guesses) > MOST_WIDTH,
+            "high over low at most 1.3 times what was needed")]
+
+
+def _excess(guesses: Sequence[Guess]) -> float:
+    """Return by how much, of logarithms, intervals are wider than hold 90 % of their rows."""
+    reach = [(one.time_band.down * one.time_sd, one.time_band.up * one.time_sd) for one in guesses]
+    used = [max(-one.time_error / down, one.time_error / up)
+            for one, (down, up) in zip(guesses, reach, strict=True)]
+    return float(np.median(np.sum(reach, axis=1)) * (1 - np.quantile(used, 0.9)))
 
 
 def _strangers(validation: Validation) -> list[Target]:

@@ -18,6 +18,7 @@ from calibration.fitting.intervals import (
 )
 from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import (
+    FEWEST,
     HeldOut,
     leave_out_closely,
     level_keys,
@@ -26,7 +27,7 @@ from calibration.fitting.validation import (
 )
 
 ASSUMED_BOARDS = 2
-"""Boards the deviations are worth that powers are assumed to have; assumed."""
+"""Boards that assumed deviations are worth: of spread.ASSUMED, 1 / (2 x 0.5^2)."""
 
 SHARED_SDS = (0.0, 0.1)
 """Least and largest deviation both share of what no row informs, between which a borrowed interval
@@ -110,13 +111,21 @@ def choose_power_band(fit: Fit, left_out: HeldOut | None, cell: Cell,
 
 
 def _unseen_band(fit: Fit, cell: Cell, boards: int) -> Band:
-    """Student t over what held-out boards, cores, libraries or cells show."""
-    known = cell.library in {other.library for other in fit.evidence.cells}
+    """Student t over what held-out boards, cores, libraries or cells show.
+
+    Of a library on a board that was measured, those of its series alone, where these are enough.
+    """
+    cells = fit.evidence.cells
+    known = cell.library in {other.library for other in cells}
+    measured = known and cell.board in {other.board for other in cells}
+    own = [row for row, other in enumerate(cells) if measured and other.series == cell.series]
     found = []
     for keys in level_keys(fit, cell):
-        scale, count = scale_of(leave_out_closely(fit, keys).scores, keys)
-        found.append(student_band(count if known else len(set(keys)), scale=scale))
-    return max(found, key=lambda band: band.up, default=student_band(boards))
+        rows = own if len({keys[row] for row in own}) >= FEWEST else range(len(keys))
+        theirs = [keys[row] for row in rows]
+        scale, count = scale_of(leave_out_closely(fit, keys).scores[rows], theirs)
+        found.append(student_band(count if known else len(set(theirs)), scale=scale))
+    return max(found, key=lambda band: band.up, default=student_band(boards + ASSUMED_BOARDS))
 
 
 def _borrow(fit: Fit, source: Cell, band: Band, cell: Cell, rows: Sequence[int]) -> Band:

@@ -47,6 +47,8 @@ class Cell:
         Position of the release in the library's history.
     stated_sd : float
         Of powers: relative deviation the board's file states of its run current.
+    series : str
+        Who published the rows, whose builds and options are alike; "" is whoever calibrates.
     """
 
     board: str
@@ -54,6 +56,7 @@ class Cell:
     library: str
     release: float
     stated_sd: float = 0.0
+    series: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,7 +85,7 @@ class Estimate:
         return factors
 
 
-def locate(board: str, core: str, runtime: str) -> Cell:
+def locate(board: str, core: str, runtime: str, series: str = "") -> Cell:
     """Return the cell whose prices hold on a board under a runtime.
 
     Parameters
@@ -98,7 +101,30 @@ def locate(board: str, core: str, runtime: str) -> Cell:
         With the library the runtime is a release of; an unlisted one is a library of its own.
     """
     library, release = _positions().get(runtime, (runtime, 0.0))
-    return Cell(board=board, core=core, library=library, release=release)
+    return Cell(board=board, core=core, library=library, release=release, series=series)
+
+
+def find_series(library: str, release: float, measured: Collection[Cell]) -> str:
+    """Return whose builds a board that was not measured takes: of most rows of the nearest release.
+
+    Parameters
+    ----------
+    library : str
+        All releases together.
+    release : float
+        Position in its history.
+    measured : collection of Cell
+        Of each row.
+
+    Returns
+    -------
+    str
+        "" of a library nobody measured.
+    """
+    rows = [cell for cell in measured if cell.library == library]
+    nearest = min((abs(cell.release - release) for cell in rows), default=0.0)
+    found = [cell.series for cell in rows if abs(cell.release - release) == nearest]
+    return max(found, key=found.count, default="")
 
 
 def locate_power(board: str, regulator: str, runtime: str, stated_sd: float) -> Cell:

@@ -4,9 +4,12 @@ A price is held as the logarithm of its ratio to what the datasheet, or the lowe
 The price of one board and runtime is a sum of deviations, each shared by those who have something
 in common:
 
-    log price = mean + everything + library + core + release + board + (board and release)
+    log price = mean + everything + library + core + release + series + board
+                + (board and release)
 
 and, of currents, the error of a board's file, as large as the file states.
+
+A series is who published rows: builds and options of one are alike, release by release.
 
 So what one board teaches informs others of its family, and an unseen one keeps the spread of those
 it is unlike. Each deviation has a part common to all prices (a faster compiler moves everything)
@@ -30,7 +33,7 @@ RELEASES = 3.0
 PART_SD = 0.25
 """By how much each of two parts of a price may differ from it; chosen by leaving networks out."""
 
-LEVELS = ("everything", "library", "core", "release", "board", "cell", "file")
+LEVELS = ("everything", "library", "core", "release", "series", "board", "cell", "file")
 """What two cells may have in common; "cell" is one board under one release, "file" the error of a
 board's file, in multiples of the deviation it states.
 """
@@ -98,9 +101,9 @@ class Spread:
     ----------
     everything : float
         Common to all prices everywhere: networks are not what prices were stated of.
-    library, core, release, board, cell : float
+    library, core, release, series, board, cell : float
         Common to all prices of those who share the level; 0 is none, as of `everything`.
-    own_core, own_release, own_board, own_cell : float
+    own_core, own_release, own_series, own_board, own_cell : float
         Of each price by itself, as a share of its stated deviation: what is little known of a
         library differs more between its releases. A library's own are stated, not learnt.
     network : float
@@ -112,11 +115,13 @@ class Spread:
     everything: float = 0.0
     library: float = 0.3
     core: float = 0.1
-    release: float = 0.2
+    release: float = 0.14
+    series: float = 0.14
     board: float = 0.05
     cell: float = 0.03
     own_core: float = 0.3
     own_release: float = 0.3
+    own_series: float = 0.0
     own_board: float = 0.15
     own_cell: float = 0.1
     network: float = 0.05
@@ -176,7 +181,7 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
     else:
         parts = [Part(level="everything", covariance=spread.everything**2 * everywhere + stated),
                  Part(level="file", covariance=everywhere)]
-    for level in ("core", "release", "board", "cell"):
+    for level in ("core", "release", "series", "board", "cell"):
         shared, single = getattr(spread, level), getattr(spread, f"own_{level}")
         parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * stated))
     return Prior(names=tuple(names), mean=np.zeros(count), parts=tuple(parts))
@@ -242,7 +247,8 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     def same(name: str) -> np.ndarray:
         here = np.array([getattr(cell, name) for cell in left], dtype=object)
         there = np.array([getattr(cell, name) for cell in right], dtype=object)
-        equal: np.ndarray = (here[:, None] == there[None, :]) & (here[:, None] != "")
+        equal: np.ndarray = (here[:, None] == there[None, :]) & (
+            (here[:, None] != "") | (name == "series"))
         return equal.astype(np.float64)
 
     if level == "everything":
@@ -255,5 +261,7 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     distance = np.abs(np.array([cell.release for cell in left])[:, None]
                       - np.array([cell.release for cell in right])[None, :])
     shared = same("library") * np.exp(-distance / RELEASES)
-    related: np.ndarray = shared if level == "release" else shared * same("board")
+    if level == "release":
+        return np.asarray(shared)
+    related: np.ndarray = shared * same("series" if level == "series" else "board")
     return related

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from benchmarks.accuracy.scores import duel, score
 from benchmarks.accuracy.specifications import REACH
+from benchmarks.accuracy.targets import FEWEST, list_groups
 
 
 @pytest.mark.parametrize(("error", "sd"), [(0.0, 0.1), (0.25, 0.1), (-0.05, 0.2)])
@@ -42,3 +43,11 @@ def test_the_better_of_two_is_found_and_chance_is_not():
     assert theirs.lost
     assert not duel([guess(str(i), error, -error) for i, error in enumerate(good)], "rival").lost
     assert duel([guess("a", 0.1, math.nan)], "rival") is None
+
+
+def test_groups_of_enough_rows_are_judged_by_themselves():
+    rows = [SimpleNamespace(observation=SimpleNamespace(cell=SimpleNamespace(
+        board=board, library="lib"))) for board in ["few"] + ["many"] * FEWEST]
+    groups = dict(list_groups(SimpleNamespace(guesses={"held out": rows})))
+    assert {name: len(found) for name, found in groups.items()} == {
+        "held out: many": FEWEST, "held out: lib": FEWEST + 1}

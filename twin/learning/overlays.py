@@ -13,7 +13,14 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.fitting.bands import choose_band, choose_power_band
 from calibration.fitting.between import Between, learn_between
-from calibration.fitting.cell import UNSEEN, Cell, known_power, list_releases, locate_power
+from calibration.fitting.cell import (
+    UNSEEN,
+    Cell,
+    find_series,
+    known_power,
+    list_releases,
+    locate_power,
+)
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
 from calibration.fitting.overlay import (
@@ -66,8 +73,8 @@ ENERGY_SD = {"activity": 0.08, "stall": 0.1, "memory": 0.1, "clock_tree": 0.08, 
 three boards cannot tell. What a file states of its run current is of all of them: `Cell.stated_sd`.
 """
 
-ENERGY_SPREAD = Spread(everything=0.3, library=0.0, core=0.1, release=0.1, board=0.1, cell=0.05,
-                       own_core=0.0, own_release=0.0, own_board=0.15, own_cell=0.1,
+ENERGY_SPREAD = Spread(everything=0.3, library=0.0, core=0.1, release=0.1, series=0.0, board=0.1,
+                       cell=0.05, own_core=0.0, own_release=0.0, own_board=0.15, own_cell=0.1,
                        network=0.02, row=0.02)
 """Before the data. A current is a fact of the board, so libraries and their releases are none of
 the levels: networks draw more than the code of datasheets everywhere, by regulator, by board and
@@ -185,18 +192,20 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
         between libraries.
     """
     overlays: dict[tuple[str, str | None], Overlay] = {}
+    cells = [one.cell for one in learning.observations]
     for library in (*dict.fromkeys(o.cell.library for o in learning.observations), ""):
         measured = [o for o in learning.observations if library in (o.cell.library, "")]
         releases = list_releases(library or UNSEEN)
-        places = dict.fromkeys((o.cell.board, o.cell.core) for o in measured)
-        for board, core in places:
+        places = {(o.cell.board, o.cell.core): o.cell.series for o in measured}
+        for (board, core), series in places.items():
             overlays[library, board] = _overlay(learning, library, [
                 make_entry(learning, Cell(board=board, core=core, library=library,
-                                          release=position), runtime)
+                                          release=position, series=series), runtime)
                 for runtime, position in releases])
         unseen_cores = [*dict.fromkeys(o.cell.core for o in learning.observations), ""]
         overlays[library, None] = _overlay(learning, library, [
-            make_entry(learning, Cell(board="", core=core, library=library, release=position),
+            make_entry(learning, Cell(board="", core=core, library=library, release=position,
+                                      series=find_series(library, position, cells)),
                        runtime) for core in unseen_cores for runtime, position in releases])
     overlays["", None] = replace(overlays["", None], powers=learn_powers(learning))
     return overlays
