@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -97,15 +97,15 @@ def _read_axes(names: Sequence[Any]) -> tuple[str, ...]:
 def _read_csv(stream: BinaryIO) -> list[dict[str, Any]]:
     lines = csv.reader(TextIOWrapper(stream, newline=""))
     names = next(lines, [])
+    if not names:
+        raise ValueError("it has no header")
     _check_size(stream, columns=len(names), rows=0)
     read = [_CELLS[type_of(name)] for name in names]
-    return [{name: made(cell) for name, made, cell in zip(names, read, line, strict=True)}
-            for line in lines if line]
+    return [{name: made(cell) if cell or made is str else None
+             for name, made, cell in zip(names, read, line, strict=True)} for line in lines if line]
 
 
-_CELLS: dict[str, Callable[[str], Any]] = {
-    "string": str, "int64": lambda cell: int(cell) if cell else None,
-    "float64": lambda cell: float(cell) if cell else None}
+_CELLS: dict[str, Any] = {"string": str, "int64": int, "float64": float}
 
 
 def read_parquet(stream: BinaryIO) -> pyarrow.Table:
