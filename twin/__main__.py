@@ -7,7 +7,6 @@ import importlib.util
 import os
 import sys
 
-from twin.early_vela import start_early
 from twin.interruption import end_interrupted, note_interrupts, was_interrupted
 
 PACKAGES = ("hwmodels", "calibration")
@@ -32,7 +31,6 @@ def main() -> None:
     note_interrupts()
     gc.set_threshold(*COLLECTION)
     os.environ.setdefault(THREADS, "1")
-    start_early(sys.argv[1:])
     try:
         from twin.cli import VERBS, app
 

@@ -2,7 +2,6 @@
 
 import base64
 import dataclasses
-import importlib.metadata
 import importlib.util
 import itertools
 import json
@@ -14,7 +13,6 @@ import twin
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
-from twin import early_vela
 from twin.deployment.deployment import deploy_towards
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network import zoo
@@ -487,13 +485,3 @@ def test_requests_in_flight_are_shared_by_all_that_use_a_port():
     requests = sum(-(-one.wanted_bytes // 128) for run in runs for one in run.transfers
                    if (one.pool.name, one.transfer.direction) == ("DRAM", "in"))
     assert 0.9 * 250 * requests < sum(run.core_npu_cycles for run in runs) < 1.6 * 250 * requests
-
-
-@needs_vela
-def test_vela_loads_beside_this_program_and_compiles_what_it_is_asked(monkeypatch):
-    monkeypatch.delenv("TWIN_VELA", raising=False)
-    early_vela.start_early(["predict", "kws", "-b", "stm32f401re", "../x", "alif_e7_devkit"])
-    child = early_vela.take_early(str(early_vela.VELA))
-    assert child is not None and early_vela.take_early(str(early_vela.VELA)) is None
-    text, _ = child.communicate(json.dumps(["vela", "--version"]) + "\n", 60)
-    assert (child.returncode, text.split()[-1]) == (0, importlib.metadata.version("ethos-u-vela"))

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import hashlib
-import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +26,6 @@ from hwmodels.board.npu import Npu, Pool
 from hwmodels.errors import ToolMissingError, extra_missing, reworded
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular, read_regular_text, write_whole
-from twin.early_vela import VELA, take_early
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.ethos_u.container import CompiledFile, read_compiled
 from twin.runtimes.ethos_u.traffic import MODES
@@ -73,8 +72,9 @@ def find_vela() -> str:
     ToolMissingError
         When there is none.
     """
+    beside = Path(sys.executable).with_name("vela")
     found = os.environ.get("TWIN_VELA") or (
-        str(VELA) if VELA.is_file() else shutil.which("vela"))
+        str(beside) if beside.is_file() else shutil.which("vela"))
     if found is None or not os.access(found, os.X_OK):
         raise extra_missing("models before Vela", "ethos-u-vela", "ethos")
     return found
@@ -86,7 +86,7 @@ def version_of(command: str, changed_ns: int) -> str:
 
     Of this environment's it is read, as the command takes longer than a prediction to start.
     """
-    if Path(command) == VELA:
+    if Path(command).parent == Path(sys.executable).parent:
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version("ethos-u-vela")
     version = " ".join(_run([command, "--version"], 60).split()[-1:])
@@ -244,12 +244,11 @@ def _limit_s() -> int:
 
 def _run(command: list[str], seconds: int) -> str:
     """Run a child within its limits; it gets no input and is ended with this process's group."""
-    early = take_early(command[0])
-    child = early or subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, text=True, errors="replace")
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, errors="replace")
     try:
         _limit_memory(child.pid)
-        text, _ = child.communicate(json.dumps(command) + "\n" if early else None, seconds)
+        text, _ = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         raise ToolMissingError(f"vela took more than {seconds} s; TWIN_VELA_SECONDS sets another "
                                "limit") from None
