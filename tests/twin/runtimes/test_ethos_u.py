@@ -360,7 +360,7 @@ def test_size_and_memory_mode_are_what_ifs_and_sram_alone_is_fastest():
 @needs_vela
 def test_a_compilation_has_a_limit_and_a_failure_is_one_line(monkeypatch, tmp_path):
     slow = tmp_path / "vela"
-    slow.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 9.9 && exit\nsleep 30\n")
+    slow.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 9.9 && exit\nexec sleep 30\n")
     slow.chmod(0o755)
     monkeypatch.setenv("TWIN_VELA", str(slow))
     monkeypatch.setenv("TWIN_VELA_SECONDS", "1")
