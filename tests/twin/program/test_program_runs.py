@@ -305,6 +305,12 @@ def test_what_cannot_be_run_is_refused_in_one_line(program, asked, why):
     assert "\n" not in str(refused.value)
 
 
+def test_what_is_no_program_is_refused_before_it_is_asked_about(tmp_path):
+    (tmp_path / "empty.elf").write_bytes(b"")
+    with pytest.raises(ProgramError, match="not an ELF file"):
+        twin.deploy_elf(tmp_path / "empty.elf", BOARD)
+
+
 def test_an_access_to_nothing_is_named(tmp_path):
     source = ("int main(void) { return *(volatile int *)0x1ffe7590; }\n"
               "void stop(void) { for (;;) ; }\n"
