@@ -34,12 +34,15 @@ def why(asked: Why) -> weighing.Why:
     """
     models, times, clocks = zip(*(_read_time(text, asked.model) for text in split_words(
         asked.measured)), strict=True)
+    if models[0] != asked.model:
+        raise UsageError(f"--measured {models[0]}=...: the first time is of {asked.model} itself; "
+                         f"accepted: --measured TIME, then --measured {models[0]}=TIME")
     priors = _read_priors(asked.priors)
     published = None if asked.published is None else _read_us(asked.published, "--published")
     arena = None if asked.arena_bytes is None else int(
         parse_quantity(asked.arena_bytes, "bytes", "--arena-bytes"))
     present, absent = (split_words(words or "") for words in (asked.present, asked.absent))
-    weighing.check_causes((*present, *absent, *priors))
+    weighing.check_causes((*present, *absent, *({*priors} - {"expected"})))
     if both := set(present) & set(absent):
         raise UsageError(f"{both.pop()}: --is and --not exclude each other")
     calibration = fspath(asked.calibration)
@@ -61,7 +64,28 @@ def why(asked: Why) -> weighing.Why:
                                  library=foreseeing.describe_library(asked.runtime))
     found = weighing.explain(outlook, times, published_us=published, present=present,
                              absent=absent, priors=priors, arena_bytes=arena)
-    return replace(found, remarks=(*_describe_unreachable(outlook.bases, times), *found.remarks))
+    return replace(found, remarks=(*_describe_unreachable(outlook.bases, times), *found.remarks),
+                   also=(*_describe_further(outlook.bases, times),
+                         *_describe_cycles(asked.cycles, hertz, outlook.bases[0])))
+
+
+def _describe_further(bases: Sequence[Prediction],
+                      times_us: Sequence[float]) -> Iterator[tuple[str, str]]:
+    """Yield each time but the first beside what is predicted for it."""
+    for base, time_us in zip(bases[1:], times_us[1:], strict=True):
+        name, core = base.deployment.graph.name, base.deployment.board.clock(base.clock)
+        yield "clock" if name == bases[0].deployment.graph.name else "network", (
+            f"{format_time(time_us)}, {time_us / base.time_us:.3g} x expected: {name} at "
+            f"{format_frequency(core.frequency_hz)}, expected {format_time(base.time_us)}")
+
+
+def _describe_cycles(cycles: int | None, hertz: float | None,
+                     base: Prediction) -> Iterator[tuple[str, str]]:
+    """Yield the clock that was counted beside the one asked for."""
+    if hertz is not None:
+        asked_hz = base.deployment.board.clock(base.clock).frequency_hz
+        yield "cycles", (f"{cycles:,}: the core runs at {format_frequency(hertz)}, expected "
+                         f"{format_frequency(asked_hz)}")
 
 
 def observe_clock(cycles: int, time_us: float, deployment: Deployment) -> float:

@@ -1,5 +1,6 @@
 """Requests that set a measurement beside a prediction."""
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -103,6 +104,17 @@ class Diagnose(Placed):
     on_progress: Progress | None = None
 
 
+def parse_cycles(text: str) -> int:
+    """Read a whole number of cycles, 36000000 or 3.6e7; raises `UsageError` for anything else."""
+    try:
+        cycles = float(text.replace(",", ""))
+    except ValueError:
+        cycles = math.nan
+    if not (cycles.is_integer() and abs(cycles) < 1 << 64):
+        raise UsageError(f"--cycles {text!r}: accepted: a whole number, such as 36000000 or 3.6e7")
+    return int(cycles)
+
+
 def join_words(texts: list[str]) -> str:
     """Join what was given several times, as kept runs have it."""
     return ",".join(texts)
@@ -121,7 +133,7 @@ class Why(Deployed):
     _: KW_ONLY
     cycles: Annotated[int | None, Option(
         "--cycles", "N", "What the core's cycle counter (DWT_CYCCNT, mcycle) counted in the first "
-        "time: shows the clock.")] = None
+        "time: shows the clock.", text=str, parse=parse_cycles)] = None
     published: Annotated[str | None, Option(
         "--published", "TIME", "What was published of the same network on the same board.")] = None
     arena_bytes: Annotated[str | None, Option(

@@ -61,6 +61,8 @@ CONTRADICTING = 0.05
 
 DATA = read_yaml_once(Path(__file__).with_name("causes.yaml"))
 CAUSES: Mapping[str, Mapping[str, Any]] = DATA["causes"]
+COMPILED_IN = ("optimisation", "simd", "assertions", "memcpy")
+"""Causes only who compiles the library can have."""
 _BY_KIND = {kind: name for name, cause in CAUSES.items() for kind in cause["kinds"]}
 
 

@@ -25,7 +25,14 @@ import numpy as np
 from hwmodels.errors import did_you_mean
 from hwmodels.quantities import format_frequency
 from twin.attribution.diagnosis.faults import Fault
-from twin.attribution.diagnosis.outlook import CAUSES, DATA, NORMAL_90, Hypothesis, Outlook
+from twin.attribution.diagnosis.outlook import (
+    CAUSES,
+    COMPILED_IN,
+    DATA,
+    NORMAL_90,
+    Hypothesis,
+    Outlook,
+)
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 
@@ -96,6 +103,8 @@ class Why:
         Causes that would change less than ten per cent here.
     remarks : tuple of str
         What to know beside.
+    also : tuple of (str, str)
+        Each further number: "network", "clock" or "cycles", and what it is beside what is expected.
     """
 
     model: str
@@ -113,6 +122,7 @@ class Why:
     gain_bits: float
     indistinct: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    also: tuple[tuple[str, str], ...] = ()
 
     @property
     def two_at_once(self) -> float:
@@ -152,7 +162,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     UsageError
         For an unknown cause, or where what is known leaves none.
     """
-    check_causes((*present, *absent, *(priors or {})))
+    check_causes((*present, *absent, *({*(priors or {})} - {"expected"})))
     base, found = outlook.bases[0], [
         one for one in outlook.hypotheses if set(present) <= set(one.causes)
         and not set(absent) & set(one.causes)
@@ -194,7 +204,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
 def check_causes(names: Collection[str]) -> None:
     """Refuse what is no cause's name."""
     for name in names:
-        if name not in (*CAUSES, "expected"):
+        if name not in CAUSES:
             near, known = did_you_mean(name, CAUSES), f"accepted: {', '.join(CAUSES)}"
             raise UsageError(f"{name}: no such cause; "
                              + (f"{near} {known}" if near.endswith("?") else known))
@@ -260,12 +270,14 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
     data, soc = CAUSES[cause], deployment.board.soc.lower()
     changes = data.get("change", {})
     stated = next((text for start, text in changes.items() if start and soc.startswith(start)),
-                  changes.get("", ""))
+                  changes.get("", "")) or fault.remedy
+    if deployment.runtime.name in DATA["prebuilt"] and cause in COMPILED_IN:
+        stated = f"only if you compiled the library (say --runtime): {stated}"
     return Row(
         cause=cause, says=data["says"], detail=fault.name if size else "",
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
         alone=chances.get((cause,), 0.0), question=data["question"],
-        explains_us=expected_us * (math.exp(size) - 1), change=stated or fault.remedy)
+        explains_us=expected_us * (math.exp(size) - 1), change=stated)
 
 
 def _ask(rows: Sequence[Row], present: Collection[str]) -> tuple[str, float]:

@@ -14,6 +14,10 @@ MOST_ROWS, MOST_NAMED = 4, 5
 LEAST = 0.02
 """Of a cause, the least probability that is worth a word."""
 
+FURTHER = {"cycles": "--cycles N (cycle counter)",
+           "network": "--measured ad=TIME (another network of the build)"}
+"""Numbers that say more, by their names in `Why.also`."""
+
 OFF = 1.1
 """By how much another release of the library differs to be worth one."""
 
@@ -31,13 +35,14 @@ def _head(why: Why) -> Iterator[tuple[str, str]]:
                        f"{why.board}")
     yield "expected", (f"{format_time(why.expected_us)}, 90 % within {format_time(why.low_us)} to "
                        f"{format_time(why.high_us)}, {why.runtime}")
+    yield from why.also
     if others := [f"{name} {format_time(time)}" for name, time, _ in why.releases
                   if not 1 / OFF < time / why.expected_us < OFF]:
         yield "or", f"{', '.join(others)}: say which release runs (--runtime)"
 
 
 def _causes(why: Why) -> Iterator[tuple[str, str]]:
-    rows: list[Row | None] = [row for row in why.rows[:MOST_ROWS] if row.probability >= LEAST]
+    rows: list[Row | None] = [row for row in _shown(why)[:MOST_ROWS]]
     place = sum(row is not None and row.probability > why.as_expected for row in rows)
     if why.as_expected >= LEAST:
         rows.insert(place, None)
@@ -54,9 +59,16 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
         yield "", row.change
 
 
+def _shown(why: Why) -> list[Row]:
+    """Return the causes worth a word: of a time that is too short, none that adds to it."""
+    quickest = min(1.0, *(time / why.expected_us for _, time, _ in why.releases))
+    is_short = why.measured_us < why.low_us * quickest
+    return [row for row in why.rows if row.probability >= LEAST
+            and not (is_short and row.explains_us > 0)]
+
+
 def _next(why: Why) -> Iterator[tuple[str, str]]:
-    others = [f"{row.cause} {100 * row.probability:.0f} %" for row in why.rows[MOST_ROWS:]
-              if row.probability >= LEAST]
+    others = [f"{row.cause} {100 * row.probability:.0f} %" for row in _shown(why)[MOST_ROWS:]]
     if others:
         yield "or", ", ".join(others[:MOST_NAMED])
     if why.two_at_once >= LEAST:
@@ -73,6 +85,7 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     within = 100 * (why.high_us / why.expected_us - 1)
     yield "cannot see", (f"causes that add less than {within:.0f} % lie within the interval: wait "
                          "states, ticks, a busy bus, -O1")
-    yield "a second number", ("says more: --cycles N (cycle counter), --measured ad=TIME (another "
-                              "network of the build)")
+    given = {name for name, _ in why.also}
+    if further := [words for name, words in FURTHER.items() if name not in given]:
+        yield "a second number", f"says more: {', '.join(further)}"
     yield "times of layers", "say more: twin import, then twin diagnose"

@@ -176,6 +176,9 @@ def test_the_report_fits_and_says_what_to_change_and_ask():
     (("--measured", "1s", "--cycles", "0"), "cpu runs at 120 MHz"),
     (("--measured", "1s", "--cycles", "960000000"), "these are 960 MHz"),
     (("--measured", "1s", "--cycles", "40000000", "--not", "clock"), "are 40 MHz; accepted: one"),
+    (("--measured", "1s", "--cycles", "36M"), "--cycles '36M': accepted: a whole number"),
+    (("--measured", "ad=60ms"), "the first time is of kws itself; accepted: --measured TIME"),
+    (("--measured", "1s", "--is", "expected"), "accepted: optimisation, simd"),
     (("--measured", "1.9s@80"), "--measured '80'"),
     (("--measured", "1s", "--not", "clok"), "did you mean clock"),
     (("--measured", "1s", "--not", "clock", "--is", "clock"), "exclude each other"),
@@ -186,6 +189,27 @@ def test_what_is_not_understood_is_one_line(words, told):
     result = run("why", "kws", "-b", "nucleo_l4r5zi", *words)
     assert result.exit_code == 2 and told in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_only_what_was_not_given_is_suggested_and_what_was_is_set_beside_what_is_expected():
+    result = run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured", "900ms",
+                 "--measured", "ad=60ms", "--cycles", "3.6e7")
+    assert result.exit_code == 0 and "a second number" not in result.stdout
+    assert "36,000,000: the core runs at 40 MHz, expected 120 MHz" in result.stdout
+    assert "x expected: ad at 120 MHz, expected" in result.stdout
+
+
+def test_no_cause_that_adds_time_is_listed_for_a_time_that_is_too_short():
+    result = run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured",
+                 "20ms@80MHz")
+    assert result.exit_code == 0 and ": +" not in result.stdout
+    assert "another board or network" in result.stdout
+
+
+def test_levels_are_of_a_library_the_user_compiled():
+    result = run("why", "kws", "-b", "nucleo_l4r5zi", "--measured", "900ms")
+    assert "only if you compiled the library (say --runtime): -O2" in " ".join(
+        result.stdout.split())
 
 
 def test_it_is_a_function_a_document_and_a_kept_run(tmp_path):
