@@ -80,6 +80,9 @@ STRAINED = 2.5
 """Stated standard deviations from which a learnt price is not believed to be one: assumed."""
 
 
+SAME_SD = 0.25
+"""Share by which a learnt deviation may differ from its prior's and counts as kept: assumed."""
+
 TIED, STANDS_IN, KEEPS_PRIOR = ("fitted as one with others", "stands for what no price counts",
                                 "keeps its prior")
 """Why a learnt price is no finding."""
@@ -134,6 +137,14 @@ class Learnt:
         return tuple(name for name, log, sd in zip(names, self.log, self.prior_sd, strict=True)
                      if abs(log) > STRAINED * sd)
 
+    def unmoved(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the unidentified prices within one prior deviation of 1 and about as unsure."""
+        learnt = np.sqrt(np.diag(self.matrix()))
+        return tuple(name for name, log, sd, now in zip(names, self.log, self.prior_sd, learnt,
+                                                        strict=True)
+                     if name in self.unidentified and abs(log) <= sd
+                     and math.isclose(now, sd, rel_tol=SAME_SD))
+
     def doubtful(self, names: Sequence[str]) -> dict[str, str]:
         """Return the prices that are no findings, and why: what they cost is not what was learnt.
 
@@ -142,9 +153,9 @@ class Learnt:
         """
         confused = {name: f"known as a sum with {other}" for pair in self.confused
                     for name, other in (pair, pair[::-1])}
-        return ({name: TIED for name in self.tied} | confused
+        return (dict.fromkeys((*self.tied, *self.unidentified), TIED) | confused
                 | dict.fromkeys(self.strained(names), STANDS_IN)
-                | dict.fromkeys(self.unidentified, KEEPS_PRIOR))
+                | dict.fromkeys(self.unmoved(names), KEEPS_PRIOR))
 
     def matrix(self) -> np.ndarray:
         """Return the covariance, shape (names, names)."""

@@ -325,11 +325,12 @@ def show_overlay(overlay: Overlay) -> None:
 
 def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
     """Say which prices are no findings, and why."""
-    tied = [name for name in time.tied if name not in time.unidentified]
+    kept = time.unmoved(names)
+    tied = [name for name in dict.fromkeys((*time.tied, *time.unidentified)) if name not in kept]
     helps = ("micro-benchmarks tell (twin plan)" if "call" in names  # a price of cores
              else "logs of other networks would distinguish them")
     for found, why in (
-            (time.unidentified, "not identifiable from these rows: each keeps its prior"),
+            (kept, "not identifiable from these rows: each keeps its prior"),
             (tied, "no row asks for prices of their own: fitted as one, and none is a finding by "
                    f"itself; {helps}"),
             (time.strained(names), "further from what is stated than it is unsure: it stands for "

@@ -16,6 +16,7 @@ from calibration.measurement.measurement import (
     SAMPLES_FILE,
     Measurement,
 )
+from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
 from hwmodels.quantities import format_time
@@ -27,6 +28,7 @@ from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
 from twin.runtimes.choice import list_best, runs
 from twin.runtimes.file import load_runtime
+from twin.runtimes.stated import list_offloading
 
 
 def step_into(path: Path, temperature: str = "warm") -> Path:
@@ -189,7 +191,8 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     Returns
     -------
     LibraryFit or None
-        None where it has no times, or no candidate runs there.
+        The closest must be clear of the others, unless it is the default library of the board's
+        accelerator. None where it has no times, or no candidate runs there.
     """
     measured_us = total_us(measurement)
     if measured_us is None:
@@ -208,8 +211,9 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
         return None
     ranked = sorted(ratios, key=lambda name: abs(math.log(ratios[name])))
     away = [abs(math.log(ratios[name])) for name in ranked]
+    usual = ranked[0].partition("@")[0] in list_offloading(load_board(board))
     clear = away[0] <= math.log(NEAR) and all(
-        _is_clear(away[0], one, name.partition("@")[0] == ranked[0].partition("@")[0])
+        usual or _is_clear(away[0], one, name.partition("@")[0] == ranked[0].partition("@")[0])
         for name, one in zip(ranked[1:], away[1:], strict=True))
     return LibraryFit(runtime=ranked[0] if clear else None, ratios=tuple(
         (name, ratios[name]) for name in ranked))

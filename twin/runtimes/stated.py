@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
-from twin.runtimes.file import list_runtimes, load_runtime, order_release
+from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
@@ -39,8 +39,8 @@ def list_candidates(stated: str, isa: str | None = None,
     isa : str, optional
         Of the board's core: families that do not run on it are omitted.
     board : Board, optional
-        Adds what was measured on it, else on its core; identifies the core, and its maker's
-        kernels.
+        Adds what was measured on it, else on its core; identifies the core, its maker's
+        kernels, and the library of its accelerator where that is its default.
     """
     stem = stated.partition("@")[0]
     families = sorted({identity.partition("@")[0] for identity in list_runtimes()})
@@ -52,9 +52,17 @@ def list_candidates(stated: str, isa: str | None = None,
         chosen = [name for name in families if name.startswith(f"{stem}-")
                   and (isa is None or isa.startswith("arm") or ARM_ONLY not in name)
                   and (espressif or ESPRESSIF_ONLY not in name)]
+        if chosen and board is not None:
+            chosen += list_offloading(board)
     releases = dict.fromkeys(one for name in chosen for one in (
         load_runtime(name).identity, *_measured_releases(name, board)))
     return tuple(releases)
+
+
+def list_offloading(board: Board) -> list[str]:
+    """Return the library a board with an accelerator gets by default, where it is for that."""
+    return [name for name in list(list_shipped(board.soc))[:1]
+            if board.npu is not None and load_runtime(name).offload is not None]
 
 
 def _measured_releases(name: str, board: Board | None) -> tuple[str, ...]:

@@ -49,6 +49,11 @@ def test_what_cannot_be_is_said_and_the_rest_goes_on() -> None:
     assert "1 infeasible (setting): rpi_pico has no memory 'dtcm'" in ended.stdout
 
 
+def test_a_share_that_is_no_number_is_refused_before_anything_is_predicted() -> None:
+    ended = run("sweep", "ad", *BOARDS, "--set", "network.width=0.5,x")
+    assert ended.exit_code == 2 and "network.width: 'x'; accepted" in ended.stderr
+
+
 def test_a_sweep_of_nothing_but_refusals_ends_with_three() -> None:
     ended = run("sweep", "nothing.tflite", "-b", "rpi_pico")
     assert ended.exit_code == 3 and "nothing.tflite" in ended.stdout

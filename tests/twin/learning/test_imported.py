@@ -193,6 +193,8 @@ def test_what_runtimes_a_log_may_be_of():
         "tflm-cmsis-nn@2023", "tflm-cmsis-nn@2.3.1", "tflm-reference@2023")
     assert list_candidates("tflm", board=load_board("esp32c3_devkitm")) == (
         "tflm-esp-nn@2026", "tflm-reference@2023")
+    for board, default in (("max78000evkit", "ai8x@2024"), ("gap9evk", "gap@2024")):
+        assert default in list_candidates("tflm", board=load_board(board))
     assert list_candidates(UNKNOWN) == () and list_candidates("firmware") == ("firmware@O2",)
     assert describe_open("neural-art, atonn-v1.0.0") == ""
     assert describe_open("x-cube-ai") == "" and describe_open(UNKNOWN).startswith("--runtime NAME")

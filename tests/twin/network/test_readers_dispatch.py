@@ -25,6 +25,7 @@ def test_zoo_names_with_and_without_prefix():
 
 @pytest.mark.parametrize("given, message", [
     ("model.pb", "accepted: files ending .tflite, .onnx, .json"), ("kwz", "did you mean kws"),
+    ("person_detect", r"or a zoo name \(kws, ic, vww, .*ssdlite_mobilenet_v2_1.0_320\)$"),
     ("zoo:none", "no zoo network has that name"), ("mobilenet_v1_9_96", "9 is out of range"),
     ("mobilenet_v2_1.0_8", "8 is out of range"), ("some/folder/", "accepted: files ending")])
 def test_anything_else_is_refused_with_what_is_accepted(given, message):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import LONGEST_WORD
 from hwmodels.files import names_file
 from twin.errors import ModelError, UsageError
 from twin.network.graph import Graph
@@ -128,6 +129,7 @@ def _build_zoo(text: str) -> Graph:
         raise ModelError(f"{text}: {what}; accepted: files ending {', '.join(MODELS)}, "
                          f"an archive, C array or program with one inside, or a zoo name "
                          f"({', '.join(zoo.NAMES)})")
+    near = get_close_matches(name[:LONGEST_WORD], zoo.NAMES, n=1)
     raise ModelError(f"{text}: no zoo network has that name and no model file ends so; "
-                     f"accepted: files ending {', '.join(MODELS)}, or a zoo name, "
-                     + did_you_mean(name, zoo.NAMES).removeprefix("accepted: "))
+                     f"accepted: files ending {', '.join(MODELS)}, or a zoo name "
+                     f"({', '.join(zoo.NAMES)})" + (f"; did you mean {near[0]}?" if near else ""))
