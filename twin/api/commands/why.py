@@ -46,14 +46,15 @@ def why(asked: Why) -> weighing.Why:
     if both := set(present) & set(absent):
         raise UsageError(f"{both.pop()}: --is and --not exclude each other")
     calibration = fspath(asked.calibration)
-    deployments = []
-    for model, clock in zip(models, clocks, strict=True):
+    deployed = {}
+    for model in dict.fromkeys(models):
         deployment = deploy_as_stated(
             model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
             weights=asked.weights, arena=asked.arena, changes=asked.changes,
             assume_unsupported=asked.assume_unsupported, calibration=calibration)
-        deployment = deployment.replace(asked.changes) if asked.changes else deployment
-        deployments += foreseeing.at_clocks(deployment, [clock])
+        deployed[model] = deployment.replace(asked.changes) if asked.changes else deployment
+    deployments = [foreseeing.at_clock(deployed[model], clock)
+                   for model, clock in zip(models, clocks, strict=True)]
     hertz = None if asked.cycles is None else observe_clock(
         asked.cycles, times[0], deployments[0])
     if hertz is not None and "clock" in absent and hertz != deployments[0].board.clock(

@@ -294,9 +294,8 @@ def describe_library(runtime: str | None) -> str:
     return "none" if runtime is None else "release" if "@" in runtime else "name"
 
 
-def at_clocks(deployment: Deployment, clocks_hz: Sequence[float | None]) -> list[Deployment]:
-    """Return a deployment at each clock; None is its own."""
-    clock = deployment.board.core.clock
-    return [deployment if hertz is None else deployment.replace(
-        {f"clocks.{clock}.frequency_hz": hertz,
-         "supply.voltage_scale": deployment.board.power.voltage_scale}) for hertz in clocks_hz]
+def at_clock(deployment: Deployment, hertz: float | None) -> Deployment:
+    """Return a deployment at a clock; None is its own."""
+    return deployment if hertz is None else deployment.replace(
+        {f"clocks.{deployment.board.core.clock}.frequency_hz": hertz,
+         "supply.voltage_scale": deployment.board.power.voltage_scale})

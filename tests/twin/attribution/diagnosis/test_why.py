@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import twin
 from twin.attribution.diagnosis import why as weighing
-from twin.attribution.diagnosis.outlook import at_clocks, foresee
+from twin.attribution.diagnosis.outlook import at_clock, foresee
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
@@ -118,7 +118,7 @@ def test_priors_and_an_arena_are_the_users(outlook):
 
 def test_a_second_clock_tells_a_fixed_time_from_a_factor():
     deployment = deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)
-    both = foresee(at_clocks(deployment, [None, 40e6]))
+    both = foresee([deployment, at_clock(deployment, 40e6)])
     fast, slow = (one.time_us for one in both.bases)
     printed = weighing.explain(both, [fast + 80e3, slow + 80e3])
     factor = weighing.explain(both, [fast * 1.87, slow * 1.87])
