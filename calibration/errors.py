@@ -40,9 +40,9 @@ class BoardRefusedError(LinkError):
 
     Parameters
     ----------
-    message : str
+    message
         What was asked and why not.
-    code, detail : int
+    code, detail
         As the board sent them.
     """
 

@@ -46,7 +46,7 @@ class CountColumns:
 
     Parameters
     ----------
-    keys : Keys
+    keys
         What `key` numbers.
     first : ndarray of int, (owners + 1,)
         First line of each owner, and how many lines there are.
@@ -128,9 +128,9 @@ class BillColumns:
 
     Parameters
     ----------
-    keys : Keys
+    keys
         What `key` numbers.
-    clocks : tuple of str
+    clocks
         What `clock` numbers.
     first, key, occurred, exposed
         As of `CountColumns`.
@@ -138,7 +138,7 @@ class BillColumns:
         Clock the cycles of a line are of.
     cycles, energy_pj : ndarray of float, (lines,)
         As of a `BillLine`; an energy that is not known is NaN.
-    passed : tuple of dict
+    passed
         Cycles by clock, of those that pass, by owner.
     """
 
@@ -176,7 +176,7 @@ class ColumnBill(Bill):
 
     Parameters
     ----------
-    energy_pj : float or None
+    energy_pj
         Sum of the lines' energies; None where one is not known.
     """
 

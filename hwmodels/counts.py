@@ -73,15 +73,15 @@ class CountLine:
 
     Parameters
     ----------
-    event : str
+    event
         Key of `EVENTS`.
-    place : str
+    place
         Memory, cache or unit it happened at; "" for the core, `COPYING` for code that only copies.
-    operand : str
+    operand
         Role of the data ("weights", "input", ...) or "".
-    occurred : float
+    occurred
         All of them; priced in energy.
-    exposed : float
+    exposed
         Those nothing hid; priced in time. Multiples of 1/64, so that sums are exact.
     """
 
@@ -147,15 +147,15 @@ class Price:
 
     Parameters
     ----------
-    cycles : float
+    cycles
         Per exposed event, in cycles of `clock`.
-    clock : str
+    clock
         Clock the cycles are of.
-    pj : float or None
+    pj
         Per occurred event at the rail; None is not known.
-    kind, source : str
+    kind, source
         As for a `Fact`.
-    rel_sd : float or None
+    rel_sd
         Relative standard deviation of the price, where stated.
     """
 
@@ -269,13 +269,6 @@ class Bill:
 
 def make_bill(counts: Counts, prices: Prices) -> Bill:
     """Price counts: cycles = exposed x price, energy = occurred x price.
-
-    Parameters
-    ----------
-    counts : Counts
-        Events.
-    prices : Prices
-        What each costs.
 
     Returns
     -------

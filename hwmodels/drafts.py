@@ -19,9 +19,9 @@ def draft_folder(parent: Path, prefix: str) -> Iterator[Path]:
 
     Parameters
     ----------
-    parent : Path
+    parent
         Where it is made, on the file system of the folder it becomes.
-    prefix : str
+    prefix
         Its name begins so; sixteen hexadecimal digits follow.
 
     Raises
@@ -56,13 +56,11 @@ def renewed_files(folder: Path, prefix: str, obsolete: Iterable[str] = (), *,
 
     Parameters
     ----------
-    folder : Path
+    folder
         Made where there is none. Files of other names stay.
-    prefix : str
-        Of the draft.
-    obsolete : iterable of str
+    obsolete
         Names that go where the draft has no such file.
-    within : Path, optional
+    within
         Where the draft is, on the same file system; by default in the folder.
 
     Raises

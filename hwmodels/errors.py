@@ -25,9 +25,9 @@ def escape(text: str, *, keep: str = "") -> str:
 
     Parameters
     ----------
-    text : str
+    text
         From a file, a board, or the command line.
-    keep : str
+    keep
         Characters left as they are, such as line ends of a document.
 
     Returns
@@ -47,9 +47,9 @@ def tell_in_one_line(text: str, longest: int = LONGEST_REFUSAL) -> str:
 
     Parameters
     ----------
-    text : str
+    text
         The message; may quote text from outside.
-    longest : int
+    longest
         Characters at most, above 310.
     """
     if not text.isprintable():
@@ -65,7 +65,7 @@ class TwinError(Exception):
 
     Parameters
     ----------
-    message : str
+    message
         What was refused, naming the file, key or layer, and what would be accepted.
 
     Notes
@@ -114,10 +114,8 @@ def extra_missing(what: str, package: str, extra: str) -> ToolMissingError:
 
     Parameters
     ----------
-    what : str
+    what
         What needs it, in the plural: "pictures".
-    extra : str
-        Of this project.
     """
     return ToolMissingError(f"{what} need {package}, which the extra {extra!r} installs: "
                             f"pip install '.[{extra}]' in the project's folder")
@@ -139,9 +137,7 @@ def reworded(caught: type[Exception] | tuple[type[Exception], ...], refusal: typ
 
     Parameters
     ----------
-    refusal : type
-        What is raised instead.
-    before, after : str
+    before, after
         Around the reason: "FILE: cannot be read (", ")".
     """
     try:
@@ -155,7 +151,7 @@ def check_extra(what: str, package: str, extra: str) -> None:
 
     Parameters
     ----------
-    what, package, extra : str
+    what, package, extra
         As for `extra_missing`.
 
     Raises
@@ -176,9 +172,7 @@ def did_you_mean(word: str, accepted: Iterable[str]) -> str:
 
     Parameters
     ----------
-    word : str
-        What was given.
-    accepted : iterable of str
+    accepted
         What would have been accepted.
 
     Returns

@@ -33,7 +33,7 @@ class Same(Generic[Parts]):
 
     Parameters
     ----------
-    parts : tuple of object
+    parts
         Held, so that no other object can take the place of one that is forgotten.
     """
 
@@ -62,15 +62,13 @@ def make_once(kind: str, file: str | Path, content: bytes, code: Path,
 
     Parameters
     ----------
-    kind : str
+    kind
         What is made: "board".
     file : str or Path
         Its name; of each the newest content is kept.
-    content : bytes
-        Of the file.
-    code : Path
+    code
         Folder of the modules that make it; a change of one is one of all.
-    make : callable
+    make
         Makes it of the content alone: dataclasses, tuples, lists, dicts, numbers and text.
 
     Returns

@@ -25,9 +25,7 @@ def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:
 
     Parameters
     ----------
-    path : str or Path
-        Of the file.
-    largest_bytes : int
+    largest_bytes
         A larger one is refused unread.
 
     Returns
@@ -83,9 +81,9 @@ class BoundedReader(io.BufferedReader):
 
     Parameters
     ----------
-    stream : BinaryIO
+    stream
         Of `open_regular`; taken over.
-    most_bytes : int
+    most_bytes
         Read at once; asking for more raises ValueError.
     """
 
@@ -113,9 +111,9 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666, *,
     ----------
     path : str or Path
         Of the file; where it is a link, of what the link names. Its folder exists.
-    mode : int
+    mode
         Permissions of a new file, of which the user's mask takes some away.
-    awaited : bool
+    awaited
         Whether to wait until it is on the disk: not for what is checked when read, and made again.
 
     Raises
@@ -208,11 +206,9 @@ def read_yaml(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES, *,
 
     Parameters
     ----------
-    path : str or Path
-        Of a regular file.
-    largest_bytes : int
+    largest_bytes
         A larger one is refused unread.
-    keys_once : bool
+    keys_once
         A key given twice is refused, not overwritten.
 
     Raises
@@ -327,9 +323,7 @@ def parse_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | Non
 
     Parameters
     ----------
-    text : str
-        One document.
-    pairs : callable, optional
+    pairs
         Makes an object of its keys and values.
 
     Raises

@@ -27,9 +27,7 @@ class Flatbuffer:
 
     Parameters
     ----------
-    content : bytes
-        Of the whole file.
-    start : int
+    start
         Where the flatbuffer begins: 4 behind a size.
     """
 

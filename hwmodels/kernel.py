@@ -17,17 +17,15 @@ class Block:
 
     Parameters
     ----------
-    name : str
+    name
         What the block does, for people: "inner 4 MAC", "requantise", "copy row".
-    code : str
+    code
         Instructions in assembly text, separated by newlines or semicolons
         ("ldr r4, [r0], #4; smlad r8, r4, r5, r8; subs r6, #1; bne loop").
-    trips : int
-        How often the block is run in all.
-    entries : int
+    entries
         How often it is entered from elsewhere. A loop body has trips > entries: its closing
         branch is taken `trips - entries` times. A straight block has entries == trips.
-    cause : str or None
+    cause
         Cause all issue slots of this block belong to (for example "data_copy" for an im2col
         copy, "kernel_call" for a prologue); None: by instruction class.
     """
@@ -49,12 +47,10 @@ def split_runs(block: Block, *, loops: bool, jump: str) -> Iterator[Block]:
 
     Parameters
     ----------
-    block : Block
+    block
         Its closing conditional branch is taken in all `trips` but `entries`.
-    loops : bool
+    loops
         Whether that branch goes to its own start.
-    jump : str
-        Stands for the branch where it is taken.
     """
     taken = 0 if loops else block.trips - block.entries
     if block.trips > taken:
@@ -82,17 +78,15 @@ class Access:
 
     Parameters
     ----------
-    operand : str
+    operand
         Name of the kernel's operand it touches.
-    write : bool
-        Store or load.
-    width_bytes : int
+    width_bytes
         Bytes moved by one access: 1, 2, 4, 8 or 16.
-    offset_bytes : int
+    offset_bytes
         Added to the operand's address.
-    steps_bytes : tuple of int
+    steps_bytes
         Address step of each enclosing loop, outermost first; one per enclosing loop.
-    guards : tuple of Guard
+    guards
         All must hold; `steps` as long as `steps_bytes`.
     """
 
@@ -136,15 +130,15 @@ class Operand:
 
     Parameters
     ----------
-    name : str
+    name
         As accesses name it; unique in the kernel.
-    role : str
+    role
         "weights", "bias", "input", "output", "scratch" or "parameters" (requantisation).
-    memory : str
+    memory
         Name of the board's memory that holds it.
-    address : int
+    address
         Absolute address of its first byte.
-    size_bytes : int
+    size_bytes
         Its extent; no access may leave it.
     """
 
@@ -161,25 +155,23 @@ class Kernel:
 
     Parameters
     ----------
-    name : str
+    name
         Function of the library, "arm_convolve_s8".
-    family : str
+    family
         Operator family, the key of a runtime's efficiencies: "conv", "pointwise", "depthwise",
         "fully_connected", "pool", "elementwise", "activation", "softmax", "data_movement",
         "recurrent", "quantize".
-    blocks : tuple of Block
-        The instructions.
     nests : tuple of Loop or Access
         Data accesses in program order.
-    operands : tuple of Operand
+    operands
         What the accesses touch.
-    useful_macs : int
+    useful_macs
         Multiply-accumulates the result needs: without padding, dead channels or idle lanes.
-    code_bytes : int
+    code_bytes
         Footprint of the code that runs, for instruction fetch.
-    assumed : bool
+    assumed
         No source and no data stands behind the structure.
-    calls : int
+    calls
         Calls of it in a row that the blocks, accesses and products are of.
     """
 

@@ -22,12 +22,12 @@ def lock(path: Path, *, wait: bool = False, make: bool = True) -> Iterator[int]:
 
     Parameters
     ----------
-    path : Path
+    path
         Made where it is missing, readable for its user alone; what is in it stays. A link is not
         followed, and a pipe opened without waiting.
-    wait : bool
+    wait
         Whether to wait for another process that holds it.
-    make : bool
+    make
         False for a file or folder that is there, opened to read.
 
     Raises

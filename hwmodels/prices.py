@@ -76,11 +76,6 @@ CLEAN_CYCLES = 4.0
 def derive_prices(board: Board) -> Prices:
     """Return the price of every event on a board.
 
-    Parameters
-    ----------
-    board : Board
-        Facts.
-
     Returns
     -------
     Prices
@@ -130,7 +125,7 @@ def rail_mw_per_ma(power: Power) -> float | None:
 
     Parameters
     ----------
-    power : Power
+    power
         Supply, regulator and the conditions the tables were taken at.
 
     Returns

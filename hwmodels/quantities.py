@@ -59,10 +59,10 @@ def read_quantity(text: str, dimension: str) -> tuple[float, str] | None:
 
     Parameters
     ----------
-    text : str
+    text
         "280MHz", "0.28 GHz", "64KiB", "7"; units of frequency and size in upper or lower case,
         others as `UNITS` has them.
-    dimension : str
+    dimension
         Key of `UNITS`.
 
     Returns
@@ -88,9 +88,9 @@ def suggest_unit(text: str, dimension: str) -> str:
 
     Parameters
     ----------
-    text : str
+    text
         What was refused: "256KB", "2MJ".
-    dimension : str
+    dimension
         Key of `UNITS`.
     """
     match = _WRITTEN.fullmatch(text)
@@ -186,9 +186,7 @@ def apportion(values: Iterable[float], total: int | None = None) -> list[int]:
 
     Parameters
     ----------
-    values : iterable of float
-        Non-negative.
-    total : int, optional
+    total
         The sum to reach; by default the rounded sum of the values.
 
     Returns

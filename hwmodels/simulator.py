@@ -59,17 +59,15 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
 
     Parameters
     ----------
-    kernels : sequence of Kernel
+    kernels
         In execution order.
-    board : Board
-        The machine.
-    code_address : int
+    code_address
         First byte of the kernels' code.
-    code_memory : str
+    code_memory
         Memory the code is fetched from.
-    cold : bool
+    cold
         Caches start empty; otherwise they start as one earlier pass left them.
-    loads : sequence of Load
+    loads
         What other masters do meanwhile.
 
     Returns
@@ -138,7 +136,7 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
     ----------
     kernels, board, code_address, code_memory, cold
         As for `simulate`.
-    stop : int
+    stop
         Position of the kernel.
 
     Returns
@@ -184,11 +182,9 @@ def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
 
     Parameters
     ----------
-    bill : Bill
+    bill
         Whose cycles of the main clock are the time.
-    board : Board
-        For the clock.
-    prices : Prices
+    prices
         pJ per cycle and per nanosecond.
 
     Returns

@@ -27,9 +27,9 @@ class Translator:
 
     Parameters
     ----------
-    counters : tuple of Counter
+    counters
         In the board's numbering.
-    layers : tuple of int
+    layers
         Index in the model file by place in the call list.
     scales : mapping of str to (str, float)
         Counters derived sample by sample: main counter's name to (name, factor).

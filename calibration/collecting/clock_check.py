@@ -27,9 +27,9 @@ class ClockCheck:
 
     Parameters
     ----------
-    ratio, uncertainty : float
+    ratio, uncertainty
         The second is a standard deviation.
-    latency_us : float
+    latency_us
         By how much the round trips of the line differ; an adapter's latency timer is part of it.
     """
 

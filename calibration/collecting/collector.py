@@ -65,27 +65,25 @@ class Campaign:
 
     Parameters
     ----------
-    session : Session
+    session
         Open.
-    folder : Path
+    folder
         Gets a folder per temperature.
-    board, model, runtime, source : str
-        For the header.
-    model_layers : int, optional
+    model_layers
         Layers of the model; a board that names one beyond them is refused.
     scales : mapping of str to (str, float)
         Counters derived sample by sample: main counter's name to (name, factor); a virtual board
         turns timer ticks into instructions with it.
-    environment : mapping of str to str
+    environment
         Added to the header's.
-    gauges : callable, optional
+    gauges
         Values that only grow, with their units; their growth over a block, per run, becomes a
         sample `block_<name>` of the block's first run. With runs that warm up: `WAITED` alone.
-    resume : bool
+    resume
         Go on with what the folder has.
-    clocked : bool
+    clocked
         Whether the core's clock is that of a board; an emulator's own is omitted from the header.
-    on_progress : callable, optional
+    on_progress
         Called after each block, with everything collected of the temperature.
     """
 
@@ -123,7 +121,7 @@ class Campaign:
 
         Parameters
         ----------
-        data : bytes, optional
+        data
             The model's input; by default seeded noise of the right length.
 
         Raises
@@ -210,13 +208,11 @@ class Campaign:
 
         Parameters
         ----------
-        runs : int
-            In one block.
-        layers : bool
+        layers
             Toggle the mark at every layer instead of holding it over the block.
-        repeat_layer, repeat : int
+        repeat_layer, repeat
             Run one entry of the call list many times within each run.
-        mask : bool
+        mask
             Mask interrupts where the board can.
 
         Returns

@@ -41,7 +41,7 @@ class Deadline:
 
     Parameters
     ----------
-    wait_s : float
+    wait_s
         From now on, before `TWIN_PATIENCE`.
     """
 

@@ -63,11 +63,11 @@ class PortInfo:
 
     Parameters
     ----------
-    device : str
+    device
         Name to open.
-    probe : str or None
+    probe
         What is behind it, by USB id; None is not known.
-    usb_serial : str or None
+    usb_serial
         Serial number of the USB device: the same after it is plugged in again.
     """
 
@@ -160,9 +160,9 @@ class Link:
 
     Parameters
     ----------
-    port : str
+    port
         Device name or pyserial URL.
-    baud : int
+    baud
         Of serial devices.
 
     Raises

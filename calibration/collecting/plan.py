@@ -34,15 +34,15 @@ class Plan:
 
     Parameters
     ----------
-    temperature : str
+    temperature
         "cold" (caches emptied before every run) or "warm".
-    warmup : int
+    warmup
         Runs before each pass that leave no sample.
-    passes : tuple of Pass
+    passes
         In order.
-    most_runs : int
+    most_runs
         Limit of the first pass when the spread asks for more; equal to its runs: never more.
-    mask : bool
+    mask
         Mask interrupts around each layer instead of counting them.
     """
 
@@ -92,16 +92,10 @@ def make_plans(identity: wire.Identity, counters: Sequence[wire.Counter], *, run
 
     Parameters
     ----------
-    identity, counters
-        As the board states.
-    runs, warmup : int
-        Asked for.
-    events : sequence of str, optional
+    events
         Names of event counters; by default all.
-    adaptive : bool
+    adaptive
         Make more runs where the spread asks for it.
-    mask : bool
-        Mask interrupts.
 
     Raises
     ------

@@ -39,13 +39,13 @@ def listen(link: Link, inferences: int, count: Count, *, silence_s: float = SILE
 
     Parameters
     ----------
-    link : Link
+    link
         Open.
-    inferences : int
+    inferences
         How many are wanted whole; that which runs already when listening begins is not counted.
-    count : Count
+    count
         Says how many began, were whole, or were not, in what came.
-    silence_s : float
+    silence_s
         How long to wait for the next byte.
 
     Returns

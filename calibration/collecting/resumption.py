@@ -31,9 +31,7 @@ def read_interrupted(folder: Path, header: Header) -> Measurement | None:
 
     Parameters
     ----------
-    folder : Path
-        Of one temperature.
-    header : Header
+    header
         What the runs to come would be written under.
 
     Raises

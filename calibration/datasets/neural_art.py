@@ -44,21 +44,19 @@ class MeasuredEpoch:
 
     Parameters
     ----------
-    epoch : Task
+    epoch
         As the compiler's columns describe it.
-    compute_cycles, max_cycles : int
+    compute_cycles, max_cycles
         The compiler's.
-    core_npu_cycles : int or None
+    core_npu_cycles
         Measured; None: not reported.
-    pre_cpu_cycles, core_cpu_cycles, post_cpu_cycles : int
-        Of the host.
-    read_bytes, write_bytes : int or None
+    read_bytes, write_bytes
         Over both interfaces, whole beats.
-    read_bursts, write_bursts : tuple of int or None
+    read_bursts, write_bursts
         By length, both interfaces.
     active_cycles : tuple of (int, int)
         By stream engine, where counted.
-    source : str
+    source
         Of the row.
     """
 
@@ -83,13 +81,13 @@ class CompiledEpoch:
 
     Parameters
     ----------
-    epoch : Task
+    epoch
         From bytes, operations and compute cycles; the pool-cycle columns are not read.
-    model : str
+    model
         Network and tool version.
-    sums_directions : bool
+    sums_directions
         Whether this version of the tool adds the reads and writes of a pool.
-    max_cycles : int
+    max_cycles
         The compiler's.
     """
 
@@ -200,7 +198,7 @@ def depthwise_stride(ops: int, moved: Mapping[str, tuple[int, int]]) -> int:
 
     Parameters
     ----------
-    ops : int
+    ops
         Operations of the epoch; a multiply-accumulate counts as two.
     moved : mapping of str to (int, int)
         Bytes read and written by pool.
@@ -344,10 +342,8 @@ def find_channels(ops_per_output: float, weights: int) -> int:
 
     Parameters
     ----------
-    ops_per_output : float
+    ops_per_output
         A multiply-accumulate counts as two.
-    weights : int
-        All of them.
     """
     taps = round(ops_per_output / 2)
     return round(weights / taps) if taps > 0 else 0
@@ -364,11 +360,11 @@ def find_scatter(copied: int, rest: tuple[int, int], beats: float) -> tuple[bool
 
     Parameters
     ----------
-    copied : int
+    copied
         Bytes of the layout copies, the same in and out.
-    rest : tuple of int
+    rest
         Other bytes read and written.
-    beats : float
+    beats
         The compiler's estimate over the cycles of a beat: the longer of the two directions.
 
     Returns

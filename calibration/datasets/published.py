@@ -26,45 +26,41 @@ class PublishedRow:
 
     Parameters
     ----------
-    dataset : str
+    dataset
         "mlperf_tiny" or "stm32_zoo".
-    line : int
+    line
         Line of the dataset's file, the header being 1.
-    edition : str
+    edition
         Round or tool release it was published with.
-    submitter : str
-        Who measured.
-    board_name, software, model_name : str
-        As published.
-    board : str or None
+    board
         Our board, None when we have none.
-    core : str
+    core
         "cortex-m4", ...; as published when it is none of ours.
-    runtime : str or None
+    runtime
         Our "name@version", None when the software is not known to us.
-    model : str or None
+    model
         Zoo network ("kws") or stem of a layer list; None when the network is not known.
-    precision : str
+    precision
         "int8", "float32" or "other".
-    clock_hz : float or None
+    clock_hz
         Of the core that ran it.
-    latency_ms, energy_uj : float or None
+    latency_ms, energy_uj
         Median of one inference, warm.
-    supply_v : float or None
+    supply_v
         During the energy run.
-    activations_bytes : float or None
+    activations_bytes
         Working memory the tool reports for activations; input and output may be inside or not.
-    arena : str or None
+    arena
         Role of the memory that held activations, where the project files say.
-    flash_banks : str or None
+    flash_banks
         "single" or "dual" where stated: a single bank is read in wider words.
-    drops_dead_channels : bool or None
+    drops_dead_channels
         Whether the software removes channels that are zero for every input.
-    use : str
+    use
         "fit" or "test".
-    flags : tuple of str
+    flags
         What to know before using the row; see names.yaml.
-    source : str
+    source
         File or page it comes from.
     """
 
@@ -117,7 +113,7 @@ def published_rows(*, use: Use = "fit") -> tuple[PublishedRow, ...]:
 
     Parameters
     ----------
-    use : str
+    use
         "fit" (default), "test" for the sealed rows, or "all" to show every row. Only code that
         judges or displays may ask for anything but "fit".
 
@@ -167,11 +163,6 @@ def board_settings(row: PublishedRow) -> dict[str, object]:
 
 def as_measurement(row: PublishedRow) -> Measurement:
     """Return a published row in the form everything that measures writes.
-
-    Parameters
-    ----------
-    row : PublishedRow
-        One result.
 
     Returns
     -------

@@ -27,15 +27,15 @@ class Table:
 
     Parameters
     ----------
-    name : str
+    name
         One of `list_tables()`.
-    board : str or None
+    board
         Our board, when all rows are of one we have.
-    trust : str
+    trust
         How far to trust it.
-    about : str
+    about
         What it is, and traps.
-    rows : tuple of mapping
+    rows
         Cells by column; numbers as int or float, an empty cell as None, "source" always there.
         Columns that must not be used are omitted.
     """
@@ -88,7 +88,7 @@ def read_table(name: str) -> Table:
 
     Parameters
     ----------
-    name : str
+    name
         One of `list_tables()`.
 
     Returns

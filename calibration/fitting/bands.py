@@ -40,16 +40,14 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
 
     Parameters
     ----------
-    fit : Fit
+    fit
         To the rows of `left_out`.
-    left_out : HeldOut or None
+    left_out
         Rows predicted without their network, if they were.
-    cell : Cell
-        Whose interval it is.
-    boards : int
+    boards
         Boards the spreads were learnt from, where too few can be held out in turn. Rows, where
         they are all of one board.
-    without : hashable, optional
+    without
         Rows held out under this key are ignored.
 
     Returns

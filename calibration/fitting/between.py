@@ -32,11 +32,11 @@ class Between:
 
     Parameters
     ----------
-    sd : float
+    sd
         Root of their mean square, of logarithms.
-    reach : float
+    reach
         What the level's share of them stays below, as a multiple of `sd`.
-    count : int
+    count
         How many.
 
     Notes
@@ -61,7 +61,7 @@ def learn_between(log_errors: np.ndarray) -> Between:
 
     Parameters
     ----------
-    log_errors : numpy.ndarray
+    log_errors
         Shape (rows,): log(measured / predicted) of whole networks, each without its own rows.
 
     Raises

@@ -37,17 +37,17 @@ class Cell:
 
     Parameters
     ----------
-    board, core : str
+    board, core
         Board and model of its core; "" is none of those measured. Of powers, the regulator stands
         for the core: what a core draws beside its datasheet is a fact of its supply.
-    library : str
+    library
         Kernel library, all releases together; "" is none of those measured. Of powers, the
         firmware: `locate_power`.
-    release : float
+    release
         Position of the release in the library's history.
-    stated_sd : float
+    stated_sd
         Of powers: relative deviation the board's file states of its run current.
-    series : str
+    series
         Who published the rows, whose builds and options are alike; "" is whoever calibrates.
     """
 
@@ -65,11 +65,9 @@ class Estimate:
 
     Parameters
     ----------
-    names : tuple of str
-        Prices.
-    log : numpy.ndarray
+    log
         Shape (names,): log of the factor on the stated price.
-    covariance, prior_covariance : numpy.ndarray
+    covariance, prior_covariance
         Shape (names, names): after and before the data.
     """
 
@@ -90,9 +88,9 @@ def locate(board: str, core: str, runtime: str, series: str = "") -> Cell:
 
     Parameters
     ----------
-    board, core : str
+    board, core
         Names of the board and of its core's model.
-    runtime : str
+    runtime
         "name@version".
 
     Returns
@@ -109,12 +107,8 @@ def find_series(library: str, release: float, measured: Collection[Cell]) -> str
 
     Parameters
     ----------
-    library : str
-        All releases together.
-    release : float
+    release
         Position in its history.
-    measured : collection of Cell
-        Of each row.
 
     Returns
     -------
@@ -132,11 +126,11 @@ def locate_power(board: str, regulator: str, runtime: str, stated_sd: float) -> 
 
     Parameters
     ----------
-    board, regulator : str
+    board, regulator
         Name of the board, and what makes its core's voltage: "ldo", "smps" or "none".
-    runtime : str
+    runtime
         "name@version".
-    stated_sd : float
+    stated_sd
         Relative deviation the board's file states of its run current.
 
     Notes
@@ -157,10 +151,8 @@ def known_power(cell: Cell, measured: Collection[Cell]) -> Cell:
 
     Parameters
     ----------
-    cell : Cell
+    cell
         From `locate_power`.
-    measured : collection of Cell
-        Where energy was measured.
     """
     here = {other.library for other in measured if other.board == cell.board}
     if cell.library in here:

@@ -22,16 +22,16 @@ class Identification:
 
     Parameters
     ----------
-    rows : int
+    rows
         Measured in this cell itself.
-    effective_parameters : float
+    effective_parameters
         Sum of the leverages of its rows: how many numbers its own data are spent on.
-    rank : int
+    rank
         Directions of its prices whose variance the data, its family's included, halve.
-    condition : float
+    condition
         Largest over smallest singular value of its rows' shares, scaled by prior and error; 0
         without rows.
-    unidentified : tuple of str
+    unidentified
         Prices that are not identifiable: they keep their prior, moved only by what is
         common to all.
     confused : tuple of (str, str)
@@ -51,10 +51,8 @@ def identify(fit: Fit, cell: Cell) -> Identification:
 
     Parameters
     ----------
-    fit : Fit
+    fit
         From `fit_prices`.
-    cell : Cell
-        Measured or not.
 
     Notes
     -----

@@ -120,13 +120,13 @@ class Band:
 
     Parameters
     ----------
-    down, up : float
+    down, up
         Multiples of the stated standard deviation of the logarithm.
-    level : float
+    level
         Nominal coverage.
-    basis : Basis
+    basis
         A key of `BASES`.
-    count : int
+    count
         Past errors it rests on; how many independent ones, for "model-based".
     """
 
@@ -142,7 +142,7 @@ def concentrate(layers: np.ndarray) -> float:
 
     Parameters
     ----------
-    layers : numpy.ndarray
+    layers
         Shape (layers,): time of each, in any unit.
 
     Returns
@@ -164,9 +164,9 @@ def remaining_sd(information: float, sd: float) -> float:
 
     Parameters
     ----------
-    information : float
+    information
         Sum over networks measured of the squared share of time the operator has there.
-    sd : float
+    sd
         Of the logarithm of its cost before any row: `OPERATOR_SD` or `BORROWED_SD`.
 
     Returns
@@ -199,7 +199,7 @@ def drift_sd(value: Amounts, measured: Sequence[float]) -> Amounts:
     ----------
     value : float or ndarray of float
         Positive: a network's cycles, or the clock of its core.
-    measured : sequence of float
+    measured
         Of rows, in the same unit, in any order; without any nothing is known to be near or far.
 
     Returns
@@ -227,10 +227,8 @@ def conformal_quantile(scores: np.ndarray, level: float) -> float:
 
     Parameters
     ----------
-    scores : numpy.ndarray
+    scores
         Shape (n,): exchangeable past scores.
-    level : float
-        Probability.
 
     Returns
     -------
@@ -253,11 +251,11 @@ def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conforma
 
     Parameters
     ----------
-    errors : numpy.ndarray
+    errors
         Shape (n,): log(measured / predicted) / stated sd, each predicted without its own network.
-    level : float
+    level
         Nominal coverage.
-    basis : Basis
+    basis
         Whose errors they are: "conformal" or "borrowed".
 
     Returns
@@ -283,11 +281,11 @@ def student_band(count: float, level: float = LEVEL, scale: float = 1.0) -> Band
 
     Parameters
     ----------
-    count : float
+    count
         Independent errors, or boards, the scale was learnt from; below two, one degree is used.
-    level : float
+    level
         Nominal coverage.
-    scale : float
+    scale
         Error of what was held out, in standard deviations stated of it.
 
     Raises
@@ -317,9 +315,9 @@ def join_bands(one: Band, one_sd: float, other: Band, other_sd: float) -> Band:
 
     Parameters
     ----------
-    one, other : Band
+    one, other
         Of two independent factors: time, and power.
-    one_sd, other_sd : float
+    one_sd, other_sd
         Their stated standard deviations of the logarithm.
 
     Returns
@@ -340,11 +338,7 @@ def bound(value: float, sd: float, band: Band) -> Interval:
 
     Parameters
     ----------
-    value : float
-        Predicted.
-    sd : float
-        Of its logarithm.
-    band : Band
+    band
         How far to go either way.
     """
     low, high = find_ends(value, (sd, band))

@@ -261,10 +261,8 @@ def find_entry(overlay: Overlay, *, board: str, core: str, runtime: str) -> Entr
 
     Parameters
     ----------
-    overlay : Overlay
+    overlay
         Of the runtime's library.
-    board, core, runtime : str
-        As deployed.
 
     Returns
     -------
@@ -364,7 +362,7 @@ def read_shipped(library: str, board: str) -> Overlay | None:
 
     Parameters
     ----------
-    library, board : str
+    library, board
         As in a `Cell`.
 
     Returns

@@ -57,24 +57,22 @@ class Evidence:
 
     Parameters
     ----------
-    names : tuple of str
-        Prices.
-    amounts : numpy.ndarray
+    amounts
         Shape (rows, names), non-negative: what each price contributes to the total as stated, in
         the unit of `measured`.
-    measured : numpy.ndarray
+    measured
         Shape (rows,), positive: cycles, or picojoules.
-    cells : tuple of Cell
+    cells
         Where each row was measured.
-    networks : tuple of str
+    networks
         Rows of one name share an error: the same network, or the same layer shape.
-    labels : tuple of str
+    labels
         Where each row comes from, for people.
-    doubt : numpy.ndarray, optional
+    doubt
         Shape (rows,): what the error of each row is multiplied by; 1 by default.
-    concentration : numpy.ndarray, optional
+    concentration
         Shape (rows,): what the error of its network is multiplied by, `concentrate`; 1 by default.
-    beyond : callable, optional
+    beyond
         Takes positions of held-out rows, returns what their being unlike the rest adds to the
         standard deviation of each; nothing by default.
     """
@@ -134,9 +132,9 @@ class Noise:
 
     Parameters
     ----------
-    network_sd, row_sd : float
+    network_sd, row_sd
         Of log totals: of a typical network, of a row.
-    edge : float
+    edge
         Of a row's total itself, in its unit: what entering and leaving a layer costs beside what
         is counted. It is all there is of a layer of a few hundred cycles, and nothing of others.
     """
@@ -159,19 +157,19 @@ class Fit:
     ----------
     evidence, prior, noise
         What was fitted, and under which beliefs.
-    shares : numpy.ndarray
+    shares
         Shape (rows, names): share of each price in each fitted total.
-    pull : numpy.ndarray
+    pull
         Shape (rows,): S^-1 r.
-    precision : numpy.ndarray
+    precision
         Shape (rows, rows): S^-1.
-    explained : numpy.ndarray
+    explained
         Shape (rows, rows): K.
-    fitted : numpy.ndarray
+    fitted
         Shape (rows,): totals at the fitted prices.
-    row_weights : numpy.ndarray
+    row_weights
         Shape (rows,): 1 where a row is believed in full, less where it disagrees.
-    steps : int
+    steps
         Gauss-Newton steps taken.
     """
 
@@ -227,9 +225,9 @@ def log_total(amounts: np.ndarray, log: np.ndarray) -> tuple[np.ndarray, np.ndar
 
     Parameters
     ----------
-    amounts : numpy.ndarray
+    amounts
         Shape (rows, names).
-    log : numpy.ndarray
+    log
         Shape (names,) or (rows, names).
     """
     lines = amounts * np.exp(log)
@@ -242,13 +240,11 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence
         At least one row.
-    prior : Prior
+    prior
         Beliefs before; its names are those of the evidence.
-    noise : Noise
-        Errors.
-    start : Fit, optional
+    start
         Of much the same rows: where to start from, to save steps.
 
     Returns
@@ -304,9 +300,9 @@ def predict_totals(fit: Fit, evidence: Evidence) -> tuple[np.ndarray, np.ndarray
 
     Parameters
     ----------
-    fit : Fit
+    fit
         From `fit_prices`.
-    evidence : Evidence
+    evidence
         Rows to predict; what they measured is not looked at.
 
     Returns

@@ -58,11 +58,9 @@ class Prior:
 
     Parameters
     ----------
-    names : tuple of str
-        Prices.
-    mean : numpy.ndarray
+    mean
         Shape (names,): 0 is what the datasheet says.
-    parts : tuple of Part
+    parts
         Independent deviations that add up.
     """
 
@@ -99,16 +97,16 @@ class Spread:
 
     Parameters
     ----------
-    everything : float
+    everything
         Common to all prices everywhere: networks are not what prices were stated of.
-    library, core, release, series, board, cell : float
+    library, core, release, series, board, cell
         Common to all prices of those who share the level; 0 is none, as of `everything`.
-    own_core, own_release, own_series, own_board, own_cell : float
+    own_core, own_release, own_series, own_board, own_cell
         Of each price by itself, as a share of its stated deviation: what is little known of a
         library differs more between its releases. A library's own are stated, not learnt.
-    network : float
+    network
         Error common to all rows of one network on one library: structure nothing here models.
-    row : float
+    row
         What is left of a single row: measurement, build, placement.
     """
 
@@ -142,9 +140,7 @@ def state(names: Sequence[str], stated_sd: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    names : sequence of str
-        Prices.
-    stated_sd : numpy.ndarray
+    stated_sd
         Shape (names,): relative standard deviation each is stated with.
     """
     whole = [PARTS.get(name, name) for name in names]
@@ -159,11 +155,9 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
 
     Parameters
     ----------
-    names : sequence of str
-        Prices.
-    stated_sd : numpy.ndarray
+    stated_sd
         Shape (names,): relative standard deviation each price is stated with.
-    spread : Spread
+    spread
         How far apart those sharing a level are.
 
     Returns
@@ -198,11 +192,7 @@ def bind(prior: Prior, names: Collection[str], sd: float = 0.0) -> Prior:
 
     Parameters
     ----------
-    prior : Prior
-        Of the cell.
-    names : collection of str
-        Those prices.
-    sd : float
+    sd
         Of the logarithm of each one's ratio to the first.
     """
     places = [place for place, name in enumerate(prior.names) if name in names]
@@ -231,7 +221,7 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
 
     Parameters
     ----------
-    level : str
+    level
         One of `LEVELS`.
 
     Returns

@@ -87,11 +87,11 @@ def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | No
 
     Parameters
     ----------
-    evidence : Evidence
+    evidence
         Rows that may be learnt from.
-    stated_sd : numpy.ndarray
+    stated_sd
         Shape (names,): relative standard deviation each price is stated with; not learnt.
-    assumed : Spread, optional
+    assumed
         What is believed where the data are silent, and where the search starts.
 
     Returns
@@ -176,12 +176,8 @@ def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> tu
 
     Parameters
     ----------
-    evidence : Evidence
-        Rows.
-    stated_sd : numpy.ndarray
+    stated_sd
         Shape (names,).
-    spread : Spread
-        As learnt.
 
     Returns
     -------
@@ -212,11 +208,7 @@ def learn_noise(evidence: Evidence, prior: Prior, assumed: Noise | None = None) 
 
     Parameters
     ----------
-    evidence : Evidence
-        Rows.
-    prior : Prior
-        Of their prices.
-    assumed : Noise, optional
+    assumed
         What is believed where the data are silent.
 
     Returns

@@ -42,11 +42,11 @@ class Change:
 
     Parameters
     ----------
-    position : int
+    position
         First value after the change.
-    shift : float
+    shift
         Of the logarithm: 0.02 is 2 %.
-    probability : float
+    probability
         Of a change as clear in a series without one.
     """
 
@@ -100,15 +100,13 @@ def judge_interval(calibration: str, interval: tuple[float, float], measured: fl
 
     Parameters
     ----------
-    calibration : str
+    calibration
         Which learnt prices, for people.
-    interval : tuple of float
+    interval
         Predicted, of that level; in the unit of `measured`.
-    measured : float
-        New total.
-    level : float
+    level
         Only 0.9 is stated by overlays.
-    unit : str
+    unit
         Of `measured`, for people.
 
     Returns

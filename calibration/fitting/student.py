@@ -14,9 +14,9 @@ def student_quantile(probability: float, freedom: float) -> float:
 
     Parameters
     ----------
-    probability : float
+    probability
         Between 0.5 and 1.
-    freedom : float
+    freedom
         Degrees of freedom, a whole number from 1; `math.inf` is the normal distribution.
 
     Returns

@@ -38,11 +38,11 @@ class Tied:
 
     Parameters
     ----------
-    free : Fit
+    free
         Every price by itself: what uncertainties are of.
-    fit : Fit
+    fit
         As many as the rows tell: what prices are of.
-    names : tuple of str
+    names
         Prices that share one factor on what was believed of them; empty where none do.
     """
 
@@ -78,13 +78,6 @@ class Tied:
 
 def tie_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Tied:
     """Fit the prices of one cell, those that rows cannot tell apart as one.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Rows of one cell.
-    noise : Noise
-        Errors.
 
     Returns
     -------

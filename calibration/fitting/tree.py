@@ -17,7 +17,7 @@ class Tree:
 
     Parameters
     ----------
-    nodes : object
+    nodes
         `children_left`, `children_right`, `feature` and `threshold` by node.
     places : ndarray of int, (rows,)
         Leaf of each row.
@@ -40,9 +40,9 @@ def grow_tree(asked: np.ndarray, targets: np.ndarray | list[str], groups: Sequen
         What it may ask.
     targets : ndarray of float, (rows,), or list of str
         What it predicts: a number, or one of a few names.
-    groups : sequence of str
+    groups
         Of the rows, which are held out together; none are without.
-    depth, least : int
+    depth, least
         Levels, and fewest rows of a leaf.
 
     Raises

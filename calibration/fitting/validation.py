@@ -24,11 +24,11 @@ class HeldOut:
 
     Parameters
     ----------
-    log_errors : numpy.ndarray
+    log_errors
         Shape (rows,): log(measured / predicted); NaN where nothing was left to fit to.
-    sds : numpy.ndarray
+    sds
         Shape (rows,): stated standard deviation of that, errors of network and row included.
-    keys : tuple
+    keys
         What was held out together, per row.
     """
 
@@ -48,9 +48,7 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
 
     Parameters
     ----------
-    fit : Fit
-        To every row.
-    keys : sequence
+    keys
         One per row; rows of one key are held out together.
 
     Returns
@@ -87,10 +85,8 @@ def level_keys(fit: Fit, cell: Cell) -> list[tuple[Hashable, ...]]:
 
     Parameters
     ----------
-    fit : Fit
+    fit
         To rows of other cells.
-    cell : Cell
-        Not among them.
 
     Returns
     -------
@@ -118,9 +114,9 @@ def scale_of(scores: np.ndarray, keys: Sequence[Hashable]) -> tuple[float, float
 
     Parameters
     ----------
-    scores : numpy.ndarray
+    scores
         Shape (rows,): errors over their stated standard deviation.
-    keys : sequence
+    keys
         What was held out together.
 
     Returns
@@ -140,9 +136,7 @@ def effective_count(clusters: Sequence[Hashable], values: np.ndarray) -> float:
 
     Parameters
     ----------
-    clusters : sequence
-        Cluster of each row.
-    values : numpy.ndarray
+    values
         Shape (rows,): whether each row was covered, or how far off it was.
 
     Returns

@@ -63,15 +63,15 @@ class Imported:
 
     Parameters
     ----------
-    measurement : Measurement
+    measurement
         Its source the file; of kind "measured", or "predicted" for an estimate.
-    lines : int
+    lines
         Of the log, those that say something.
     unread : tuple of (int, str)
         Number and text of the lines that were not understood.
-    remarks : tuple of str
+    remarks
         What to know before using it.
-    clocked : bool
+    clocked
         Whether it counts no ticks, or says itself about how long they are.
     """
 
@@ -90,22 +90,22 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
 
     Parameters
     ----------
-    form : str
+    form
         One of `FORMATS`.
-    board, model : str, optional
+    board, model
         Where the log does not say, or says it in other words.
-    clock_hz : float, optional
+    clock_hz
         Of what the log counts: cycles of "cpu", or ticks of "timer". Latencies follow from it
         where the log has none.
-    cpu_hz : float, optional
+    cpu_hz
         Clock of the core, where the log does not say.
-    runtime : str, optional
+    runtime
         Library the log is of, in place of what the log says.
-    listing : Listing, optional
+    listing
         Operators of the network: what the log lists must be these.
-    partial : bool
+    partial
         Take an incomplete log for what it has.
-    anyway : bool
+    anyway
         Take the clocks and the board that are given where the log says others.
 
     Returns

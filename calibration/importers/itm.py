@@ -39,12 +39,10 @@ class Packet:
 
     Parameters
     ----------
-    source : int
+    source
         Stimulus port, or hardware discriminator.
-    payload : bytes
+    payload
         Little endian.
-    offset : int
-        In the capture.
     """
 
     kind: str
@@ -137,7 +135,7 @@ def read_log(log: Log) -> Measurement:
 
     Parameters
     ----------
-    log : Log
+    log
         Its `data`; one that ends within an inference is incomplete.
 
     Returns

@@ -12,13 +12,11 @@ class Listing:
 
     Parameters
     ----------
-    network : str
-        Its name, for refusals.
-    operators : tuple of str
+    operators
         In the order they run.
-    known : tuple of str
+    known
         Every operator we know by name; a tag that is none of them is not compared.
-    aliases : tuple of int
+    aliases
         Places of operators that only rename what they read, for which some libraries have no call.
     """
 

@@ -27,17 +27,15 @@ class Log:
 
     Parameters
     ----------
-    where : str
+    where
         The file: source of the measurement and name in errors.
-    data : bytes
-        Of a binary one.
-    partial : bool
+    partial
         Whether an incomplete log is taken for what it has.
-    remarks : list of str
+    remarks
         What a reader of the measurement must know.
-    listing : Listing or None
+    listing
         Operators of the network, where it is known.
-    tick_hz : tuple of float or None
+    tick_hz
         Between which two frequencies its ticks are, by the log's own words.
     """
 
@@ -112,17 +110,17 @@ def measurement_of(log: Log, samples: Sequence[Sample], *, runtime: str = UNKNOW
 
     Parameters
     ----------
-    log : Log
+    log
         Where they are from; its remarks are kept in the environment.
-    samples : sequence of Sample
+    samples
         In order.
     runtime, kind, model, board, temperature
         As `Header` has them; what the log does not tell is `UNKNOWN`.
-    expected : str
+    expected
         What the log should have contained, for the refusal.
     clocks_hz : sequence of (str, float)
         Clocks by name.
-    tags : sequence of str
+    tags
         Operators in the order of the layers; kept in the environment.
     environment : sequence of (str, str)
         What else was said of the run.
@@ -148,12 +146,8 @@ def number_of(text: str, log: Log, line: int) -> float:
 
     Parameters
     ----------
-    text : str
+    text
         Thousands may be set apart, by one kind of mark; brackets around it are dropped.
-    log : Log
-        For the refusal.
-    line : int
-        For the refusal.
 
     Raises
     ------

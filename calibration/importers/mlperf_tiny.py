@@ -60,7 +60,7 @@ def read_log(log: Log) -> Measurement:
 
     Parameters
     ----------
-    log : Log
+    log
         A window that is not done is incomplete.
 
     Returns

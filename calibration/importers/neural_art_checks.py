@@ -27,7 +27,7 @@ def explain_times(value: str) -> str:
 
     Parameters
     ----------
-    value : str
+    value
         Of a line: "[18859, 10599, 5253] -> 0.024,0.013,0.007 ms (mcu_freq=800MHz), 0.043ms".
 
     Notes
@@ -81,10 +81,8 @@ def check_durations(found: Measurement, log: Log,
 
     Parameters
     ----------
-    found : Measurement
+    found
         A report, whole or not.
-    log : Log
-        For the refusal.
     stated_ms : mapping of int to (int, float)
         Line number and "duration" by epoch; with or without its extra epochs.
 
@@ -131,13 +129,6 @@ _SUMS = (("ops", ("ops",)), ("compute_cycles", ("compute_cycles",)),
 
 def check_totals(found: Measurement, log: Log) -> None:
     """Refuse totals that are not the sums of their epochs.
-
-    Parameters
-    ----------
-    found : Measurement
-        A whole report.
-    log : Log
-        For the refusal.
 
     Raises
     ------

@@ -79,11 +79,6 @@ def recognise(text: str) -> bool:
 def read_log(log: Log) -> Measurement:
     """Read a report.
 
-    Parameters
-    ----------
-    log : Log
-        The whole text.
-
     Returns
     -------
     Measurement

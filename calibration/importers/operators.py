@@ -17,12 +17,12 @@ def check_operators(log: Log, tags: Sequence[str], what: str = "it") -> None:
 
     Parameters
     ----------
-    log : Log
+    log
         With `listing` where the network is known; without, it is noted that nothing states how
         many operators there should be.
-    tags : sequence of str
+    tags
         As the log has them, in order.
-    what : str
+    what
         Which inference, for the refusal.
 
     Raises
@@ -57,9 +57,9 @@ def count_inferences(log: Log, tags: Sequence[str], values: Sequence[float]) -> 
 
     Parameters
     ----------
-    log : Log
+    log
         With `listing` where the network is known; what is concluded without is remarked.
-    tags, values : sequence
+    tags, values
         Name and time of each operator, in order.
     """
     total = len(tags)

@@ -60,7 +60,7 @@ def read_log(log: Log) -> Measurement:
 
     Parameters
     ----------
-    log : Log
+    log
         Of one call of perf.
 
     Returns

@@ -47,11 +47,9 @@ class Record:
 
     Parameters
     ----------
-    numbers : dict of str to int
-        By name.
-    name : str
+    name
         Of the network or the layer.
-    unit : str
+    unit
         "cycles" or "ticks", of a "begin".
     """
 
@@ -103,11 +101,11 @@ class InferenceCount:
 
     Parameters
     ----------
-    started, whole : int
+    started, whole
         How many began, and how many of these came whole.
-    broken : int
+    broken
         How many have not since the last whole one, that which still comes omitted.
-    lack : str
+    lack
         What kept the last of them from being whole.
 
     Notes
@@ -173,7 +171,7 @@ def read_log(log: Log) -> Measurement:
 
     Parameters
     ----------
-    log : Log
+    log
         Its `data` where that holds zero bytes (frames), else its `text`.
 
     Returns

@@ -48,15 +48,15 @@ def read_epochs(log: Log, model: str, head: Numbers, runs: Sequence[Sequence[Num
 
     Parameters
     ----------
-    log : Log
+    log
         Gets remarks.
-    model : str
+    model
         What the program calls the network.
-    head : mapping of str to int
+    head
         Of the first inference: "hz" of the host and "npu", 0 where not known; "mark" in cycles.
-    runs : sequence of sequence of mapping
+    runs
         Of each inference the words of its epoch blocks.
-    totals : sequence of int
+    totals
         Host cycles from begin to end, callbacks among them.
 
     Returns

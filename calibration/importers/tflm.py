@@ -71,7 +71,7 @@ def read_log(log: Log) -> Measurement:
 
     Parameters
     ----------
-    log : Log
+    log
         Runs that do not list the same operators, or not those of the network where it is known, a
         line that breaks off, or a table without its total, are incomplete.
 

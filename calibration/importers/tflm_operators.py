@@ -50,12 +50,10 @@ def check_names(log: Log, tags: Sequence[str], lines: Sequence[int]) -> None:
 
     Parameters
     ----------
-    log : Log
+    log
         With `listing` where the network is known.
-    tags : sequence of str
+    tags
         Of one inference, in order; shortened ones are accepted.
-    lines : sequence of int
-        Where each stands.
 
     Raises
     ------

@@ -19,9 +19,9 @@ class TickPair:
 
     Parameters
     ----------
-    line : int
+    line
         Of the log; the first is 1.
-    ticks, ms : int
+    ticks, ms
         The same time, in ticks and in whole milliseconds, rounded or cut.
     """
 
@@ -41,13 +41,7 @@ class TickPair:
 
 
 def bound_ticks(pairs: Sequence[TickPair]) -> tuple[float, float] | None:
-    """Return between which frequencies ticks are; None where no line takes a millisecond.
-
-    Parameters
-    ----------
-    pairs : sequence of TickPair
-        Of one log.
-    """
+    """Return between which frequencies ticks are; None where no line takes a millisecond."""
     long = [pair for pair in pairs if pair.ms > 0]
     if not long:
         return None
@@ -63,9 +57,7 @@ def check_pairs(log: Log, pairs: Sequence[TickPair]) -> None:
 
     Parameters
     ----------
-    log : Log
-        For the refusal.
-    pairs : sequence of TickPair
+    pairs
         In the order of their lines.
 
     Raises

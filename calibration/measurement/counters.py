@@ -35,13 +35,13 @@ class Limits:
 
     Parameters
     ----------
-    max_ipc : float or None
+    max_ipc
         Instructions per cycle.
-    macs_per_cycle : float or None
+    macs_per_cycle
         Multiply-accumulates per cycle.
-    bytes_per_cycle : float or None
+    bytes_per_cycle
         Sustained, between the core and the memory of weights or arena, whichever is slower.
-    refill_cycles : float or None
+    refill_cycles
         Cost of one data-cache miss.
     """
 
@@ -65,12 +65,8 @@ class Metric:
 
     Parameters
     ----------
-    value : float
-        The figure.
-    origin : str
+    origin
         One of `ORIGINS`.
-    formula : str
-        What it was made of.
     """
 
     name: str
@@ -86,14 +82,12 @@ class Bottleneck:
 
     Parameters
     ----------
-    kind : str
+    kind
         "cache", "bandwidth", "stalled", "compute" or "overhead"; "" when not known.
-    severity : float
+    severity
         Share of the span or of the limit the evidence gives, 0 to 1.
-    evidence : str
+    evidence
         Figures it rests on, with their threshold.
-    origin : str
-        Of the evidence.
     """
 
     kind: str
@@ -133,10 +127,8 @@ def derive_metrics(figures: Figures, limits: Limits) -> tuple[Metric, ...]:
 
     Parameters
     ----------
-    figures : Figures
+    figures
         Of one layer or of the network, one inference.
-    limits : Limits
-        Of the core.
 
     Returns
     -------
@@ -177,9 +169,9 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
 
     Parameters
     ----------
-    metrics : mapping of str to Metric
+    metrics
         From `derive_metrics`, by name.
-    overhead_share : float, optional
+    overhead_share
         Share of the inference that no layer accounts for.
 
     Returns

@@ -80,9 +80,7 @@ class Measurement:
 
     Parameters
     ----------
-    header : Header
-        What was run.
-    samples : tuple of Sample
+    samples
         In the order they were taken. A counter has one unit and one clock throughout.
 
     Raises
@@ -209,9 +207,9 @@ def write_measurement(folder: str | Path, measurement: Measurement,
 
     Parameters
     ----------
-    folder : path
+    folder
         Created when missing.
-    beside : mapping of str to bytes
+    beside
         Further files, by name: a new folder appears with all of them.
 
     Returns
@@ -293,9 +291,7 @@ def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
 
     Parameters
     ----------
-    folder : path
-        Holds a header.
-    samples : iterable of Sample
+    samples
         In the order taken.
 
     Raises
@@ -351,9 +347,9 @@ def read_measurement(folder: str | Path, *, growing: bool = False) -> Measuremen
 
     Parameters
     ----------
-    folder : path
+    folder
         As written by `write_measurement`.
-    growing : bool
+    growing
         Runs are still being added; else an `IncompleteWarning` names those that are missing.
 
     Returns

@@ -37,13 +37,11 @@ class Finding:
 
     Parameters
     ----------
-    name : str
+    name
         "drift", "bimodal", "first_run", "wrapped", "spread", "preempted", "clock", "checksum".
-    evidence : str
+    evidence
         Figures it rests on.
-    remedy : str
-        What to do.
-    serious : bool
+    serious
         The figures should not be used as they are.
     """
 
@@ -145,9 +143,9 @@ def find_wraps(widths: Mapping[str, int], bound: float) -> Finding | None:
 
     Parameters
     ----------
-    widths : mapping of str to int
+    widths
         Bits of each counter's register.
-    bound : float
+    bound
         How many events there may have been at most: the cycles of the same span.
     """
     narrow = {name: bits for name, bits in widths.items() if bits < 64 and bound >= 2.0**bits}
@@ -176,9 +174,9 @@ def find_preemption(waited_share: float | None, median: float, parts: float) -> 
 
     Parameters
     ----------
-    waited_share : float or None
+    waited_share
         Of the time, as the host's kernel counts it; None where nothing does.
-    median, parts : float
+    median, parts
         Of the whole inference, and of its layers and what is between them, added up: what hits
         another layer in each run is in the first alone.
     """

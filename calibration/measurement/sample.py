@@ -40,25 +40,23 @@ class Header:
 
     Parameters
     ----------
-    kind : str
+    kind
         One of `KINDS`.
-    model : str
-        Name of the model.
-    model_sha256 : str or None
+    model_sha256
         Hash of the model file; None is not known.
-    architecture_id : str or None
+    architecture_id
         `Graph.architecture_id`; None until matched.
-    board, runtime : str
+    board, runtime
         By our names, or as published when we have none.
     clocks_hz : tuple of (str, float) pairs
         Frequency of each named clock; sorted by name.
     placement : tuple of (str, str) pairs
         Memory by role ("weights", "arena", "code"); a role omitted is not known.
-    temperature : str or None
+    temperature
         "cold" (first inference), "warm", or None when the source does not say.
-    supply_v : float or None
+    supply_v
         Voltage at which energy was measured.
-    source : str
+    source
         Who measured it and where that is written, or which program predicted it.
     environment : tuple of (str, str) pairs
         Whatever else a repetition needs: tool versions, meter, room temperature.
@@ -91,17 +89,15 @@ class Sample:
 
     Parameters
     ----------
-    run : int
+    run
         Number of the run, from 0.
-    layer : int or None
+    layer
         Index of the layer; None is the whole network.
-    counter : str
+    counter
         What was counted: "latency", "energy", "cpu_cycles", a PMU event ...
-    clock : str or None
+    clock
         Clock the value is in cycles of; None for anything else.
-    value : float
-        Finite.
-    unit : str
+    unit
         "cycles", "us", "uj", "events" ...
     """
 
@@ -122,9 +118,9 @@ def check_counts(samples: Sequence[Sample], where: str) -> None:
 
     Parameters
     ----------
-    samples : sequence of Sample
+    samples
         Of whole runs; a layer may take no tick of a coarse timer, a network takes some.
-    where : str
+    where
         Board or file, for the refusal.
 
     Raises

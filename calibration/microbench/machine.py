@@ -36,19 +36,17 @@ class MemoryFound:
 
     Parameters
     ----------
-    name : str
-        Of the memory.
-    levels : tuple of Level
+    levels
         Nearest first; the last one's size is only what was tried.
-    line_bytes : int or None
+    line_bytes
         What one miss brings; None where nothing misses.
-    ways : int or None
+    ways
         Lines of one set that stay; None where nothing misses, or never in what was tried.
-    ways_tried : int
+    ways_tried
         Most lines of one set that were tried.
-    miss_cost : float
+    miss_cost
         A step that misses waits for this much more than one that hits.
-    read_bytes, write_bytes : float or None
+    read_bytes, write_bytes
         Bytes per count, streamed from the whole extent.
     """
 
@@ -68,17 +66,17 @@ class Machine:
 
     Parameters
     ----------
-    counter, kind : str
+    counter, kind
         What costs are counted in, and whether that was measured or simulated.
-    memories : tuple of MemoryFound
+    memories
         By data accesses.
-    code : tuple of MemoryFound
+    code
         By fetches of instructions; their costs are per byte.
-    macs : mapping of str to float
+    macs
         Multiply-accumulates per count by type, from registers.
-    fed_macs : float or None
+    fed_macs
         int8, by the kernels' inner loop, operands loaded.
-    branch, call : float or None
+    branch, call
         A taken branch; a call with its return.
     """
 
@@ -169,9 +167,9 @@ def find_levels(costs: Mapping[int, float], rise: float = RISE,
 
     Parameters
     ----------
-    costs : mapping of int to float
+    costs
         Cost of a step by extent in bytes; extents double.
-    rise, noticed : float
+    rise, noticed
         Least factor, and least difference in the unit of the costs, that is a rise.
 
     Returns

@@ -39,17 +39,15 @@ class ProbeRow:
 
     Parameters
     ----------
-    name : str
-        Of the micro-benchmark.
-    shares : numpy.ndarray
+    shares
         Shape (prices,), summing to 1: what it is made of.
-    reach : float
+    reach
         0 to 1: how much of these prices it stands for.
-    noise_sd : float
+    noise_sd
         Standard deviation of what else it is: how unlike it networks use the hardware.
-    log_ratio : float
+    log_ratio
         Log of measured over stated; NaN before it is measured.
-    whole : bool
+    whole
         It sees the price itself, whatever library asks: waiting on a memory. Else the hardware's
         part only.
     """
@@ -86,11 +84,9 @@ class Belief:
 
     Parameters
     ----------
-    now : Believed
-        Prices.
-    prior : Prior
+    prior
         What they started from: says what is the hardware's.
-    untouched : tuple of str
+    untouched
         Levels of `HARDWARE` that no measured row shared; empty on a measured board.
     """
 
@@ -131,15 +127,7 @@ def _sum_parts(prior: Prior, levels: Sequence[str]) -> np.ndarray:
 
 
 def expect(belief: Belief, rows: Sequence[ProbeRow]) -> Believed:
-    """Return what will be believed once micro-benchmarks are run, prices not moved.
-
-    Parameters
-    ----------
-    belief : Belief
-        Now.
-    rows : sequence of ProbeRow
-        Measured or not.
-    """
+    """Return what will be believed once micro-benchmarks are run, prices not moved."""
     gain, cross = _update(belief, rows)
     after = belief.now.covariance - gain @ cross.T
     return Believed(log=belief.now.log, covariance=(after + after.T) / 2)
@@ -150,10 +138,8 @@ def learn_rows(belief: Belief, rows: Sequence[ProbeRow]) -> Believed:
 
     Parameters
     ----------
-    belief : Belief
+    belief
         Before.
-    rows : sequence of ProbeRow
-        All measured.
 
     Raises
     ------

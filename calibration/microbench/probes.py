@@ -48,21 +48,21 @@ class Probe:
 
     Parameters
     ----------
-    group : str
+    group
         One of `GROUPS`.
-    memory : str
+    memory
         What is accessed, a memory of the board; "" for arithmetic and control.
-    extent_bytes : int
+    extent_bytes
         Bytes one lap goes over.
-    stride_bytes : int
+    stride_bytes
         Between accesses.
-    dtype : str
+    dtype
         Of multiply-accumulates: "int8", "int16" or "float32".
-    code : str
+    code
         Of multiply-accumulates: the sequence that is repeated `MAC_REPEATS` times.
-    macs : int
+    macs
         Multiply-accumulates of one lap.
-    few, many : int
+    few, many
         Laps of its two runs.
     """
 
@@ -107,11 +107,9 @@ class Reading:
 
     Parameters
     ----------
-    probe : Probe
-        What was repeated.
-    cost : float
+    cost
         Counts of the main counter per unit, of the least disturbed runs.
-    sd : float
+    sd
         Standard deviation, from the spread of runs.
     """
 
@@ -156,10 +154,8 @@ def read_probes(measurement: Measurement, where: str = "measurement") -> tuple[R
 
     Parameters
     ----------
-    measurement : Measurement
+    measurement
         Of micro-benchmarks; two layers each, from `FIRST_LAYER` on, with few and many laps.
-    where : str
-        Named in errors.
 
     Raises
     ------
@@ -218,12 +214,10 @@ def read_power(measurement: Measurement, energies: Measurement,
 
     Parameters
     ----------
-    measurement : Measurement
+    measurement
         Of micro-benchmarks: how long each probe takes.
-    energies : Measurement
+    energies
         Energies of the same layers in uj, as `twin energy` writes them.
-    where : str
-        Named in errors.
 
     Raises
     ------

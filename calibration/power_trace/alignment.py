@@ -25,15 +25,11 @@ class Alignment:
 
     Parameters
     ----------
-    offset_us, rate : float
-        Of the line.
-    shift_sd_us : float
+    shift_sd_us
         Error all placed edges share.
-    rate_sd : float
-        Error of the rate.
-    method : str
+    method
         "marks" or "correlation".
-    quality : float
+    quality
         For marks, largest residual in us; for correlation, the correlation at the best place.
     """
 
@@ -58,9 +54,9 @@ def align_by_marks(trace: PowerTrace, board_us: Sequence[float]) -> Alignment:
 
     Parameters
     ----------
-    trace : PowerTrace
+    trace
         With as many marks as times.
-    board_us : sequence of float
+    board_us
         When the board moved the pin, by its own clock; ascending.
 
     Returns
@@ -110,9 +106,9 @@ def step_profile(edges_us: Sequence[float], levels: Sequence[float]) -> np.ndarr
 
     Parameters
     ----------
-    edges_us : sequence of float
+    edges_us
         Begin of each step and the end of the last, by the board's clock.
-    levels : sequence of float
+    levels
         Expected power of each step, in any unit; one fewer than edges.
     """
     if len(edges_us) != len(levels) + 1 or not levels:
@@ -126,7 +122,7 @@ def align_by_correlation(trace: PowerTrace, profile: np.ndarray) -> Alignment:
 
     Parameters
     ----------
-    trace : PowerTrace
+    trace
         Longer than the profile.
     profile : ndarray, shape (steps, 3)
         From `step_profile`; only its shape matters, not its scale.

@@ -46,16 +46,16 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
 
     Parameters
     ----------
-    trace : PowerTrace
+    trace
         Of the board at work.
-    layers : sequence of int
+    layers
         Indices of the layers, in order.
-    times_us : sequence of float
+    times_us
         How long each takes, as measured by the board; their sum is an inference, so that what
         passes between layers is theirs by share.
-    runs : int, optional
+    runs
         Inferences between two marks; needed where two is all there are, or two a window.
-    by_shape : bool
+    by_shape
         Without marks: find one inference by the shape of its power.
 
     Returns
@@ -131,8 +131,6 @@ def judge_windows(trace: PowerTrace, windows: Sequence[tuple[float, float]]) -> 
 
     Parameters
     ----------
-    trace : PowerTrace
-        The recording.
     windows : sequence of (float, float)
         As `find_windows` returns them, in us.
 
@@ -210,10 +208,8 @@ def group_short(times_us: Sequence[float], period_us: float) -> list[tuple[int, 
 
     Parameters
     ----------
-    times_us : sequence of float
+    times_us
         How long each layer takes.
-    period_us : float
-        Of the meter.
 
     Returns
     -------

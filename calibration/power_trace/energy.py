@@ -24,14 +24,12 @@ class EnergyEstimate:
 
     Parameters
     ----------
-    energy_uj : float
-        Best value.
-    sd_uj : float
+    sd_uj
         Standard deviation of everything below together.
-    noise_uj, scale_uj, edges_uj : float
+    noise_uj, scale_uj, edges_uj
         Parts of it: samples (noise, resolution); gain and zero of the meter; where the window
         begins and ends.
-    low_uj, high_uj : float
+    low_uj, high_uj
         95 % interval.
     """
 
@@ -60,13 +58,9 @@ def integrate(trace: PowerTrace, begin_us: float, end_us: float, *, edge_sd_us: 
 
     Parameters
     ----------
-    trace : PowerTrace
-        That covers the window.
-    begin_us, end_us : float
-        The window.
-    edge_sd_us : float
+    edge_sd_us
         Independent error of each edge.
-    shift_sd_us : float
+    shift_sd_us
         Error both edges share.
 
     Returns
@@ -162,11 +156,9 @@ def layer_energies(trace: PowerTrace, edges_us: Sequence[float],
 
     Parameters
     ----------
-    trace : PowerTrace
-        Of the run.
-    edges_us : sequence of float
+    edges_us
         Begin of each layer and the end of the last, by the board's clock.
-    alignment : Alignment
+    alignment
         From the board's clock to the meter's.
 
     Returns
@@ -189,12 +181,10 @@ def difference_repetitions(repetitions: Sequence[float], energies: Sequence[Ener
 
     Parameters
     ----------
-    repetitions : sequence of float
+    repetitions
         How often the layer was run in each window; two different values or more, zero included.
-    energies : sequence of EnergyEstimate
+    energies
         Of the windows, all by the same meter.
-    confidence : float
-        Of the interval.
 
     Returns
     -------

@@ -38,15 +38,13 @@ class Excerpt:
 
     Parameters
     ----------
-    time_us, power_mw : tuple of float
+    time_us, power_mw
         Samples, from the begin of the inference by the meter's clock.
-    edges_us : tuple of float
+    edges_us
         Begin of each layer and the end of the last.
-    layers : tuple of int
+    layers
         Their indices in the model.
-    meter : str
-        That took it.
-    edges_from : str
+    edges_from
         A key of `EDGES`.
     """
 
@@ -70,11 +68,11 @@ def cut_excerpt(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[flo
 
     Parameters
     ----------
-    trace : PowerTrace
+    trace
         Of the board at work.
-    layers : sequence of int
+    layers
         Indices of the layers, in order.
-    times_us : sequence of float
+    times_us
         How long each takes.
     runs, by_shape
         As for `energy_samples`, which has taken the recording.

@@ -51,17 +51,15 @@ class Ina226:
 
     Parameters
     ----------
-    bus : object
+    bus
         With `read_word_data` and `write_word_data` of smbus2's `SMBus`.
-    shunt_ohm : float
-        Resistance of the shunt.
-    address : int
+    address
         7-bit I2C address.
-    averages : int
+    averages
         One of `AVERAGES`.
-    conversion_us : int
+    conversion_us
         One of `CONVERSIONS_US`, of shunt and of bus voltage.
-    clock : callable
+    clock
         Seconds of a monotonic clock.
 
     Raises

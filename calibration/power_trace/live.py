@@ -12,13 +12,7 @@ from calibration.power_trace.trace import PowerTrace
 
 
 class LiveTrace:
-    """Collects the readings of an INA226 for as long as the context lasts.
-
-    Parameters
-    ----------
-    meter : Ina226
-        Configured.
-    """
+    """Collects the readings of an INA226 for as long as the context lasts."""
 
     def __init__(self, meter: Ina226) -> None:
         self.meter = meter

@@ -80,21 +80,21 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
 
     Parameters
     ----------
-    meter : str
+    meter
         One of `METER_FILES`, or of an installed package.
-    supply_v : float, optional
+    supply_v
         Needed where the file has neither voltage nor power.
-    shunt_ohm : float, optional
+    shunt_ohm
         For "scope" and INA chips: the voltage column is across it.
-    mark_bit : int, optional
+    mark_bit
         Digital input that carried the board's mark; by default the first that changes.
-    sample_hz : float, optional
+    sample_hz
         Rate of a "lpm01a" stream without time stamps.
-    column : str, optional
+    column
         For "scope": name of the channel to read; by default the first in V or A.
-    mark_column : str, optional
+    mark_column
         Name of the column of the board's mark, split midway between its extremes.
-    facts : Meter, optional
+    facts
         Accuracy, where better known than from the maker's data sheet.
 
     Returns

@@ -29,13 +29,13 @@ def repeat_layers(window: Window, layers: Sequence[int], times_us: Sequence[floa
 
     Parameters
     ----------
-    window : callable
+    window
         Makes a silent run and records it.
-    layers : sequence of int
+    layers
         Indices in the model file, in the order of the calls.
-    times_us : sequence of float
+    times_us
         How long each takes.
-    span_s : float
+    span_s
         How long the repetitions of a layer shall last: many samples of the meter.
 
     Returns

@@ -38,13 +38,11 @@ class Channel:
 
     Parameters
     ----------
-    place : int
+    place
         From 0.
-    name : str
-        As written.
-    symbol : str
+    symbol
         Of the SI unit: "s", "V" or "A"; "" where none is stated.
-    scale : float
+    scale
         From the file's unit to that of the SI.
     """
 
@@ -60,16 +58,14 @@ class ScopeHeader:
 
     Parameters
     ----------
-    line : int
+    line
         Of the names, from 1.
-    rows_from : int
+    rows_from
         Lines before the first row of numbers.
-    separator : str
+    separator
         Between cells.
-    time : Channel
+    time
         First column; its scale is a row's length where rows are numbered.
-    channels : tuple of Channel
-        The others.
     """
 
     line: int
@@ -100,13 +96,6 @@ class ScopeHeader:
 
 def read_header(lines: Sequence[str], path: Path) -> ScopeHeader:
     """Find the names, units and first row of a scope's file.
-
-    Parameters
-    ----------
-    lines : sequence of str
-        Of the file.
-    path : Path
-        For refusals.
 
     Raises
     ------

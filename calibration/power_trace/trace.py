@@ -23,17 +23,15 @@ class Meter:
 
     Parameters
     ----------
-    name : str
-        Of the instrument.
-    kind : str
+    kind
         One of `KINDS`.
-    resolution_mw : float
+    resolution_mw
         Distance of two neighbouring readings, as power at the supply used.
-    noise_mw : float
+    noise_mw
         Standard deviation of one sample beyond the resolution.
-    gain_rel_sd : float
+    gain_rel_sd
         Relative standard deviation of the scale factor; the same for all samples.
-    offset_mw : float
+    offset_mw
         Standard deviation of the zero point; the same for all samples.
     """
 
@@ -90,12 +88,10 @@ class MeterFacts:
 
     Parameters
     ----------
-    gain_rel_sd : float
+    gain_rel_sd
         Half of the stated gain error limits (limits read as two standard deviations).
-    resolution_a : float or None
+    resolution_a
         Best current resolution; coarser ranges are coarser.
-    source : str
-        Where it is stated.
     """
 
     name: str
@@ -121,13 +117,11 @@ class PowerTrace:
         By the meter's clock; strictly increasing.
     power_mw : ndarray of float64, shape (samples,)
         At the metered rail.
-    meter : Meter
-        That took them.
-    marks_us : tuple of float
+    marks_us
         Edges of the board's mark pin by the meter's clock, ascending.
-    mark_sd_us : float
+    mark_sd_us
         Standard deviation of one edge's time.
-    columns : tuple of str
+    columns
         Of its file, besides time and power: one may be the mark.
     """
 

@@ -42,15 +42,13 @@ class VirtualBoard:
 
     Parameters
     ----------
-    name : str
+    name
         As asked for; also the firmware's port for it.
-    core : str
-        Emulated.
-    emulator : str
+    emulator
         "qemu", "unicorn" or "none".
-    counts : str
+    counts
         What its counters are, and whether simulated or measured.
-    missing : str
+    missing
         What has to be installed; "" when it can run.
     """
 
@@ -67,19 +65,17 @@ class Launched:
 
     Parameters
     ----------
-    port : str
+    port
         Its serial line.
-    scales : callable
+    scales
         Timer frequency in Hz -> counters derived from the board's, for a `Campaign`.
-    failure : callable
+    failure
         What went wrong inside, or None.
-    gauges : callable or None
+    gauges
         Values that only grow and unit by name, for a `Campaign`.
-    environment : mapping of str to str
+    environment
         What else a header should say.
-    image : Path or None
-        What runs on it.
-    clocked : bool
+    clocked
         Whether its clock is the board's: QEMU's is of no board.
     """
 
@@ -146,11 +142,11 @@ def launch(name: str, image: str | Path, *, board: Board | None = None) -> Itera
 
     Parameters
     ----------
-    name : str
+    name
         One of `list_virtual_boards`, or "host".
-    image : path
+    image
         ELF file built for that port.
-    board : Board, optional
+    board
         Whose costs an emulated core is given; by default every instruction takes a cycle.
 
     Raises

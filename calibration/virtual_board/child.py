@@ -47,13 +47,11 @@ class ChildBoard:
 
     Parameters
     ----------
-    name : str
+    name
         As a failure calls it.
-    port : str
+    port
         The pty it has opened.
-    log : file
-        What it wrote.
-    pty : pattern
+    pty
         Of the line that names the pty.
     """
 

@@ -28,20 +28,20 @@ class Span:
 
     Parameters
     ----------
-    base, end : int
+    base, end
         First address, and the one after the last.
-    cached, fetch_cached : bool
+    cached, fetch_cached
         Whether the data or the instruction cache is looked up.
-    read_miss_cycles, write_miss_cycles, fetch_miss_cycles : float
+    read_miss_cycles, write_miss_cycles, fetch_miss_cycles
         Per line filled for a load, a store, an instruction.
-    read_cycles, write_cycles : float
+    read_cycles, write_cycles
         Per access that looks up no cache; with `buffer_bytes`, per array read of a load.
         A write-through cache passes each store on at `write_cycles`.
-    fetch_cycles : float
+    fetch_cycles
         Per word of code fetched past the cache; with `fetch_bytes`, per array read.
-    fetch_bytes : int
+    fetch_bytes
         Code comes by so many bytes at a time into a buffer of one, a power of two; 0: by words.
-    buffer_bytes : int
+    buffer_bytes
         Line buffer in front of the array, a power of two; 0 is none.
     """
 
@@ -65,14 +65,12 @@ class Disturbance:
 
     Parameters
     ----------
-    gap_cycles : float
+    gap_cycles
         Mean distance of interrupts, exponentially distributed; 0: there are none.
-    service_cycles : float
+    service_cycles
         Each takes so long.
-    slowing : float
+    slowing
         By how much longer the same work takes after 1e9 cycles, as a share.
-    seed : int
-        Of the times of interrupts.
     """
 
     gap_cycles: float = 0.0
@@ -104,17 +102,13 @@ class Costs:
 
     Parameters
     ----------
-    core : str
+    core
         Timing table of `hwmodels/cores`; None: every instruction takes a cycle.
-    clock_hz : float
-        Of the core.
-    data, code : Cache or None
-        Its caches.
-    spans : tuple of Span
+    spans
         What is not in one of them costs nothing beyond the access.
-    write_back_cycles : float
+    write_back_cycles
         Per dirty line that leaves.
-    disturbance : Disturbance
+    disturbance
         What goes on beside the work.
     """
 
@@ -142,7 +136,7 @@ def costs_of(board: Board) -> Costs:
 
     Parameters
     ----------
-    board : Board
+    board
         Any with a Cortex-M4, M7 or M33.
 
     Returns

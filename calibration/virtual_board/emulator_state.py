@@ -20,11 +20,7 @@ class EmulatorState:
 
     Parameters
     ----------
-    costs : Costs
-        Planted.
-    code_start, code_end : int
-        Addresses of code.
-    trace_limit : int
+    trace_limit
         Accesses there is room for.
     """
 

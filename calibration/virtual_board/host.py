@@ -39,7 +39,7 @@ class HostGauges:
 
     Parameters
     ----------
-    missing : dict of str to str
+    missing
         What cannot be read, and why: a plain statement instead of a zero.
     """
 

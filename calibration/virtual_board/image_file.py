@@ -20,7 +20,7 @@ class ImageFile:
         Load address and content.
     memories : tuple of (int, int)
         Address and size of what has to be there.
-    vectors : int
+    vectors
         Address of the vector table.
     code : tuple of (int, int)
         First address of code, and the one after the last.
@@ -62,9 +62,9 @@ def check_image(path: str | Path, port: str) -> None:
 
     Parameters
     ----------
-    path : path
+    path
         ELF file.
-    port : str
+    port
         Of `firmware/ports`: what is about to run it.
 
     Raises

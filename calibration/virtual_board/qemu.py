@@ -27,16 +27,12 @@ class Machine:
 
     Parameters
     ----------
-    name : str
+    name
         QEMU's name.
-    port : str
+    port
         The firmware's port for it, the name it is asked for by.
-    program : str
-        QEMU program that has it.
-    shift : int
+    shift
         Virtual time of an instruction is 2^shift ns; a multiple of the timer's period is exact.
-    options : sequence of str
-        Further ones.
     """
 
     name: str
@@ -83,9 +79,9 @@ def run_qemu(name: str, image: str | Path) -> Iterator[ChildBoard]:
 
     Parameters
     ----------
-    name : str
+    name
         Key of `MACHINES`.
-    image : path
+    image
         ELF file.
 
     Raises

@@ -48,11 +48,11 @@ class Totals:
 
     Parameters
     ----------
-    cycles : float
+    cycles
         By the planted costs.
-    accesses : int
+    accesses
         Position in the trace.
-    pin : int
+    pin
         Level of the mark.
     """
 
@@ -304,15 +304,15 @@ def run_unicorn(name: str, image: str | Path, *, costs: Costs | None = None,
 
     Parameters
     ----------
-    name : str
+    name
         Key of `list_emulated`, the port the image was built for.
-    image : path
+    image
         ELF file.
-    costs : Costs, optional
+    costs
         Planted; by default every instruction takes a cycle.
-    trace_accesses : int
+    trace_accesses
         Room for a trace of accesses.
-    recording : bool
+    recording
         Record from the first instruction on.
 
     Raises

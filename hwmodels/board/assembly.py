@@ -59,7 +59,7 @@ def assemble(section: Section) -> Board:
 
     Parameters
     ----------
-    section : Section
+    section
         Validated, with every rule of `board_rules` kept.
 
     Returns
@@ -88,9 +88,9 @@ def follow_hertz(section: Section, hertz: Hertz) -> dict[str, Any]:
 
     Parameters
     ----------
-    section : Section
+    section
         Validated; wait states are those of its own frequencies.
-    hertz : callable
+    hertz
         Frequency of a clock by name: a number, or as many as boards are wanted, shape (n,).
 
     Returns
@@ -108,11 +108,11 @@ def read(noun: type[Noun], section: Section, scale: str = "", **worked_out: Any)
 
     Parameters
     ----------
-    noun : type
+    noun
         A dataclass whose keys are declared.
-    section : Section
+    section
         Its section, or the whole file for a noun whose keys stand in several sections.
-    scale : str
+    scale
         Voltage scale in force.
     **worked_out
         Fields that are not read as they stand.
@@ -215,15 +215,7 @@ def _power(section: Section, scale: str) -> Power:
 
 
 def supplied(section: Section, voltage_v: Any) -> dict[str, Any]:
-    """Return what of `Power` follows the supply voltage.
-
-    Parameters
-    ----------
-    section : Section
-        Validated.
-    voltage_v : float or ndarray of float
-        Of the supply.
-    """
+    """Return what of `Power` follows the supply voltage."""
     reference_v = _value(section.power.reference_voltage_v, voltage_v)
     table = _value(section.supply.efficiency_by_v)
     return {"voltage_v": voltage_v, "reference_voltage_v": reference_v,

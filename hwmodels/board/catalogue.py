@@ -47,17 +47,15 @@ class FactRow:
 
     Parameters
     ----------
-    path : str
+    path
         Dotted, words in capitals standing for names: "caches.NAME.size_bytes".
-    units : tuple of str
+    units
         A value may be written in; empty: a number without a unit, or no number.
-    accepted : str
+    accepted
         Bounds, words, or the kind of part it names.
-    absent : str
+    absent
         What it is when omitted: "required", a default, or "".
-    doc : str
-        What it means.
-    whole : bool
+    whole
         Whether it is a whole number.
     """
 
@@ -90,7 +88,7 @@ def list_facts_of(board: Board) -> tuple[FactRow, ...]:
 
     Parameters
     ----------
-    board : Board
+    board
         Whose caches, memories, clocks ... the words in capitals stand for.
 
     Returns

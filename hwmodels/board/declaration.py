@@ -64,19 +64,19 @@ class Quantity:
 
     Parameters
     ----------
-    dimension : str
+    dimension
         Key of `hwmodels.quantities.UNITS`.
-    low, high, above : float or None
+    low, high, above
         Bounds; `above` is itself excluded.
-    whole, null : bool
+    whole, null
         Whether it is an integer; whether "not known" will do.
-    depth : int
+    depth
         1 for a list, 2 for a list of lists.
-    bare : bool
+    bare
         Whether it may be written without kind and source.
-    words : tuple of str
+    words
         Accepted beside numbers, or alone where it is not `numeric`.
-    group : str
+    group
         Entry points of other packages whose names are accepted, too.
     """
 
@@ -251,9 +251,9 @@ class Part:
 
     Parameters
     ----------
-    nouns : type
+    nouns
         Classes with declared keys; the first is what is read.
-    section : str
+    section
         Of a noun whose keys stand in several sections, the one meant.
     """
 
@@ -275,16 +275,14 @@ class Key:
 
     Parameters
     ----------
-    kind : Quantity, Plain, Choice, Reference, Several, Table, ByScale or Part
-        What it may hold.
-    doc : str
+    doc
         What it means, for docs/boards.md.
-    required : bool or None
+    required
         Whether a file must give it, False where it is worked out without; None: unless the noun
         has a default.
-    name : str
+    name
         In the file, where it is not the noun's.
-    section : str
+    section
         Section it stands in, of a noun whose keys stand in several.
     """
 
@@ -315,7 +313,7 @@ def keys_of(noun: type) -> tuple[Declared, ...]:
 
     Parameters
     ----------
-    noun : type
+    noun
         A dataclass of facts, or a class of further keys.
 
     Returns

@@ -42,7 +42,7 @@ class Sdram:
 
     Parameters
     ----------
-    controller_cycles : int
+    controller_cycles
         Of the controller, per piece of an access.
     """
 
@@ -72,8 +72,6 @@ def sdram_cycles(part: Sdram, addresses: np.ndarray, size_bytes: np.ndarray | in
 
     Parameters
     ----------
-    part : Sdram
-        Timings.
     addresses : ndarray of int, (accesses,)
         From the part's first byte.
     size_bytes : int or ndarray of int, (accesses,)
@@ -117,13 +115,13 @@ class SerialMemory:
 
     Parameters
     ----------
-    alternate_bits : int
+    alternate_bits
         Mode bits after the address, on its lines.
-    write_dummy_cycles : int
+    write_dummy_cycles
         Between address and data of a write.
-    boundary_bytes : int
+    boundary_bytes
         The controller starts a new command where an access crosses a multiple of it; 0: never.
-    longest_select_cycles : int
+    longest_select_cycles
         The part refreshes itself while not selected, so longer accesses are cut (tCSM); 0: any.
 
     Raises
@@ -183,14 +181,10 @@ def serial_cycles(part: SerialMemory, size_bytes: np.ndarray | int,
 
     Parameters
     ----------
-    part : SerialMemory
-        Phases.
     size_bytes : int or ndarray of int, (accesses,)
         Of each.
     addresses : int or ndarray of int, (accesses,)
         From the part's first byte.
-    write : bool
-        Whether they write.
     continues : bool or ndarray of bool, (accesses,)
         Which of them follow the one before without a gap, the part still selected.
 

@@ -52,15 +52,15 @@ class Fact:
 
     Parameters
     ----------
-    path : str
+    path
         Dotted path in the board file, the path of a what-if.
-    value : object
+    value
         As the file gives it; None is "not known".
-    kind : str
+    kind
         One of `KINDS`.
-    source : str
+    source
         The full text the file's `sources` table gives for it.
-    rel_sd : float or None
+    rel_sd
         Relative standard deviation, where one is stated.
     """
 
@@ -155,7 +155,7 @@ class Memory:
 
     Parameters
     ----------
-    latency_cycles : float
+    latency_cycles
         Cycles of `clock` from request to first data beyond a one-cycle access, wait states apart.
     """
 
@@ -282,19 +282,19 @@ class Board:
 
     Parameters
     ----------
-    npu : Npu or None
+    npu
         The accelerator, where there is one.
     placement : tuple of (str, str)
         Default memory for "weights", "arena" and "code".
-    counters : Counters or None
+    counters
         What can be measured on it.
-    sleep : tuple of SleepState
+    sleep
         What it sleeps in between inferences.
     virtual : tuple of (str, str)
         Machine name of this board in an emulator ("qemu", "unicorn").
-    facts : tuple of Fact
+    facts
         Every number of the file with its source.
-    document : str
+    document
         The board file as canonical JSON: what a what-if edits.
     """
 

@@ -58,7 +58,7 @@ def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | No
     name_or_path : str or Path
         A name of `list_boards`, an alias of a board (upper or lower case, `-` or `_`), or the
         path of a YAML file.
-    overrides : mapping of str to object, optional
+    overrides
         Dotted path of the file to new value: `{"clocks.cpu.frequency_hz": "240MHz"}`.
 
     Returns
@@ -96,11 +96,9 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
 
     Parameters
     ----------
-    board : Board
-        Left as it is.
-    overrides : mapping of str to object
+    overrides
         As for `load_board`; the kind of a changed number becomes "assumed".
-    follow_clock : bool
+    follow_clock
         Whether a changed clock takes the lowest voltage scale it may run at, and the wait states
         of that, unless `overrides` name a scale.
 

@@ -28,11 +28,11 @@ def burst_cycles(memory: Memory, size_bytes: np.ndarray | int, moved_bytes: floa
 
     Parameters
     ----------
-    memory : Memory
+    memory
         Array behind wait states.
     size_bytes : int or ndarray of int, (bursts,)
         Of each burst.
-    moved_bytes : float
+    moved_bytes
         Bytes the bus moves in a cycle of the memory's clock; the memory's own
         `bytes_per_cycle` comes first where it is stated.
 
@@ -58,12 +58,12 @@ def sequential_wait_cycles(memory: Memory, consume_cycles: Any, accesses: int = 
 
     Parameters
     ----------
-    memory : Memory
+    memory
         Array behind wait states.
-    consume_cycles : float
+    consume_cycles
         Cycles of the memory's clock from the first access in a line to the first in the next,
         waits apart.
-    accesses : int
+    accesses
         Accesses that fall into a line.
 
     Returns
@@ -91,9 +91,7 @@ def bank_numbers(addresses: np.ndarray, banks: int, interleave_bytes: int) -> np
     ----------
     addresses : ndarray of int, (accesses,)
         From the memory's first byte.
-    banks : int
-        Of the memory.
-    interleave_bytes : int
+    interleave_bytes
         Consecutive bytes of one bank before the next begins.
 
     Returns

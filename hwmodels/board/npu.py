@@ -53,7 +53,7 @@ class UnitKind:
 
     Parameters
     ----------
-    kind : str
+    kind
         Its maker's name for it.
     """
 
@@ -114,9 +114,9 @@ class Pool:
 
     Parameters
     ----------
-    external : bool
+    external
         Outside the chip.
-    clock_ratio : float
+    clock_ratio
         NPU cycles in one cycle of its clock.
     """
 
@@ -244,18 +244,12 @@ class Npu:
 
     Parameters
     ----------
-    name : str
+    name
         The board's.
-    frequency_hz : float
-        Of its clock.
-    units, interfaces, pools : tuple
-        Its parts.
-    sizes : tuple of str
+    sizes
         Configurations the board states memories of.
-    hand_over : HandOver
+    hand_over
         What the host does around an epoch.
-    energy : NpuEnergy
-        Of its work.
     """
 
     name: str

@@ -19,9 +19,9 @@ def spread_clock(board: Board, name: str, hertz: np.ndarray) -> dict[str, np.nda
 
     Parameters
     ----------
-    board : Board
+    board
         Whose clocks are derived from one another.
-    name : str
+    name
         Clock with a frequency of its own.
     hertz : ndarray of float, (n,)
         Of it; nothing is checked.
@@ -42,7 +42,7 @@ def spread_clocks(board: Board, hertz: Mapping[str, np.ndarray]) -> Board:
 
     Parameters
     ----------
-    board : Board
+    board
         One of them, whose wait states and voltage scale are those of all.
     hertz : mapping of str to ndarray of float, (n,)
         Frequency by clock with one of its own; nothing is checked.
@@ -63,7 +63,7 @@ def spread_supply(board: Board, voltage_v: np.ndarray) -> Power:
 
     Parameters
     ----------
-    board : Board
+    board
         Whose currents are drawn from the supply.
     voltage_v : ndarray of float, (n,)
         Of the supply; nothing is checked.

@@ -37,22 +37,20 @@ class Policy:
 
     Parameters
     ----------
-    name : str
+    name
         As a board file gives it.
-    doc : str
-        Which line leaves.
-    number : int
+    number
         By which the compiled simulation chooses its function; from `cache_words.FIRST_ADDRESS` on
         the function's address.
-    stack : bool
+    stack
         Whether a cache of more ways holds all lines of one with fewer (Mattson).
-    tree : bool
+    tree
         Whether the ways are the leaves of a binary tree: a power of two of them, up to 32.
-    start : int or None
+    start
         What its register holds at first; None: a seed.
-    candidate : bool
+    candidate
         Whether a cache of undocumented policy may well have it. Round robin stands for FIFO.
-    step : callable, optional
+    step
         That function, of a policy of another package: touches that hit, made again in the same
         order, may change something there, so that none is omitted.
     """

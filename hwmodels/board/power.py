@@ -29,9 +29,9 @@ class Power:
 
     Parameters
     ----------
-    efficiency : float or None
+    efficiency
         Of the SMPS, 0 to 1.
-    reference_efficiency : float or None
+    reference_efficiency
         Of the SMPS at the reference voltage, 0 to 1.
     """
 

@@ -26,7 +26,7 @@ def find_broken(section: Section) -> Broken | None:
 
     Parameters
     ----------
-    section : Section
+    section
         A validated board file.
 
     Returns

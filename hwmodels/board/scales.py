@@ -14,7 +14,7 @@ def follow_clocks(before: Section, after: Section) -> Section:
 
     Parameters
     ----------
-    before, after : Section
+    before, after
         Validated board files; `before` keeps every rule.
 
     Returns

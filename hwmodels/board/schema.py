@@ -256,10 +256,8 @@ def validate(document: dict[str, Any], file: str) -> Section:
 
     Parameters
     ----------
-    document : dict
+    document
         The parsed YAML or JSON.
-    file : str
-        Its name, for messages.
 
     Returns
     -------

@@ -30,9 +30,7 @@ class Bursts:
 
     Parameters
     ----------
-    interconnect : Interconnect
-        They run on.
-    bus_period : int
+    bus_period
         Ticks of a bus cycle.
     ports : ndarray of int64, (masters, 7)
         What the kernel knows of a master.
@@ -73,9 +71,7 @@ def merge_streams(interconnect: Interconnect, streams: Sequence[Stream]) -> Burs
 
     Parameters
     ----------
-    interconnect : Interconnect
-        Masters and slaves.
-    streams : sequence of Stream
+    streams
         At most one per master; the others ask nothing.
 
     Returns

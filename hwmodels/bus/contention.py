@@ -49,15 +49,13 @@ class Load:
 
     Parameters
     ----------
-    master : str
+    master
         Of the board: a DMA controller.
-    memory : str
+    memory
         It reads or writes; on a bus.
-    bytes_per_second : float
+    bytes_per_second
         How fast.
-    write : bool
-        Whether it writes.
-    bank : int or None
+    bank
         Bank it stays in; None: it walks through the whole memory.
     """
 
@@ -77,12 +75,10 @@ class CoreBursts:
     ----------
     owners : tuple of (str, str)
         Memory and role `owner` counts in.
-    access : ndarray
+    access
         Number of the access that makes it.
-    address : ndarray
+    address
         First byte.
-    write : ndarray of bool
-        Which of them write.
     """
 
     owners: tuple[Owner, ...]
@@ -128,11 +124,7 @@ def list_bursts(board: Board, kernel: Kernel, states: dict[str, CacheState]) -> 
 
     Parameters
     ----------
-    board : Board
-        For caches and buses.
-    kernel : Kernel
-        What is asked.
-    states : dict of str to CacheState
+    states
         Contents of the caches before it; not changed.
 
     Returns
@@ -212,17 +204,13 @@ def run_shared(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cyc
 
     Parameters
     ----------
-    board : Board
+    board
         For buses, clocks and memories.
-    loads : sequence of Load
+    loads
         Checked by `check_loads`.
-    bursts : CoreBursts
-        Of the kernel.
-    core_cycles : float
+    core_cycles
         The core's own, spread evenly over the accesses.
-    accesses : int
-        Of the whole kernel.
-    buses : sequence of str
+    buses
         Run, too, though nobody else uses them.
 
     Returns
@@ -265,7 +253,7 @@ def count_waits(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cy
     ----------
     board, loads, bursts, core_cycles
         As for `run_shared`.
-    counts : AccessCounts
+    counts
         Of the whole kernel, of whose bursts `bursts` are the first.
 
     Returns

@@ -53,8 +53,6 @@ class BusRun:
 
     Parameters
     ----------
-    bursts : Bursts
-        What was asked.
     times : ndarray of int64, (bursts, 4)
         Ticks of issue, grant, finish, and ticks waited for others.
     busy : ndarray of int64, (banks,)
@@ -99,13 +97,9 @@ class Contention:
 
     Parameters
     ----------
-    master : str
-        Whom.
-    bursts : int
-        It made.
-    wait_bus_cycles : int
+    wait_bus_cycles
         Sum of the waits of its bursts.
-    exposed_cycles : int
+    exposed_cycles
         Cycles of its own clock its last burst finished later than without any other master
         holding a slave. Never negative, unless others open pages for it.
     """
@@ -121,9 +115,9 @@ def simulate_bus(interconnect: Interconnect, streams: Sequence[Stream]) -> BusRu
 
     Parameters
     ----------
-    interconnect : Interconnect
+    interconnect
         Masters, slaves, arbitration.
-    streams : sequence of Stream
+    streams
         At most one per master; the others ask nothing.
 
     Returns
@@ -164,11 +158,6 @@ def run_bursts(bursts: Bursts) -> BusRun:
 def count_contention(run: BusRun) -> tuple[Contention, ...]:
     """Return what sharing cost each master.
 
-    Parameters
-    ----------
-    run : BusRun
-        All masters together.
-
     Returns
     -------
     tuple of Contention
@@ -199,9 +188,7 @@ def build_interconnect(board: Board, bus_name: str, **masters: Master) -> Interc
 
     Parameters
     ----------
-    board : Board
-        Facts.
-    **masters : Master
+    **masters
         In place of those of the same name, or after them.
 
     Returns
@@ -226,10 +213,8 @@ def make_slave(board: Board, memory: Memory) -> Slave:
 
     Parameters
     ----------
-    board : Board
+    board
         For the bus and the clock.
-    memory : Memory
-        On a bus.
 
     Returns
     -------

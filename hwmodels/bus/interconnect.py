@@ -32,17 +32,15 @@ class Master:
 
     Parameters
     ----------
-    name : str
-        Of the port.
-    clock_hz : float or None
+    clock_hz
         Its clock; None: the bus clock.
-    outstanding : int
+    outstanding
         Bursts in flight at once.
-    pacing : str
+    pacing
         One of `PACINGS`.
-    weight : int
+    weight
         Share of contended grants under weighted arbitration.
-    request_cycles, response_cycles : int
+    request_cycles, response_cycles
         Bus cycles of a bridge on the way to the arbiter and back.
     """
 
@@ -61,21 +59,19 @@ class Slave:
 
     Parameters
     ----------
-    name : str
-        Of the memory.
-    latency_cycles : float
+    latency_cycles
         Cycles of its clock a burst holds it before the first beat.
-    write_latency_cycles : float or None
+    write_latency_cycles
         The same for writes; None: as for reads.
-    beat_cycles : float
+    beat_cycles
         Cycles of its clock per beat of the bus.
-    pipeline_cycles : float
+    pipeline_cycles
         Cycles of its clock the reply takes more, other bursts being served meanwhile.
-    page_cycles : float
+    page_cycles
         Cycles of its clock to open another page (a row of SDRAM).
-    banks : int
+    banks
         Banks that serve at once.
-    clock_hz : float or None
+    clock_hz
         Its clock; None: the bus clock.
     """
 
@@ -95,13 +91,9 @@ class Interconnect:
 
     Parameters
     ----------
-    clock_hz : float
-        Of the bus.
-    masters : tuple of Master
+    masters
         In the order of fixed priority, the first wins.
-    slaves : tuple of Slave
-        What they reach.
-    arbitration : str
+    arbitration
         One of `ARBITRATIONS`.
 
     Raises
@@ -162,8 +154,6 @@ class Stream:
 
     Parameters
     ----------
-    master : str
-        Who asks.
     slave : str or ndarray, (bursts,)
         Whom it asks: the name, names, or numbers among the interconnect's slaves.
     bank : int or ndarray of int, (bursts,)
@@ -180,9 +170,9 @@ class Stream:
         Page it opens; -1: none.
     after : ndarray of int, (bursts,) or None
         Number of the burst of `after_master` that has to finish first; -1: none.
-    after_master : str or None
+    after_master
         Whose bursts `after` counts.
-    count : int or None
+    count
         Bursts; None: as long as the longest array.
     """
 

@@ -18,12 +18,10 @@ def copy_cycles(board: Board, dma: Dma, source: Memory, target: Memory,
 
     Parameters
     ----------
-    board : Board
+    board
         For buses and clocks.
-    dma : Dma
+    dma
         Who copies; one port, a burst read and then written.
-    size_bytes : int
-        To move.
 
     Returns
     -------

@@ -32,17 +32,15 @@ class Demand:
 
     Parameters
     ----------
-    bursts_per_cycle : float
-        Of the bus.
-    held_cycles : int
+    held_cycles
         Bus cycles one holds its bank.
     shares : tuple of (int, float)
         Bank, by its number among all of the interconnect, and share of the time it is asked.
-    first : bool or None
+    first
         Whether it goes first of equals; None: the one that was not granted last does.
-    patient : bool
+    patient
         Whether it is passed over as long as the core asks.
-    greedy : bool
+    greedy
         Whether the core is passed over as long as it asks.
     """
 
@@ -59,12 +57,10 @@ def expect_waits(alone: BusRun, master: str, demands: Sequence[Demand]) -> np.nd
 
     Parameters
     ----------
-    alone : BusRun
+    alone
         Of the master by itself.
-    master : str
+    master
         One burst in flight at a time.
-    demands : sequence of Demand
-        Of the others.
 
     Returns
     -------

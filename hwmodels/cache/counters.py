@@ -34,11 +34,11 @@ def make_counts(counts: Sequence[Count], owners: Owners,
 
     Parameters
     ----------
-    counts : sequence of callable
+    counts
         Per operand, of `count_operands`.
     owners : tuple of (str, str)
         All there are.
-    counters : sequence of int
+    counters
         Per operand misses of loads, of stores, and bypasses; then look-ups made; then per owner
         lines that left, and dirty ones among them.
 
@@ -64,9 +64,7 @@ def count_uncached(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
 
     Parameters
     ----------
-    nests, operands
-        As of the kernel.
-    line_bytes : int
+    line_bytes
         Of any cache the same nests are looked up in, for what is known of them is kept.
 
     Returns

@@ -11,21 +11,19 @@ class OperandCounts:
 
     Parameters
     ----------
-    operand, role, memory : str
+    operand, role, memory
         As the kernel names them.
-    cached : bool
+    cached
         Whether the cache was looked up; if not, touches and misses are zero.
-    reads, writes : int
-        Accesses.
-    read_bytes, write_bytes : int
+    read_bytes, write_bytes
         Bytes they move.
-    read_touches, write_touches : int
+    read_touches, write_touches
         Lines looked up: one or more per access.
-    read_misses, write_misses : int
+    read_misses, write_misses
         Lines filled for a load, for a store.
-    write_bypasses : int
+    write_bypasses
         Store touches that missed and did not allocate.
-    write_throughs : int
+    write_throughs
         Store touches passed on to memory: bypasses, and under write-through all of them.
     """
 
@@ -67,11 +65,11 @@ class AccessCounts:
 
     Parameters
     ----------
-    operands : tuple of OperandCounts
+    operands
         In the order of the kernel's operands.
-    owners : tuple of OwnerCounts
+    owners
         Those with an eviction; owners may come from earlier kernels.
-    simulated_touches : int
+    simulated_touches
         Look-ups the simulation needed to make: its cost, no property of the kernel; not compared.
     """
 

@@ -31,15 +31,13 @@ def look_below(board: Board, upper: Cache, lower: Cache, kernel: Kernel, state: 
 
     Parameters
     ----------
-    board : Board
+    board
         For the memories the lower cache may hold.
-    upper, lower : Cache
+    upper, lower
         Lines of the lower one are at least as long.
-    kernel : Kernel
-        What is asked.
-    state, held : CacheState
+    state, held
         Of the upper and of the lower cache, before the kernel; not changed.
-    chosen : sequence of bool
+    chosen
         Operands that look the upper cache up.
 
     Returns

@@ -41,21 +41,21 @@ class Chain:
 
     Parameters
     ----------
-    cache : Cache
+    cache
         What they run through.
-    plans, marks : sequence
+    plans, marks
         Of each: its plan, and the numbers of its operands' owners.
-    counts : tuple of tuple of callable
+    counts
         Per kernel and operand, what makes its counts.
-    ends : tuple of int
+    ends
         Where the counters of each kernel begin, and where the last end.
     owners : tuple of (str, str)
         Of all lines, by number.
     first : ndarray of int64
         Counters before a run: what phases that are not run come to.
-    made : tuple of dict
+    made
         Of each, counts made last, by the bytes of counters.
-    spare : list of Room
+    spare
         What an earlier run is done with.
     """
 
@@ -117,7 +117,7 @@ def make_chain(cache: Cache, calls: Sequence[tuple[Plan, Sequence[Operand], Sequ
 
     Parameters
     ----------
-    cache : Cache
+    cache
         Geometry and policies.
     calls : sequence of (Plan, sequence of Operand, sequence of bool)
         In order, one or more: a plan, what it touches, and whether each operand is looked up.

@@ -42,7 +42,7 @@ class CacheState:
 
     Parameters
     ----------
-    shape : tuple
+    shape
         (sets, ways, line bytes, replacement) the words are of.
     words : ndarray of int64, read-only
         As `hwmodels.kernels.cache_words` has them.
@@ -77,9 +77,9 @@ def new_state(cache: Cache, seed: int = SEED) -> CacheState:
 
     Parameters
     ----------
-    cache : Cache
+    cache
         Its geometry and policy.
-    seed : int
+    seed
         Start of the LFSR, 1 to 65535.
 
     Returns
@@ -137,18 +137,16 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
 
     Parameters
     ----------
-    cache : Cache
+    cache
         Geometry and policies; switched off, every operand is only counted.
     nests : sequence of Loop or Access
         In program order.
-    operands : sequence of Operand
-        What they touch.
-    state : CacheState
+    state
         From `new_state` or the kernel before; not changed.
-    cached : sequence of bool, optional
+    cached
         Per operand, whether its memory is looked up in this cache; by default all are. The
         others are only counted.
-    method : str
+    method
         One of `METHODS`; results are identical.
 
     Returns
@@ -186,9 +184,9 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     ----------
     cache, state, method
         As for `simulate_nests`.
-    kernels : sequence of Kernel
+    kernels
         In order.
-    cached : sequence of tuple of bool, optional
+    cached
         Per kernel and operand, whether its memory is looked up; by default all are.
 
     Returns
@@ -234,11 +232,9 @@ class _Call:
 
     Parameters
     ----------
-    plan : Plan
-        What is run.
-    looked_up : tuple of bool
+    looked_up
         Per operand.
-    given : tuple
+    given
         What it was asked for, so that nothing else takes its identity.
     """
 
@@ -281,9 +277,7 @@ def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCoun
 
     Parameters
     ----------
-    state : CacheState
-        Not changed.
-    invalidate : bool
+    invalidate
         Whether lines are dropped, too.
 
     Returns

@@ -33,19 +33,17 @@ class Touches:
 
     Parameters
     ----------
-    accesses : ndarray
+    accesses
         Number of the access among the kernel's, from 0; one that straddles lines has several.
-    lines : ndarray
+    lines
         Address over the line's bytes.
-    operands : ndarray
+    operands
         Position of the operand in the kernel.
-    writes : ndarray of bool
-        Stores.
-    found : ndarray
+    found
         HIT, READ_FILL, WRITE_FILL or BYPASS; HIT where the operand is not looked up.
-    left : ndarray
+    left
         Line written back to make room: dirty ones only; -1 for none.
-    left_owners : ndarray
+    left_owners
         Owner number of those, an index into `CacheState.owners`; meaningless elsewhere.
     """
 
@@ -65,15 +63,15 @@ def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operan
 
     Parameters
     ----------
-    cache : Cache
+    cache
         Geometry and policies.
     nests : sequence of Loop or Access
         In program order.
-    state : CacheState
+    state
         From `new_state` or the kernel before; not changed.
-    visit : callable
+    visit
         Called with up to `PIECE` touches at a time.
-    cached : sequence of bool, optional
+    cached
         Per operand, whether its memory is looked up; by default all are. The others are given to
         the visitor as hits.
 

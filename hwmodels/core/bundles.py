@@ -32,17 +32,17 @@ class Operation:
 
     Parameters
     ----------
-    units : tuple of str
+    units
         Any of which it holds; none: a slot only.
-    paths : tuple of str
+    paths
         All of which it holds in its first cycle: buses between register files, ports.
-    busy_cycles : int
+    busy_cycles
         For how long.
-    latency_cycles : int
+    latency_cycles
         From issue to the first operation that may read its results; 1: the next cycle.
-    reads, writes : tuple of str
+    reads, writes
         Registers.
-    steps : tuple of str
+    steps
         Address registers it moves on, there in the next cycle.
     """
 
@@ -76,11 +76,11 @@ class Pipelined:
 
     Parameters
     ----------
-    interval_cycles : int
+    interval_cycles
         From the start of a trip to that of the next.
-    resource_cycles, recurrence_cycles : int
+    resource_cycles, recurrence_cycles
         Its two bounds.
-    issue_cycles : tuple of int
+    issue_cycles
         Of each operation, from the start of its trip.
     """
 
@@ -149,15 +149,13 @@ def pack_block(operations: Sequence[Operation], ready: Mapping[str, int] | None 
 
     Parameters
     ----------
-    operations : sequence of Operation
+    operations
         In program order.
-    ready : mapping of str to int
+    ready
         Cycle from which a register written before may be read; others at once.
-    slots : int
-        Operations of a bundle.
-    edges : sequence of Edge
+    edges
         What waits for what; None: as `list_edges` has it.
-    heights : sequence of int
+    heights
         Who goes first; None: as `list_heights` has it.
 
     Raises
@@ -263,11 +261,9 @@ def pipeline_loop(operations: Sequence[Operation], edges: Sequence[Edge],
 
     Parameters
     ----------
-    operations : sequence of Operation
-        Of one trip.
-    edges : sequence of Edge
+    edges
         What waits for what, within a trip and from one to a later.
-    slots : int
+    slots
         Operations of a bundle.
 
     Raises

@@ -32,19 +32,19 @@ class PackedBlock:
 
     Parameters
     ----------
-    line : int
+    line
         Where its cycles are printed.
-    cycles : int
+    cycles
         Those the compiler prints.
-    operations : tuple of Operation
+    operations
         In the order of the listing.
-    branches : tuple of int
+    branches
         Places of those that branch.
-    label : str
+    label
         By which others branch to it; "": none does.
     targets : tuple of (int, str)
         Of its branches: the place of each and where it goes.
-    ends : bool
+    ends
         Whether it never goes on into the block behind it.
     """
 

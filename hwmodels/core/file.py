@@ -66,7 +66,7 @@ def load_core(model: str) -> CoreTiming:
 
     Parameters
     ----------
-    model : str
+    model
         A name of `list_cores`, or a former one: what a board's `cores.<name>.model` says.
 
     Returns
@@ -105,7 +105,7 @@ def read_core(path: Path) -> CoreTiming:
 
     Parameters
     ----------
-    path : Path
+    path
         Of a YAML file in the shape of those in `hwmodels/cores`.
 
     Returns

@@ -129,9 +129,7 @@ def occupancy(shape: ClassTiming, one: Instruction, then: Instruction | None = N
 
     Parameters
     ----------
-    shape : ClassTiming
-        Timing of the instruction.
-    one, then : Instruction
+    one, then
         It and the next one; None is one of no particular kind.
 
     Returns

@@ -25,13 +25,13 @@ class PassTiming:
 
     Parameters
     ----------
-    cycles : float
+    cycles
         Without refills; equal to the issue shares plus `stall_cycles`.
-    issue_cycles : tuple of float
+    issue_cycles
         Issue cycles by `ISSUE_KINDS`; a cycle that starts two instructions is half of each.
-    stall_cycles : float
+    stall_cycles
         Cycles that start nothing: a result, a unit, a beat waited for.
-    refill_cycles : float
+    refill_cycles
         After branches, jumps and calls of the pass.
     """
 
@@ -51,21 +51,17 @@ class BlockTiming:
 
     Parameters
     ----------
-    timing : CoreTiming
-        Of the core.
-    body : tuple
+    body
         Instructions, each with its timing and kind of issue.
-    closes_loop : bool
+    closes_loop
         Whether its last instruction is a conditional or loop-end branch.
-    free_branches : int
+    free_branches
         Loop-end branches a steady trip does not execute.
-    exit_cycles : int
+    exit_cycles
         Refill on leaving the loop.
-    instructions, loads, stores, vector_instructions, mac_lanes : int
+    instructions, loads, stores, vector_instructions, mac_lanes
         Of one pass, all instructions executed.
-    loaded_bytes, stored_bytes : int
-        Of one pass.
-    kinds : tuple of int
+    kinds
         Instructions by `ISSUE_KINDS`.
     """
 
@@ -102,7 +98,7 @@ class BlockCounts:
     ----------
     events : tuple of (str, float)
         Events of `hwmodels.counts`: issue slots, `branch_refill`, `pipeline_stall`.
-    cpu_cycles : float
+    cpu_cycles
         Their sum.
     """
 
@@ -200,7 +196,7 @@ def schedule(code: str, timing: CoreTiming) -> BlockTiming:
 
     Parameters
     ----------
-    code : str
+    code
         Assembly text of the block.
 
     Returns
@@ -251,7 +247,7 @@ def count_block(block: Block, timing: CoreTiming) -> BlockCounts:
 
     Parameters
     ----------
-    block : Block
+    block
         Text and how often it runs.
 
     Returns

@@ -25,23 +25,23 @@ class ClassTiming:
 
     Parameters
     ----------
-    cycles : int
+    cycles
         Least distance to the next instruction in program order.
-    transfer_cycles : float
+    transfer_cycles
         Added to it for each register a multiple transfer moves, rounded up over all.
-    latency_cycles : int
+    latency_cycles
         From issue to a dependent instruction that needs its operand at issue.
-    units : tuple of str
+    units
         Units it holds, all from issue on.
-    busy_cycles : int
+    busy_cycles
         For how long it holds them (beats of a vector instruction).
-    slot : str
+    slot
         "any", "first" (only as the oldest of its issue group) or "alone".
     then_cycles : tuple of (str, int)
         `cycles` for particular kinds or timing classes of the next instruction.
     holds_cycles : tuple of (str, int)
         Cycles after its own in which no instruction of a timing class starts.
-    early : bool
+    early
         When its operands are there a cycle sooner, so is its result.
     """
 
@@ -62,11 +62,11 @@ class PortRule:
 
     Parameters
     ----------
-    port : str
+    port
         How it enters: "value", "address", "shift", "accumulate", "data" or "flags".
-    producers, consumers : tuple of str
+    producers, consumers
         Timing classes it holds for ("base" for a stepped address register); empty is any.
-    cycles : int
+    cycles
         Positive: needed that much before issue; negative: after, at the earliest in the
         producer's own issue cycle.
     """
@@ -83,15 +83,15 @@ class Pairing:
 
     Parameters
     ----------
-    narrow_only : bool
+    narrow_only
         Both need a 16-bit encoding.
-    partners : tuple of str
+    partners
         Timing classes one of the two must belong to; empty is any.
-    second_only : bool
+    second_only
         That one must be the younger.
-    taken_after_flags : bool
+    taken_after_flags
         A taken branch may join an instruction that sets flags.
-    load_banks : int
+    load_banks
         Two loads join only when they go to different word banks of this many; 1 is no banks.
     """
 
@@ -108,12 +108,12 @@ class Refills:
 
     Parameters
     ----------
-    taken_cycles : int
+    taken_cycles
         A conditional branch that is taken, in a loop that has run before.
-    exit_cycles : int
+    exit_cycles
         The same branch falling through at the loop's end (a misprediction where there is a
         predictor).
-    jump_cycles, call_cycles : int
+    jump_cycles, call_cycles
         Unconditional branches; calls and loads of the program counter.
     """
 
@@ -129,7 +129,7 @@ class Unaligned:
 
     Parameters
     ----------
-    load_cycles, store_cycles : int
+    load_cycles, store_cycles
         For each aligned byte, halfword or word it is made of beyond the first.
     """
 
@@ -143,20 +143,20 @@ class Traits:
 
     Parameters
     ----------
-    isa : str
+    isa
         Instruction set (`hwmodels.isa`).
-    fpu : str or None
+    fpu
         "single" or "double": floating-point unit most parts with it have.
-    own_caches : bool
+    own_caches
         Whether caches are part of the core, which CMSIS enables by `SCB_Enable...`.
-    cpuid : int
+    cpuid
         What its identification register reads; 0: none.
-    entry_cycles : int
+    entry_cycles
         From an interrupt request to the handler's first instruction, memories not waiting.
-    emulators : mapping of str to str
+    emulators
         Nearest model of each: "unicorn" ("M33" of UC_CPU_ARM_CORTEX_M33); "qemu" (-cpu), which
         runs what Unicorn cannot; "board": virtual board with this core.
-    build : mapping of str to str
+    build
         "flags" of GCC and clang for architecture and ABI, and "link"; "fpu": -mfpu of hard floats;
         "zig": -mcpu of the clang in zig. Empty: no image is built for it.
     """
@@ -176,22 +176,22 @@ class CoreTiming:
 
     Parameters
     ----------
-    issue_width : int
+    issue_width
         Instructions that can start in one cycle.
-    max_ipc : float
+    max_ipc
         Instructions per cycle loops can reach: `issue_width` less what the pairing rules forbid.
-    multiply_is_mac : bool
+    multiply_is_mac
         The core has no multiply-accumulate: a plain product is the MAC, unless its factors are
         made or loaded as words in the same block (requantisation).
-    loop_buffer : bool
+    loop_buffer
         A low-overhead loop's closing branch issues once per entry only.
-    base_latency_cycles : int
+    base_latency_cycles
         From issue to the use of an address register the instruction stepped.
-    ports : tuple of PortRule
+    ports
         First match holds.
-    unit_counts : mapping of str to int
+    unit_counts
         Units there are more than one of.
-    unaligned : Unaligned or None
+    unaligned
         None: it is not known, and taken to cost nothing.
     """
 

@@ -32,42 +32,42 @@ class InstructionSet:
 
     Parameters
     ----------
-    machine : str
+    machine
         One of `MACHINES`.
-    architectures : tuple of int
+    architectures
         Values of an Arm program's build attribute Tag_CPU_arch that it runs (ABI addenda, IHI 0045,
         3.3.6.1); empty: not checked.
-    dialect : str
+    dialect
         Assembly that plain C kernels are written down in (`twin.runtimes.lowering.blocks`).
-    extensions : tuple of str
+    extensions
         Code a core can run, best first; "c" is plain C.
-    vector_bits : int
+    vector_bits
         Width of a vector register, 0 without vectors.
-    registers : mapping of str to int
+    registers
         Size of each register file: "general" (that programs compute in), "float", "vector".
-    hardware_loops : bool
+    hardware_loops
         Whether a loop can close without a branch instruction.
-    signed_byte_loads : bool
+    signed_byte_loads
         Whether a load extends the sign of a byte.
-    without : mapping of str to str
+    without
         Best extension code may use -> instruction set it is compiled for.
-    macro : str
+    macro
         What CMSIS-NN's sources are compiled with for its extension.
-    priority_bits : int
+    priority_bits
         Of an interrupt, of parts whose board does not say; four is assumed of most vendors' parts.
-    counted : mapping of str to str
+    counted
         FPU ("none", "single", "double") -> core whose table of counted instructions is nearest.
-    counted_elsewhere : bool
+    counted_elsewhere
         Whether that core has another instruction set.
-    counts_carry : bool
+    counts_carry
         Whether instruction counts of another 32-bit instruction set hold.
-    learnt_from : tuple of str
+    learnt_from
         Instruction sets whose compiled libraries tell what a core of this one runs.
-    assumed : bool
+    assumed
         Whether kernels are assumed throughout.
-    mac_loops : mapping of str to str
+    mac_loops
         Data type -> densest run of independent multiply-accumulates.
-    load_loop : str
+    load_loop
         Densest run of loads; "": not known.
     """
 

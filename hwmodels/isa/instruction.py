@@ -32,38 +32,36 @@ class Instruction:
 
     Parameters
     ----------
-    text : str
-        As given, trimmed.
-    mnemonic : str
+    mnemonic
         Base name: without condition, flag, width and data-type suffixes.
-    kind : str
+    kind
         "mac", "mul", "alu", "load", "store", "branch", "call" or "nop".
-    timing : str
+    timing
         Timing class, a key of a core table.
     reads : tuple of (str, str)
         Registers waited for and the port each enters by: "value", "address", "shift" (shifted or
         extracted operand), "accumulate", "data" (value stored) or "flags".
-    writes : tuple of str
+    writes
         Registers that hold its result.
-    base_writes : tuple of str
+    base_writes
         Address registers it steps.
-    base : str or None
+    base
         Address register, where there is exactly one.
-    offset_bytes : int or None
+    offset_bytes
         Immediate offset from `base`; None when a register is added.
-    transfers : int
+    transfers
         Registers loaded or stored, a double register as two.
-    loaded_bytes, stored_bytes : int
+    loaded_bytes, stored_bytes
         Bytes moved; of a predicated vector access, all lanes.
-    mac_lanes : int
+    mac_lanes
         Multiply-accumulates done.
-    vector : bool
+    vector
         Whether it works on vector registers.
-    narrow : bool
+    narrow
         Whether it has a 16-bit encoding: stated by `.n`, otherwise judged from the operands.
-    sets_flags : bool
+    sets_flags
         Whether it writes the condition flags.
-    flow : str or None
+    flow
         Of a branch: "conditional", "jump", "call", "loop_end" or "loop_start"; "return"
         of a load of the program counter.
     """
@@ -93,7 +91,7 @@ def parse_code(code: str) -> tuple[Instruction, ...]:
 
     Parameters
     ----------
-    code : str
+    code
         Instructions separated by newlines or semicolons; labels, directives and comments are
         skipped.
 

@@ -26,17 +26,17 @@ class Mnemonic:
 
     Parameters
     ----------
-    kind : str
+    kind
         "mac", "mul", "alu", "load", "store", "branch", "call" or "nop".
-    timing : str
+    timing
         Timing class, a key of a core table.
-    form : str
+    form
         Shape of its operands; see mnemonics.yaml.
-    lanes : int
+    lanes
         Multiply-accumulates of one execution.
-    bits : int
+    bits
         Of a vector register, where they are that over the data type's width.
-    width_bytes : int
+    width_bytes
         Bytes of one transfer; 0 for arithmetic.
     """
 

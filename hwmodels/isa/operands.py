@@ -31,15 +31,15 @@ class Operand:
 
     Parameters
     ----------
-    text : str
+    text
         As written, lower case.
-    registers : tuple of str
+    registers
         Canonical names; a vector or double register as the single registers it overlays.
-    count : int
+    count
         Registers as written.
-    immediate : int or None
+    immediate
         A constant, or the constant offset of an address.
-    shift : str or None
+    shift
         "lsl", "asr" ...: how the register of this operand is shifted.
     """
 
@@ -67,7 +67,7 @@ def read_operands(text: str) -> list[Operand]:
 
     Parameters
     ----------
-    text : str
+    text
         Everything after the mnemonic.
 
     Returns

@@ -20,15 +20,15 @@ class Block:
 
     Parameters
     ----------
-    operand : int
+    operand
         Position of its operand in the kernel.
-    write : bool
+    write
         Store or load.
-    steps_bytes : tuple of int
+    steps_bytes
         Address step of each loop around and of the loop itself, outermost first.
-    address : int
+    address
         Lowest one at index zero of every loop.
-    reach_bytes : int
+    reach_bytes
         From there to the highest one.
     """
 
@@ -51,11 +51,7 @@ def join_runs(streams: Iterable[tuple[Stream, tuple[int, ...]]], depth: int, lin
     ----------
     streams : iterable of (Stream, tuple of int)
         With extents of the loops inside.
-    depth : int
-        Of the loop.
-    line_bytes : int
-        Of the cache.
-    most : int
+    most
         Pieces beyond which nothing is joined.
 
     Returns

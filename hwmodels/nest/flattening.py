@@ -35,7 +35,7 @@ class Program:
     words : ndarray of int64, read-only
         What it works in, as it is before and after a run but for the header's `COUNTERS` and
         `ROWS`, the records' marks and where operands are.
-    records : slice
+    records
         Those of streams, `RECORD_WORDS` each.
     rows : ndarray of int64, (rows, 4)
         Its phase tables.
@@ -68,9 +68,9 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> Program:
     ----------
     tree : tuple of Repeat or Stream
         In program order.
-    sets : int
+    sets
         Of the cache it runs through.
-    in_order : bool
+    in_order
         Whether every access is looked up, one iteration after the other.
 
     Returns

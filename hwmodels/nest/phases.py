@@ -50,7 +50,7 @@ class Peeled:
     ----------
     full, middle : tuple of Repeat or Stream
         Body of the first and the last iteration of a phase, and of those between.
-    plain_ns, full_ns, middle_ns : float
+    plain_ns, full_ns, middle_ns
         Estimated cost of the body as it is, and of these.
     """
 
@@ -67,13 +67,11 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
 
     Parameters
     ----------
-    tree : tuple of Repeat or Stream
-        Compact.
-    cache : Cache
+    cache
         LRU; stores allocate, or there are none.
-    operands : sequence of Operand
+    operands
         What the streams touch, where it is; their addresses are from `find_base` on.
-    around : tuple of int
+    around
         Extents of the loops around the tree.
 
     Returns
@@ -165,15 +163,6 @@ def _drop_still(tree: Tree, depth: int) -> Tree:
 @lru_cache(maxsize=MOST_LOOPS)
 def peel_loop(loop: Repeat, depth: int, line_bytes: int) -> Peeled:
     """Leave out of the iterations of a loop what touches neither first nor last in a phase.
-
-    Parameters
-    ----------
-    loop : Repeat
-        Compact.
-    depth : int
-        Loops around it.
-    line_bytes : int
-        Of the cache.
 
     Returns
     -------

@@ -36,9 +36,9 @@ class Plan:
 
     Parameters
     ----------
-    program : Program
+    program
         Flattened for a cache.
-    traffic : tuple of Traffic
+    traffic
         Per operand.
     bases : ndarray of int64, (operands,)
         Address of the line each operand begins in, or of more.
@@ -58,13 +58,9 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     ----------
     nests : tuple of Loop or Access
         In program order.
-    operands : tuple of Operand
-        What they touch.
-    looked_up : tuple of bool
+    looked_up
         Per operand, whether its accesses reach the cache.
-    cache : Cache
-        What they reach.
-    method : str
+    method
         "accesses", "runs" or "phases" (they need stores that allocate and a stack of lines: else
         "runs"); "auto": phases only where one run pays for them.
 
@@ -95,15 +91,15 @@ class _Met:
 
     Parameters
     ----------
-    traffic : tuple of Traffic
+    traffic
         Per operand.
-    stores : bool
+    stores
         Whether there are any to operands that are looked up.
-    touches : int
+    touches
         Of operands that are looked up.
     bases : ndarray of int64, (operands,)
         Bytes each operand is from where plans have it.
-    own : tuple of Operand
+    own
         Operands there, whatever they are for and whichever memory holds them.
     """
 

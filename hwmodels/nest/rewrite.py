@@ -142,11 +142,9 @@ def compact_tree(tree: Tree, line_bytes: int, stores_settle: bool, depth: int = 
     ----------
     tree : tuple of Repeat or Stream
         In program order.
-    line_bytes : int
-        Line of the cache.
-    stores_settle : bool
+    stores_settle
         Whether a second store in a row to a line changes nothing (stores allocate).
-    depth : int
+    depth
         Loops around the tree.
 
     Returns
@@ -253,7 +251,7 @@ def split_guards(tree: Tree, around: tuple[int, ...] = ()) -> Tree:
     ----------
     tree : tuple of Repeat or Stream
         In program order.
-    around : tuple of int
+    around
         Extents of the loops around it.
 
     Returns
@@ -298,7 +296,7 @@ def settle_guards(tree: Tree, around: tuple[int, ...]) -> Tree:
     ----------
     tree : tuple of Repeat or Stream
         In program order.
-    around : tuple of int
+    around
         Extents of the loops around it.
 
     Returns

@@ -36,13 +36,9 @@ def find_streaming(loop: Repeat, cache: Cache, operands: Sequence[Operand],
 
     Parameters
     ----------
-    loop : Repeat
-        Compact.
-    cache : Cache
+    cache
         LRU; stores allocate, or there are none.
-    operands : sequence of Operand
-        What the streams touch, where it is.
-    extents : tuple of int
+    extents
         Of the loops around and the loop itself.
 
     Returns
@@ -82,8 +78,6 @@ def skip_rows(rows: np.ndarray, streaming: Streaming, cache: Cache,
         Of `hwmodels.kernels.cache_phases`; changed.
     streaming : tuple of (list of Block, list of Block)
         What an iteration touches.
-    cache, extents
-        As above.
 
     Returns
     -------

@@ -28,9 +28,7 @@ class Spans:
         place of that among those used.
     steps : ndarray of int64, (spans, loops)
         Step per loop from the outermost.
-    used : tuple of int
-        Operands.
-    lines : int
+    lines
         Lines between the first and the last byte of each, all together.
     """
 
@@ -46,11 +44,9 @@ def find_spans(loop: Repeat, depth: int, line_bytes: int) -> Spans:
 
     Parameters
     ----------
-    loop : Repeat
+    loop
         Its index and those of the loops around are left open.
-    depth : int
-        Loops around it.
-    line_bytes : int
+    line_bytes
         Gaps shorter than a line are covered.
 
     Returns
@@ -81,15 +77,13 @@ def cut_phases(spans: Spans, cache: Cache, operands: Sequence[Operand],
 
     Parameters
     ----------
-    spans : Spans
+    spans
         Of an iteration.
-    cache : Cache
-        Geometry.
-    operands : sequence of Operand
+    operands
         What is touched, where it is.
-    extents : tuple of int
+    extents
         Of the loops around and the loop itself.
-    room : int
+    room
         Rows the table may have.
 
     Returns

@@ -28,17 +28,17 @@ class Stream:
 
     Parameters
     ----------
-    operand : int
+    operand
         Position of its operand in the kernel.
-    write : bool
+    write
         Store or load.
-    address : int
+    address
         Absolute address at index zero of every loop around it.
-    steps_bytes : tuple of int
+    steps_bytes
         Address step of each loop around it, outermost first.
-    guards : tuple of Guard
+    guards
         As in the access; all must hold.
-    follows : bool
+    follows
         The access continues: a touch only where the line differs from the stream before.
     """
 
@@ -56,7 +56,7 @@ class Repeat:
 
     Parameters
     ----------
-    extent : int
+    extent
         Iterations, at least one.
     body : tuple of Repeat or Stream
         In program order.
@@ -138,11 +138,9 @@ def make_tree(nests: Sequence[Nest], operands: Sequence[Operand], chosen: Sequen
     ----------
     nests : sequence of Loop or Access
         Checked by `check_nests`.
-    operands : sequence of Operand
-        What they touch.
-    chosen : sequence of bool
+    chosen
         One per operand: whether its accesses are kept.
-    line_bytes : int
+    line_bytes
         A power of two.
 
     Returns

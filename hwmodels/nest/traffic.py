@@ -25,11 +25,11 @@ class Span:
 
     Parameters
     ----------
-    accesses : int
+    accesses
         Times it is made: index tuples that meet its guards.
-    touches : int
+    touches
         Lines touched, one or more per access.
-    low_address, end_address : int
+    low_address, end_address
         First byte touched and the byte after the last; meaningless without accesses.
     """
 
@@ -59,9 +59,7 @@ def measure_traffic(nests: Sequence[Nest], operands: Sequence[Operand],
     ----------
     nests : sequence of Loop or Access
         In program order.
-    operands : sequence of Operand
-        What they touch.
-    line_bytes : int
+    line_bytes
         Line the touches are of, a power of two.
 
     Returns
@@ -142,13 +140,11 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
 
     Parameters
     ----------
-    access : Access
+    access
         With one step per loop.
-    extents : tuple of int
+    extents
         Of the loops around it, outermost first.
-    base_address : int
-        Address of its operand.
-    line_bytes : int
+    line_bytes
         A power of two.
 
     Returns

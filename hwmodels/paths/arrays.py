@@ -31,9 +31,9 @@ def lay_out(traffic: Sequence[KernelTraffic], board: Board, code_memory: str) ->
 
     Parameters
     ----------
-    board : Board
+    board
         They ran on, or one of the same geometry.
-    code_memory : str
+    code_memory
         What code is fetched from.
     """
     draft = _Draft(board, code_memory)

@@ -30,15 +30,13 @@ class CodePath:
 
     Parameters
     ----------
-    kernels : sequence of Kernel
+    kernels
         Whose functions are laid out, one after another, each once.
-    board : Board
-        The machine.
-    address : int
+    address
         First byte of the code.
-    memory : str
+    memory
         What it is fetched from.
-    states : dict of str to CacheState
+    states
         Contents by cache; shared with the data path.
     """
 
@@ -63,9 +61,7 @@ class CodePath:
 
         Parameters
         ----------
-        kernel : Kernel
-            What is called.
-        timing : CoreTiming
+        timing
             Of the core, for the time its blocks take.
 
         Returns

@@ -32,9 +32,7 @@ class DataPath:
 
     Parameters
     ----------
-    board : Board
-        The machine.
-    states : dict of str to CacheState
+    states
         Contents by cache; shared with the code path, which is what makes a cache unified.
     """
 
@@ -50,9 +48,7 @@ class DataPath:
 
         Parameters
         ----------
-        kernel : Kernel
-            What is asked.
-        core_cycles : float
+        core_cycles
             The core's own cycles of the kernel; a cache that stops allocating for streams of
             stores asks how fast they are.
 

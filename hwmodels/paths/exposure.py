@@ -53,11 +53,9 @@ class Steps:
     ----------
     kernels, places : ndarray of int
         Whose, and between what: a column of fills or of write-backs.
-    events : ndarray of float
-        Lines.
     lines, waits : ndarray of int
         Columns counted in; `waits` of wait states, for fills.
-    fills : bool
+    fills
         Whether lines are filled for loads, or written back.
     """
 
@@ -75,9 +73,7 @@ class TrafficArrays:
 
     Parameters
     ----------
-    places : Places
-        What timing is asked of.
-    kernels : int
+    kernels
         How many.
     lines : tuple of (int, str, str, str)
         Kernel, event, place and operand, kernel by kernel as counts are merged.
@@ -92,11 +88,11 @@ class TrafficArrays:
         bytes in the bank of the code.
     code, blocks : ndarray of float, (columns, rows)
         Lines of code filled; blocks fetched without a cache, by kernel.
-    steps : tuple of Steps
+    steps
         In order.
     kept : ndarray of bool, (lines,)
         Lines that stand even at nought.
-    whole : tuple of bool
+    whole
         Lines that occur in whole numbers.
     """
 
@@ -123,7 +119,7 @@ def expose(arrays: TrafficArrays, timing: Floats) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    arrays : TrafficArrays
+    arrays
         Of `hwmodels.paths.arrays.lay_out`.
     timing : ndarray of float, (boards, places.width)
         Of `hwmodels.paths.timing.read_timing`.
@@ -150,7 +146,7 @@ def expose_once(arrays: TrafficArrays, timing: Floats) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    arrays : TrafficArrays
+    arrays
         Of `hwmodels.paths.arrays.lay_out`; identity of the object distinguishes it.
     timing : ndarray of float, (places.width,)
         Of `hwmodels.paths.timing.read_timing`.

@@ -26,11 +26,11 @@ def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,
 
     Parameters
     ----------
-    size_bytes : int
+    size_bytes
         Of the line, at an address that is a multiple of it.
-    moved_bytes : float
+    moved_bytes
         As for `burst_cycles`.
-    write : bool
+    write
         Whether the line is written.
 
     Returns
@@ -63,12 +63,10 @@ def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> Any:
 
     Parameters
     ----------
-    board : Board
+    board
         For the clocks and the memory's bus.
-    memory : Memory
+    memory
         What the line comes from.
-    line_bytes : int
-        Of the cache.
 
     Returns
     -------

@@ -46,14 +46,10 @@ class Places:
 
     Parameters
     ----------
-    memories : tuple of str
-        That operands are in.
     fills, write_backs : tuple of (str, str)
         Cache and memory, between which lines move.
-    caches : tuple of str
+    caches
         Looked up first.
-    code : str
-        Memory of the code.
     """
 
     memories: tuple[str, ...]
@@ -92,10 +88,8 @@ def read_timing(board: Board, places: Places) -> Floats:
 
     Parameters
     ----------
-    board : Board
+    board
         That has these places; of `spread_clocks` where there are many.
-    places : Places
-        In use.
     """
     memories = [board.memory(name) for name in places.memories]
     columns: list[Any] = [clock_ratio(board, memory) for memory in memories]

@@ -26,11 +26,9 @@ class DirectBlock:
 
     Parameters
     ----------
-    size_bytes : int
-        Of its code.
-    trips, entries : int
+    trips, entries
         As of `hwmodels.kernel.Block`.
-    pass_cycles : float
+    pass_cycles
         Of the core, each pass.
     """
 
@@ -46,13 +44,13 @@ class CodeTraffic:
 
     Parameters
     ----------
-    misses : int
+    misses
         Lines of the cache filled.
-    blocks : tuple of DirectBlock
+    blocks
         Fetched without a cache.
-    fetched_bytes : int
+    fetched_bytes
         Of code over all passes, where data in the same memory may meet it; else 0.
-    shared : tuple of float
+    shared
         Of each operand, probability that one of its bytes is in the bank of one of the code.
     """
 
@@ -68,11 +66,11 @@ class DataTraffic:
 
     Parameters
     ----------
-    counts : AccessCounts
+    counts
         Per operand and owner, in the cache each operand looks up first.
     lower : tuple of (str, str, AccessCounts)
         Caches below that were looked up, each with the one above it.
-    array_reads : tuple of int
+    array_reads
         Of each operand: reads of its memory's array through the one-line buffer; all its reads
         where there is none.
     """
@@ -88,13 +86,13 @@ class KernelTraffic:
 
     Parameters
     ----------
-    issued : Counts
+    issued
         Events of the core itself.
-    core_cycles : float
+    core_cycles
         Their sum, which can hide waiting.
-    instructions, loads, stores, vector_instructions, mac_lanes : int
+    instructions, loads, stores, vector_instructions, mac_lanes
         Totals over the kernel's blocks.
-    waits : tuple of CountLine
+    waits
         For other masters; with them it is of one setting of clocks alone.
     """
 

@@ -12,10 +12,8 @@ def data_cache(board: Board, memory: Memory) -> Cache | None:
 
     Parameters
     ----------
-    board : Board
+    board
         Whose main core accesses.
-    memory : Memory
-        What it accesses.
 
     Returns
     -------

@@ -105,13 +105,9 @@ class Tables:
 
     Parameters
     ----------
-    content : bytes
-        The file.
-    bits : int
+    bits
         32 or 64.
-    kind, machine, entry : int
-        As its header says.
-    segments, sections : tuple
+    segments, sections
         In the order of the file.
     """
 
@@ -215,9 +211,9 @@ def read_elf_file(path: str | Path, refuse: type[TwinError], what: str = "image"
 
     Parameters
     ----------
-    refuse : type
+    refuse
         What is raised, naming the file, for one that cannot be read or is none.
-    what : str
+    what
         What it should be, for the refusal.
     """
     with reworded(OSError, refuse, f"{path}: cannot be read (", ")"):

@@ -24,9 +24,9 @@ class Emulator:
 
     Parameters
     ----------
-    machine : str
+    machine
         Kind of machine code: "arm" (Cortex-M) or "riscv" (32 bits).
-    model : str
+    model
         The emulator's of the core: `unicorn` of a core's file.
 
     Raises

@@ -49,14 +49,14 @@ class BlockCost:
 
     Parameters
     ----------
-    instructions : int
+    instructions
         All of them run each time.
-    single_cycles : float
+    single_cycles
         Run once after another block, its own jumps and calls refilled, falling through at a
         closing conditional branch.
-    again_cycles : float
+    again_cycles
         Run once more as the body of a loop, its branch back taken.
-    taken_cycles : float
+    taken_cycles
         Added to `single_cycles` when its closing conditional branch goes elsewhere.
     """
 
@@ -72,11 +72,11 @@ class Listing:
 
     Parameters
     ----------
-    timing : CoreTiming or None
+    timing
         None: every instruction takes one cycle.
-    machine : str
+    machine
         Kind of machine code: "arm" or "riscv".
-    instructions : mapping of int to Listed
+    instructions
         By address, as binutils write them; capstone reads blocks that are not among them.
     costs : dict of (int, int) to BlockCost
         By address and size, of what was asked so far.

@@ -85,10 +85,8 @@ def find_target(line: str, address: int) -> int | None:
 
     Parameters
     ----------
-    line : str
+    line
         An instruction, its jump counted from itself as capstone has it.
-    address : int
-        Where it stands.
     """
     mnemonic = line.partition(" ")[0]
     if not _JUMPS.match(mnemonic):
@@ -107,7 +105,7 @@ def read_csr(word: int) -> tuple[int, int, int, int] | None:
 
     Parameters
     ----------
-    word : int
+    word
         An instruction of four bytes.
 
     Returns

@@ -83,10 +83,8 @@ def find_target(line: str, address: int) -> int | None:
 
     Parameters
     ----------
-    line : str
+    line
         An instruction, of capstone or binutils.
-    address : int
-        Where it stands.
     """
     mnemonic, _, operands = line.partition(" ")
     if not is_jump(mnemonic, operands):

@@ -40,8 +40,6 @@ class Asked:
 
     Parameters
     ----------
-    transfers, units, traffic, plan : TransferColumns, UnitColumns, TrafficColumns, PlanColumns
-        Of the same tasks.
     start : ndarray of int, (tasks,)
         NPU cycles before the first request and after the last beat.
     core : ndarray of int, (tasks,) or (machines, tasks)
@@ -106,12 +104,10 @@ def list_events(asked: Asked, blame: Ints, machine: Machine) -> tuple[EventColum
 
     Parameters
     ----------
-    asked : Asked
+    asked
         What ran, and for how long.
     blame : ndarray of int64, (..., nodes, 5)
         Ticks by node.
-    machine : Machine
-        What it ran on.
 
     Returns
     -------
@@ -165,12 +161,10 @@ def count_tasks(asked: Asked, blame: Ints, machine: Machine) -> CountColumns:
 
     Parameters
     ----------
-    asked : Asked
+    asked
         What ran, and for how long.
     blame : ndarray of int64, (nodes, 5)
         Ticks by node; columns as `hwmodels.kernels.npu_streams` names them.
-    machine : Machine
-        What it ran on.
 
     Returns
     -------
@@ -281,10 +275,8 @@ def show_exposed(counts: CountColumns, task: int) -> tuple[Exposed, ...]:
 
     Parameters
     ----------
-    counts : CountColumns
+    counts
         Of `count_tasks`.
-    task : int
-        Of them.
     """
     waits = set(EVENT_OF_CAUSE.values())
     return tuple(Exposed(resource=line.place, cause=EVENTS[line.event].cause,

@@ -18,11 +18,11 @@ def wait_of_access(cores: int, banks: int, accesses_per_cycle: float) -> float:
 
     Parameters
     ----------
-    cores : int
+    cores
         That access the memory, one access each at a time.
-    banks : int
+    banks
         Interleaved by word; 0: no access waits for another.
-    accesses_per_cycle : float
+    accesses_per_cycle
         Of one core that never waits, 0 to 1.
 
     Notes

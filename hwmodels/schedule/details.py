@@ -15,19 +15,7 @@ from hwmodels.schedule.traffic import TransferRun, show_transfers
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunColumns:
-    """What tasks did that ran in one go.
-
-    Parameters
-    ----------
-    tasks : tuple of Task
-        What was asked.
-    asked : Asked
-        The same as columns.
-    counts : CountColumns
-        Their events.
-    npu : Npu
-        The machine.
-    """
+    """What tasks did that ran in one go."""
 
     tasks: tuple[Task, ...]
     asked: Asked
@@ -40,11 +28,9 @@ class TaskRun:
 
     Parameters
     ----------
-    table : RunColumns
+    table
         All tasks that ran with it.
-    place : int
-        Which of them.
-    task : Task
+    task
         What was asked; that of the table, or one that asks the same.
     """
 

@@ -22,12 +22,12 @@ def launch_tasks(tasks: Sequence[Task], npu: Npu,
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks
         In order.
-    npu : Npu
+    npu
         For `hand_over`. With its sequencer on (`epoch_controller`), the host launches only the
         first of the tasks that follow one another, and takes the interrupt of the last.
-    stepped : sequence of bool
+    stepped
         Whether the host steps a task, which no sequencer then runs; none unless given.
     """
     hosted = [task.on_host or step for task, step in zip(

@@ -25,11 +25,11 @@ class Machine:
 
     Parameters
     ----------
-    keys : Keys
+    keys
         Numbers of its events, the same for all that runs on it.
-    kept : dict
+    kept
         What ran on it, by all of a task that matters but its name; none yet: [].
-    pools, interfaces, units : mapping of str to int
+    pools, interfaces, units
         Numbers of its parts by name; what computes nothing is the last of the units.
     ratio, bytes_per_cycle, read_latency, write_latency : ndarray of float
         Of each pool; of many machines that differ in clocks, shape (n, pools).
@@ -37,8 +37,6 @@ class Machine:
         Of each pool; cached: by an NPU cache that is there and on.
     longest : ndarray of int
         Of each pool: beats of a burst.
-    width, gap, any_length : ndarray
-        Of each port.
     fill : ndarray of int
         Of each kind of unit.
     decodes : ndarray of bool

@@ -25,9 +25,7 @@ def derive_npu_prices(npu: Npu, core_v: float | None = None) -> Iterator[Price]:
 
     Parameters
     ----------
-    npu : Npu
-        The machine.
-    core_v : float or None
+    core_v
         Core voltage; energies stated at one go with its square.
 
     Yields

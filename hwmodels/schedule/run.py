@@ -31,7 +31,7 @@ class TaskCounts:
 
     Parameters
     ----------
-    keys : Keys
+    keys
         What `key` numbers.
     task, key : ndarray of int, (lines,)
         Whose, and which event at which place.
@@ -57,9 +57,9 @@ class Span:
 
     Parameters
     ----------
-    node : str
+    node
         "E4" is the transfer of channel 4, "U0" the first unit work.
-    bytes : float
+    bytes
         Moved in the step; 0 for a unit.
     """
 
@@ -74,10 +74,8 @@ def run_tasks(tasks: Iterable[Task], npu: Npu) -> tuple[TaskRun, ...]:
 
     Parameters
     ----------
-    tasks : iterable of Task
+    tasks
         In order.
-    npu : Npu
-        The machine.
 
     Returns
     -------
@@ -156,9 +154,9 @@ def count_many(tasks: Iterable[Task], npu: Npu) -> TaskCounts:
 
     Parameters
     ----------
-    tasks : iterable of Task
+    tasks
         In order, as for `run_tasks`.
-    npu : Npu
+    npu
         Of a board of `hwmodels.board.operating_points.spread_clocks`.
 
     Returns
@@ -200,15 +198,7 @@ def _repeat(parts: tuple[EventColumns, EventColumns], which: Sequence[int], mach
 
 
 def trace_task(task: Task, npu: Npu) -> tuple[Span, ...]:
-    """Return when each step of each node ran, node by node, for timelines.
-
-    Parameters
-    ----------
-    task : Task
-        What to do.
-    npu : Npu
-        The machine.
-    """
+    """Return when each step of each node ran, node by node, for timelines."""
     from hwmodels.kernels.npu_streams import run_streams
 
     if task.on_host:

@@ -37,8 +37,6 @@ class TransferColumns:
         Direction, pattern and operand.
     pool, port : ndarray of int, (transfers,)
         Numbers of a `Machine`.
-    operands : tuple of str
-        Of each transfer.
     """
 
     first: Ints

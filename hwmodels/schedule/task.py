@@ -32,21 +32,21 @@ class UnitWork:
 
     Parameters
     ----------
-    kind : str
+    kind
         As the board names it, or `board.npu.THROUGH`.
-    count : int
+    count
         Units that share the work.
-    ops : int
+    ops
         Operations other than multiply-accumulates: elements taken.
-    macs : int
+    macs
         Multiply-accumulates.
     mac_bits : tuple of (int, int)
         Widths of activations and weights.
-    compute_cycles : int or None
+    compute_cycles
         Where a compiler states them; None: from `macs`, `ops` and the unit's rates.
-    useful : float or None
+    useful
         Share of those cycles that computes, 0 to 1; None: `macs` over the peak.
-    coefficients : int
+    coefficients
         Values written into the unit before it starts: scales and biases by channel, a function's
         segments.
     waits : tuple of (str, int)
@@ -80,40 +80,40 @@ class Transfer:
 
     Parameters
     ----------
-    channel : int
+    channel
         Number of the channel, unique in its task.
-    direction : str
+    direction
         "in": from memory to units; "out": from units to memory.
-    port : str
+    port
         Name of the accelerator's bus port.
-    pool : str
+    pool
         Name of the memory, as the accelerator reaches it.
-    bytes : int
+    bytes
         Bytes wanted from or given to memory in one pass, compressed where they are kept so.
-    unpacked_bytes : int
+    unpacked_bytes
         Bytes of one pass the units take or give, where a decoder changes them; 0: `bytes`.
-    pattern : str
+    pattern
         One of `PATTERNS`.
-    run_bytes : int
+    run_bytes
         Contiguous bytes of one run; ignored when contiguous.
-    stride_bytes : int
+    stride_bytes
         From one run to the next; 0: not known.
-    buffer_bytes : int
+    buffer_bytes
         Size of the buffer walked over, as profilers report it; not the traffic.
-    repeats : int
+    repeats
         Passes over the same bytes.
-    window_bytes : int
+    window_bytes
         What is walked before a line is met again; 0: all of it, as far as is known.
-    operand : str
+    operand
         "weights", "input", "output" or "".
-    overlaps : str
+    overlaps
         One of `OVERLAPS`; it holds where a task states no links of its own.
-    outstanding : int
+    outstanding
         Bursts in flight, which share the memory's latency, of a write as of a read; 0: reads as
         many as the board says of any channel, and writes wait for no answer.
-    port_outstanding : int
+    port_outstanding
         Bursts in flight of all that goes through its port that way; 0: no limit.
-    ahead : bool
+    ahead
         Whether it was asked for before the task began, so that its first data is there.
     """
 
@@ -164,11 +164,9 @@ class TaskBuffer:
 
     Parameters
     ----------
-    tensor : int
-        Of the network.
-    size_bytes : int
+    size_bytes
         Less than the tensor's where it rolls: only as many rows as its readers are behind.
-    first, last : int
+    first, last
         Layers of the network, the first that writes it and the last that reads it.
     """
 
@@ -184,28 +182,26 @@ class Task:
 
     Parameters
     ----------
-    name : str
+    name
         As the compiler calls it.
-    kind : str
+    kind
         The compiler's word for what it is; the model does not read it.
-    layers : tuple of int
+    layers
         Indices of the model's layers it computes.
-    units : tuple of UnitWork
+    units
         In dataflow order.
-    transfers : tuple of Transfer
-        In and out.
-    links : tuple of Link
+    links
         Dataflow; empty: all transfers in feed the first unit, each unit the next, the last unit
         all transfers out, but for those that overlap with the task; without units the n-th
         transfer in feeds the n-th out.
     operations : tuple of (str, int)
         Kind and number of operations, for reports.
-    steps : int
+    steps
         Blocks the work is cut into: units and transfers hand on whole blocks, weights as they
         come; 0: all hand on as they go.
-    start_cycles : int
+    start_cycles
         From the launch to the first request, and from the last beat to the end.
-    host_before_cycles, host_after_cycles : int
+    host_before_cycles, host_after_cycles
         Of the host's clock, which the accelerator waits for.
     """
 
@@ -252,9 +248,9 @@ class Exposed:
 
     Parameters
     ----------
-    resource : str
+    resource
         "start", a unit kind, a memory, a port, or "latency:MEMORY".
-    cause : str
+    cause
         The one of `hwmodels.counts.CAUSES` it is.
     """
 

@@ -28,11 +28,11 @@ class Tile:
 
     Parameters
     ----------
-    units : tuple of UnitWork
+    units
         What is computed of it.
-    reads, writes : tuple of Transfer
+    reads, writes
         What is brought to the local memory before, and taken away after; channels are given here.
-    start_cycles : int
+    start_cycles
         To program units and transfers of it.
     """
 
@@ -47,12 +47,12 @@ def pipeline_tiles(task: Task, tiles: Sequence[Tile], buffers: int) -> tuple[Tas
 
     Parameters
     ----------
-    task : Task
+    task
         Its name, kind, layers and operations; its host cycles go before the first and after the
         last, its start is that of the first.
-    tiles : sequence of Tile
+    tiles
         In order; at least one.
-    buffers : int
+    buffers
         Of each operand in the local memory: 1 or 2.
     """
     nothing = Tile(units=())
@@ -93,9 +93,9 @@ def cut_rows(rows: int, step: int, kernel: int, stride: int, before: int,
 
     Parameters
     ----------
-    rows, step : int
+    rows, step
         Outputs in all, and of a tile.
-    kernel, stride, before : int
+    kernel, stride, before
         Of the window, and rows of padding above it.
     """
     ends = list(itertools.accumulate(count_tiles(rows, step), initial=0))

@@ -62,11 +62,11 @@ class Plan:
 
     Parameters
     ----------
-    names : tuple of str
+    names
         Of the nodes: "E4" the transfer of channel 4, "U0" the first unit work.
     nodes, links : ndarray of int64, (nodes, 9) and (links, 4)
         Columns as `hwmodels.kernels.npu_streams` names them; times in ticks.
-    channels, pools : tuple of str
+    channels, pools
         What the indices in `nodes` stand for: "busif0 read", "npuRAM5 write".
     """
 
@@ -87,7 +87,7 @@ class PlanColumns:
         First node and link of each, and how many there are.
     nodes, links : ndarray of int64
         As of a `Plan`; of many machines nodes are of shape (n, nodes, 9).
-    ports : int
+    ports
         Channels or pools an index may stand for, whichever are more.
     transfers, units : ndarray of int, (transfers,) and (works,)
         Their rows in `nodes`.
@@ -106,10 +106,8 @@ def plan_task(task: Task, npu: Npu) -> Plan:
 
     Parameters
     ----------
-    task : Task
+    task
         With at least one transfer or unit.
-    npu : Npu
-        The machine.
 
     Returns
     -------
@@ -138,12 +136,8 @@ def plan_tasks(tasks: Sequence[Task], transfers: TransferColumns, units: UnitCol
 
     Parameters
     ----------
-    tasks : sequence of Task
-        For their dataflow.
-    transfers, units, traffic : TransferColumns, UnitColumns, TrafficColumns
+    transfers, units, traffic
         What they ask, and the traffic of that.
-    machine : Machine
-        What they run on.
     """
     first_link, pairs = read_links(tasks)
     spans = np.stack([transfers.first + units.first, first_link], axis=1)
@@ -239,8 +233,6 @@ def _finish_links(rows: Ints, steps: Ints, filling: Ints, moved: Ints, ahead: np
         Steps of nodes; those inside a unit that fills; bytes of transfers, 0 for units.
     ahead : ndarray of bool, (2, nodes)
         Streams of weights; units that multiply.
-    npu : Npu
-        For its buffers.
     """
     source, sink = rows[:, 0], rows[:, 1]
     taken, total = steps[source], np.maximum(1, moved)

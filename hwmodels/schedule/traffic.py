@@ -34,19 +34,15 @@ class TransferRun:
 
     Parameters
     ----------
-    pool, port : Pool, Interface
+    pool, port
         What it is bound to.
-    bursts : tuple of int
+    bursts
         By length, in the order of `BURST_BEATS`.
-    beats : int
-        On the port.
-    wanted_bytes : int
-        Asked for, all passes.
-    pool_bytes : int
+    pool_bytes
         Moved by the pool: whole beats, or whole lines where the cache misses.
-    misses, hits : int
+    misses, hits
         Lines of the cache before the memory; both 0 where it is not in the way.
-    channel_cycles, pool_cycles, fetch_cycles, hand_cycles, latency_cycles : float
+    channel_cycles, pool_cycles, fetch_cycles, hand_cycles, latency_cycles
         NPU cycles it takes alone, by the equations of the module.
     """
 
@@ -125,10 +121,8 @@ def count_traffic(transfers: TransferColumns, machine: Machine) -> TrafficColumn
 
     Parameters
     ----------
-    transfers : TransferColumns
+    transfers
         Of tasks that run one after another.
-    machine : Machine
-        What they run on.
 
     Notes
     -----

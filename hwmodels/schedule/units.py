@@ -14,9 +14,9 @@ def estimate_unit_cycles(work: UnitWork, npu: Npu) -> int:
 
     Parameters
     ----------
-    work : UnitWork
+    work
         Its `compute_cycles` where stated.
-    npu : Npu
+    npu
         For the units' rates.
 
     Returns

@@ -49,13 +49,13 @@ class Conversation:
 
     Parameters
     ----------
-    link : Link
+    link
         Open; the session never closes it.
-    number : int, optional
+    number
         Session number; chosen at random by default.
-    on_event : callable, optional
+    on_event
         Called with a sentence on retries, lost links and log lines of the board.
-    return_s : float
+    return_s
         How long a lost line is waited for; 0 is never. An emulator's line does not come back, and
         its name may soon be another's.
 
@@ -113,13 +113,13 @@ class Conversation:
 
         Parameters
         ----------
-        name : str
+        name
             Key of `TYPES`.
-        timeout_s : float
+        timeout_s
             Longest wait in all.
-        attempt_s : float, optional
+        attempt_s
             Wait before the request is first sent again.
-        once : bool
+        once
             Never ask again after a lost line; raises LinkResumedError instead.
 
         Raises

@@ -27,15 +27,15 @@ class Frame:
 
     Parameters
     ----------
-    type : int
+    type
         One of `calibration.collecting.wire.payloads.TYPES`.
-    flags : int
+    flags
         `REPLY` or 0.
-    sequence : int
+    sequence
         Counts the sender's frames, modulo 65536.
-    reply_to : int
+    reply_to
         In a reply, the sequence of the request.
-    payload : bytes
+    payload
         At most `PAYLOAD_MAX`.
     """
 
@@ -103,11 +103,9 @@ class FrameReader:
 
     Parameters
     ----------
-    good : int
-        Frames read.
-    bad : dict of str to int
+    bad
         Lines dropped, by reason.
-    text : bytearray
+    text
         Printable lines between frames (a banner, a crash message), the latest bytes only.
     """
 
