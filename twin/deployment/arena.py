@@ -21,19 +21,19 @@ class Arena:
 
     Parameters
     ----------
-    name : str
+    name
         As code calls it: kTensorArenaSize, AI_NETWORK_DATA_ACTIVATIONS_SIZE.
-    planned_bytes : int
+    planned_bytes
         Activations and scratch, as laid out over their lives; non-persistent.
-    persistent : mapping of str to int
+    persistent
         Bytes that are kept throughout, by kind.
-    needed_bytes : int
+    needed_bytes
         Least size that works, alignment and what is needed while the plan is made included.
-    recorded_bytes : int or None
+    recorded_bytes
         In use where TFLM's benchmark tool records it: it adds records and resource variables.
-    input_bytes, output_bytes : int
+    input_bytes, output_bytes
         Of the network's inputs and outputs, which lie in it.
-    unknown : tuple of str
+    unknown
         What is not known of its contents: at least this much is needed.
     """
 
@@ -76,13 +76,13 @@ def plan_arena(graph: Graph, rule: ArenaRule, isa: str, planned: int, kept: int)
 
     Parameters
     ----------
-    graph : Graph
+    graph
         As its file states it.
-    rule : ArenaRule
+    rule
         What the runtime's file says of it.
-    isa : str
+    isa
         Instruction set, which kernel data depend on.
-    planned, kept : int
+    planned, kept
         Bytes of activations and of per-channel parameters, where no release is known.
 
     Notes

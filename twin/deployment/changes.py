@@ -83,16 +83,10 @@ class WhatIf:
 
     Parameters
     ----------
-    name : str
+    name
         As it is set; MASTER stands for a DMA controller.
-    accepted : str
-        Values, in words.
-    does : str
+    does
         What it changes, in a sentence.
-    read : callable
-        Reads its text.
-    aliases : tuple of str
-        Other names of it.
     """
 
     name: str
@@ -201,7 +195,7 @@ def list_paths_of(board: Board) -> Iterator[tuple[str, str, str]]:
 
     Parameters
     ----------
-    board : Board
+    board
         Whose DMA controllers, caches, memories ... stand in the paths.
 
     Yields
@@ -249,11 +243,11 @@ def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
 
     Parameters
     ----------
-    overrides : mapping of str to object
+    overrides
         WhatIf to value; numbers may be text.
     graph, board, runtime
         Of the deployment to change.
-    original : Graph, optional
+    original
         The network before what was asked of it already; by default none was.
     rewritten : tuple of (str, str)
         What was: a path asked for again replaces what it was set to.

@@ -47,11 +47,6 @@ _LOWERED: WeakKeyDictionary[
 def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     """Return the kernels of every layer, in execution order, as the runtime's target has them.
 
-    Parameters
-    ----------
-    deployment : Deployment
-        Placed network.
-
     Returns
     -------
     tuple of tuple of Kernel

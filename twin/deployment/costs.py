@@ -24,19 +24,19 @@ class LayerCost:
 
     Parameters
     ----------
-    bill, counts : Bill, Counts
+    bill, counts
         Without what being powered costs meanwhile.
-    kernels : tuple of str
+    kernels
         Library functions called, or operations of the accelerator.
-    families : tuple of str
+    families
         Of the library functions, the key of a runtime's efficiencies.
-    instructions : int
+    instructions
         Executed by the core.
-    accesses, misses : int
+    accesses, misses
         Data-cache lines looked up and filled.
-    assumed : bool
+    assumed
         A kernel without source or data behind it was used.
-    tasks : tuple of str
+    tasks
         Tasks it ran in, for a layer of an accelerator.
     """
 
@@ -57,17 +57,15 @@ class TaskPrediction:
 
     Parameters
     ----------
-    index : int
+    index
         Place in the inference, from 0.
-    step : Step
-        What it computes.
-    run : TaskRun
+    run
         What the accelerator did; of one in software only its dispatch.
-    bill : Bill
+    bill
         All of it: hand-over, core, host kernels, cache maintenance, what being powered costs.
-    start_us, time_us : float
+    start_us, time_us
         When it begins in the inference, and how long it takes.
-    pre_cpu_cycles, core_cpu_cycles, post_cpu_cycles : float
+    pre_cpu_cycles, core_cpu_cycles, post_cpu_cycles
         Host cycles before, while the accelerator runs (the host waits), and after; the kernels
         of one in software run after its dispatch, as the runtime's profiler counts them.
     """
@@ -104,9 +102,9 @@ class Coverage:
 
     Parameters
     ----------
-    npu_layers, host_layers : int
+    npu_layers, host_layers
         Layers in tasks of the accelerator, whole or stepped by the host; layers in software.
-    npu_us, host_us, hand_over_us : float
+    npu_us, host_us, hand_over_us
         Time of the accelerator's cores, of the host's kernels, and of what is neither.
     """
 
@@ -128,11 +126,9 @@ def measure_coverage(tasks: Sequence[TaskPrediction], bill: Bill, board: Board) 
 
     Parameters
     ----------
-    tasks : sequence of TaskPrediction
+    tasks
         Of it; at least one.
-    bill : Bill
-        Of the whole inference.
-    board : Board
+    board
         Whose clocks the bill counts.
     """
     software = {i for task in tasks if task.step.kind == "host" for i in task.step.layers}

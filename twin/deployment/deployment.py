@@ -74,7 +74,7 @@ class Deployment(Draft):
 
         Parameters
         ----------
-        overrides : mapping of str to object
+        overrides
             Dotted paths: those of `twin.deployment.changes.list_paths`, or any of the board file.
             Without any, and without fields, the deployment is returned as it is.
         **fields
@@ -143,19 +143,19 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
         A .tflite or .onnx file, the name of a zoo network, or a graph.
     board : str, Path or Board
         A board's name or alias, a board file, or a board.
-    runtime : str, optional
+    runtime
         "name@version"; "default" or None: what the board's vendor builds; "best": the fastest of
         those measured on it; "unknown": nobody described it, at the spread between libraries.
-    clock_hz : float, optional
+    clock_hz
         CPU clock in hertz.
-    follow_clock : bool
+    follow_clock
         Whether another clock takes the lowest voltage scale it may run at; what is measured or
         published keeps the board's.
-    weights, arena : str, optional
+    weights, arena
         Memory role ("flash", "sram", "tcm", ...), memory name, or an NPU's pool ("npuRAM4").
-    assume_unsupported : str, optional
+    assume_unsupported
         "copy" prices unknown operators as memory copies, marked `assumed`.
-    network : mapping of str to object, optional
+    network
         Changes of the network, as `replace` takes them ("network.width": 0.5): for one that only
         fits when it is changed.
 
@@ -225,7 +225,7 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
     ----------
     model, board, **chosen
         Of `deploy`.
-    changes : mapping of str to object
+    changes
         Of `Deployment.replace`, which is to make them: where the model fits as it is, none is made
         here; else those of network, memories' sizes and places are.
 
@@ -446,9 +446,7 @@ def boards_of(before: Deployment, settings: Mapping[str, object],
 
     Parameters
     ----------
-    before : Deployment
-        To be changed.
-    settings : mapping of str to object
+    settings
         As of `Deployment.replace`.
 
     Returns

@@ -36,46 +36,44 @@ class Draft:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         The network as its file states it.
-    board : Board
+    board
         With clocks and voltage as deployed.
-    runtime : Runtime
+    runtime
         Kernel library.
-    weights, arena, code : str
-        Names of the memories that hold them.
-    notes : tuple of str
+    notes
         Choices made on the way that a reader should know of.
-    chosen : tuple of str
+    chosen
         Of them, what was said of the choice of the runtime; it goes with it.
-    host : tuple of str
+    host
         Operators, or indices of layers, kept on the host core of an accelerator.
-    weight_bits : int or None
+    weight_bits
         Width convolution weights are narrowed to; None: as the file states them.
-    loads : tuple of Load
+    loads
         What other masters do meanwhile.
-    tile_rows, tile_buffers : int or None
+    tile_rows, tile_buffers
         Rows of outputs of a tile, and buffers of each operand, where an accelerator's compiler
         tiles; None: as it chooses.
-    weights_via : str or None
+    weights_via
         DMA controller that brings the weights, layer by layer; None: they are read in place.
-    tiles : str or None
+    tiles
         Memory it brings them to; None: the arena's.
-    weights_spill, arena_spill : tuple of str
+    weights_spill, arena_spill
         Memories they go on in, in order, where they are split.
-    weights_pool, arena_pool : str or None
+    weights_pool, arena_pool
         Pools of an accelerator they were asked to be in; None: any of their memory.
-    asked : tuple of str
+    asked
         Of "weights" and "arena" those somebody named the memory of: a change leaves them there.
-    own_scale : str or None
+    own_scale
         Voltage scale of the board, where a changed clock took another; None: it is in force.
-    scale_stated : bool
+    scale_stated
         Whether somebody named the scale: clocks changed later keep it.
-    original : Graph or None
+    original
         The network before it was changed by `network.` paths; None: it was not.
     rewritten : tuple of (str, str)
         What was asked of it: path and value.
-    extension : str or None
+    extension
         Code the kernels are built with: "c", "dsp" or "mve"; None: the best the core can run.
     """
 
@@ -366,9 +364,9 @@ def settle(draft: _Draft, *, arena: bool, weights: bool) -> _Draft:
 
     Parameters
     ----------
-    draft : Draft
+    draft
         With the memories asked for, or those of the board file.
-    arena, weights : bool
+    arena, weights
         Whether they may go elsewhere, as nobody asked for where they are.
 
     Returns

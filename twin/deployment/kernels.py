@@ -44,9 +44,9 @@ def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
 
     Parameters
     ----------
-    asked : mapping of str to str
+    asked
         Paths of `KERNEL_PATHS`.
-    board : Board
+    board
         Whose core runs them.
 
     Raises

@@ -129,11 +129,11 @@ def choose_memories(board: Board, split: bool, what: str, wanted: str) -> tuple[
 
     Parameters
     ----------
-    split : bool
+    split
         Whether they may be several.
-    what : str
+    what
         What is placed, "arena" or "weights".
-    wanted : str
+    wanted
         "sram", "sram+sdram".
 
     Raises
@@ -161,11 +161,11 @@ def find_roomy(board: Board, arena: str, needed_bytes: int) -> tuple[str, tuple[
 
     Parameters
     ----------
-    board : Board
+    board
         Whose memories of role tcm and sram are looked at.
-    arena : str
+    arena
         Memory it would be in.
-    needed_bytes : int
+    needed_bytes
         Of arena, requantisation parameters and the runtime's own.
     """
     default = board.memory(arena)
@@ -187,13 +187,7 @@ def check_room(network: str, board: Board, arena: str, needs: Mapping[str, int],
 
     Parameters
     ----------
-    network : str
-        For the error.
-    board : Board
-        Whose memories they are.
-    arena : str
-        Memory of the arena.
-    needs : mapping of str to int
+    needs
         Bytes needed by memory.
     holds : sequence of (str, str)
         Memory, and what it holds, in words.
@@ -227,11 +221,11 @@ def spread_buffers(buffers: Sequence[Buffer], rooms: Sequence[int],
 
     Parameters
     ----------
-    buffers : sequence of Buffer
+    buffers
         Their `offset_bytes` is set; offsets go on from one memory to the next.
-    rooms : sequence of int
+    rooms
         Bytes of each memory, best first; the last takes what is left.
-    lay_out : callable
+    lay_out
         Sets offsets of some buffers, from 0 on, and returns the bytes they take.
 
     Returns

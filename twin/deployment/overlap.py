@@ -20,11 +20,9 @@ def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    layer : Layer
+    layer
         A layer of it; its first input must not be needed afterwards.
-    in_place : tuple of str
+    in_place
         Operators that may write over what they read, element by element.
 
     Returns
@@ -66,10 +64,8 @@ def place_overlapping(buffers: Sequence[Buffer], sizes_bytes: Sequence[int],
 
     Parameters
     ----------
-    buffers : sequence of Buffer
+    buffers
         Their `offset_bytes` is set; the lowest is 0.
-    sizes_bytes : sequence of int
-        Their sizes, aligned.
     distances : mapping of (int, int) to int
         (behind, ahead): least offset of the first less offset of the second, aligned, for pairs
         that may share memory. All other pairs alive together lie apart.

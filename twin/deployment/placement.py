@@ -21,13 +21,11 @@ class ArenaSlot:
 
     Parameters
     ----------
-    name : str
+    name
         Tensor name, or "scratch of NAME".
-    tensor : int
+    tensor
         Tensor index; -1 for scratch.
-    offset_bytes, size_bytes : int
-        Place in the arena.
-    first_layer, last_layer : int
+    first_layer, last_layer
         Layer positions of its life, both included.
     """
 
@@ -45,21 +43,21 @@ class Placement:
 
     Parameters
     ----------
-    arena : tuple of ArenaSlot
+    arena
         Every buffer, scratch included; aliases share their source's slot.
-    arena_bytes : int
+    arena_bytes
         High-water mark of the arena.
-    live_bytes : tuple of int
+    live_bytes
         Bytes alive while each layer runs.
-    peak_layer : int
+    peak_layer
         Position of the layer with most live bytes.
-    parameter_bytes : int
+    parameter_bytes
         Per-channel requantisation parameters kept in the arena's memory.
     weight_offsets : tuple of (int, int)
         (tensor index, offset in bytes) of every constant in the weights' memory.
-    weights_bytes : int
+    weights_bytes
         Extent of all constants.
-    parts_bytes : tuple of int
+    parts_bytes
         High-water mark in each memory of a split arena, which sum to `arena_bytes`; offsets go on
         from one to the next. Empty: one memory.
     """
@@ -99,12 +97,12 @@ class Fusion:
 
     Parameters
     ----------
-    offloaded : collection of int
+    offloaded
         Positions of layers it runs: they need no scratch.
-    buffers : mapping of int to TaskBuffer
+    buffers
         Tensors that are kept otherwise than whole, by tensor; of no bytes: they never reach
         memory.
-    ends : mapping of int to int
+    ends
         Position of the last layer that runs together with each, where that is a later one.
     """
 
@@ -187,15 +185,13 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion = NO
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    runtime : Runtime
+    runtime
         Says alignment, scratch, and which operators work in place.
-    isa : str
+    isa
         Instruction set, which scratch sizes depend on.
-    fusion : Fusion
+    fusion
         What an accelerator runs.
-    rooms : sequence of int
+    rooms
         Bytes in each memory the arena is split between; empty: it is one.
 
     Returns

@@ -59,13 +59,11 @@ class SplitPlan(Plan):
 
     Parameters
     ----------
-    graph : Graph
-        As it runs.
     board, runtime
         The machine, and the library.
-    weights, arena : tuple of str
+    weights, arena
         Memories they fill, in order; one where they are not split.
-    code : str
+    code
         Memory of the kernels' code.
     """
 

@@ -34,11 +34,11 @@ class Buffers:
 
     Parameters
     ----------
-    layer_bytes : tuple of int
+    layer_bytes
         To copy for each layer; 0 for layers without constants.
     offsets : mapping of (int, int) to int
         (layer position, tensor index) to offset from the first buffer.
-    size_bytes : int
+    size_bytes
         Of both.
     """
 
@@ -49,11 +49,6 @@ class Buffers:
 
 def plan_buffers(graph: Graph) -> Buffers:
     """Lay the constants of layers out in two buffers that take turns.
-
-    Parameters
-    ----------
-    graph : Graph
-        As it runs.
 
     Returns
     -------
@@ -125,13 +120,9 @@ class Transfers:
 
     Parameters
     ----------
-    board : Board
-        With its clocks.
-    controller : Dma
-        Who copies.
-    source, target : Memory
+    source, target
         Of the weights, and of the buffers.
-    buffers : Buffers
+    buffers
         What is copied for each layer.
     """
 
@@ -151,9 +142,7 @@ def count_transfers(transfers: Transfers, layer_cycles: list[float]) -> list[Cou
 
     Parameters
     ----------
-    transfers : Transfers
-        Of the network.
-    layer_cycles : list of float
+    layer_cycles
         Core cycles of each layer without it.
 
     Returns
@@ -180,8 +169,6 @@ def expect_waits(transfers: Transfers, layer_cycles: NDArray[np.float64]) -> NDA
 
     Parameters
     ----------
-    transfers : Transfers
-        Of the network.
     layer_cycles : ndarray of float, (n, layers)
         Core cycles of each layer without waiting, of as many inferences.
 

@@ -28,19 +28,15 @@ class Transformation:
 
     Parameters
     ----------
-    path : str
+    path
         As `--set` and `Deployment.replace` take it.
-    accepted : str
-        Values, in words.
-    does : str
-        What it changes.
-    effort : str
+    effort
         Of `EFFORTS`.
-    costs : str
+    costs
         What it costs besides, in words; "" where nothing.
-    values : tuple of str
+    values
         Worth trying on this deployment; none when it does not apply.
-    reason : str
+    reason
         Why there are none; "" where there are.
     """
 
@@ -59,9 +55,7 @@ def list_transformations(deployment: Deployment, efforts: Collection[str] = EFFO
 
     Parameters
     ----------
-    deployment : Deployment
-        To be changed.
-    efforts : collection of str
+    efforts
         Classes of effort that are wanted; of others nothing is tried.
 
     Returns

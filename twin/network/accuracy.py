@@ -41,13 +41,11 @@ class Accuracy:
 
     Parameters
     ----------
-    right, samples : int
-        Of so many.
-    low, high : float
+    low, high
         Wilson interval of the share, 90 %.
-    by : str
+    by
         What ran the network.
-    notes : tuple of str
+    notes
         What a reader must know.
     """
 
@@ -69,11 +67,11 @@ def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) ->
 
     Parameters
     ----------
-    graph : Graph
+    graph
         The network; written as .tflite where no file is given.
-    data : Data
+    data
         From `labelled.read_data`.
-    model_file : str, optional
+    model_file
         An .onnx or .tflite file, run as it is.
 
     Returns
@@ -158,11 +156,9 @@ def change_network(graph: Graph, changes: Mapping[str, object],
 
     Parameters
     ----------
-    graph : Graph
-        As read.
-    changes : mapping of str to object
+    changes
         Paths of the network.
-    data : Data
+    data
         Where numbers of a network of floats become integers, ranges of activations come from its
         first inputs, which are omitted from what is measured.
 

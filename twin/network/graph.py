@@ -24,11 +24,11 @@ class Quantization:
 
     Parameters
     ----------
-    scales : tuple of float
+    scales
         One per tensor, or one per channel along `axis`.
-    zero_points : tuple of int
+    zero_points
         As many as `scales`.
-    axis : int or None
+    axis
         Channel axis of per-channel quantisation.
     """
 
@@ -85,26 +85,26 @@ class Layer:
 
     Parameters
     ----------
-    index : int
+    index
         Place in execution order.
-    name : str
+    name
         Name of the output tensor, unless the file names the node.
-    op : str
+    op
         Canonical operator name, a key of `twin.network.operators.OPERATORS`.
-    inputs, outputs : tuple of int
+    inputs, outputs
         Tensor indices; -1 is an absent optional input. For weighted operators the order is
         data, weights, bias.
-    window : Window or None
+    window
         For convolutions and pooling.
-    activation : str or None
+    activation
         Fused activation: "relu", "relu6", "relu_n1_to_1", "tanh" or None.
-    groups : int
+    groups
         Channel groups of a convolution; a depthwise one has as many as input channels.
     options : tuple of (str, value) pairs
         What else the operator needs: axis, alpha, half_pixel_centers ...; sorted by name.
-    assumed : bool
+    assumed
         Whether the layer stands in for an operator nobody priced (`--assume-unsupported`).
-    repeats : int
+    repeats
         How often it runs in one inference: turns of the loop it stands in.
     """
 
@@ -131,23 +131,23 @@ class Graph:
 
     Parameters
     ----------
-    name : str
+    name
         Short name: the file's stem or the zoo's.
-    source : str
+    source
         Where it came from: a path, or "zoo:NAME".
-    sha256 : str
+    sha256
         Of the file's bytes; for a graph built in code, of its content.
-    notes : tuple of str
+    notes
         What its reader assumed, to be said with every prediction.
-    channel_first : bool
+    channel_first
         Whether the file's images are channel first; tensors here are channel last.
-    planned_bytes : tuple of int
+    planned_bytes
         Sizes of the buffers the file's own memory plan asks for, () where it has none; 0 once the
         network was changed.
     left_out : (int, tuple of str) or None
         How many tensors, and which operators, of a .tflite file are not here; an interpreter keeps
         records of both. None: read from no such file.
-    overhead_bytes : int or None
+    overhead_bytes
         Of a .tflite file beside constants and their scales: names, tensors, operators, metadata.
     """
 

@@ -47,7 +47,7 @@ class Data:
 
     Parameters
     ----------
-    inputs : ndarray
+    inputs
         Samples along the first axis: real numbers, or as the network stores them.
     labels : ndarray of int
         The right class of each.

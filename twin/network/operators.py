@@ -64,45 +64,45 @@ class Operator:
 
     Parameters
     ----------
-    name : str
+    name
         Snake case; what `Layer.op` says.
-    macs : callable
+    macs
         (graph, layer) -> multiply-accumulates of the formula below.
-    form : Form
+    form
         How its output follows from its inputs: shapes, channels and patches go by it.
-    parameters : tuple of int
+    parameters
         Places in `Layer.inputs` of trained constants: weights and biases.
-    states : tuple of int
+    states
         Places in `Layer.inputs` of what is kept between inferences.
-    operands : tuple of str
+    operands
         What kernels call the inputs; empty: input, input2, ...
-    filters : int or None
+    filters
         Axis of the weights along which its filters lie; 0: each reads all channels, else its own.
-    roles : tuple of str
+    roles
         Roles of an accelerator's units that compute it, the one that fits best first.
-    fuses_clamp : bool
+    fuses_clamp
         Whether kernels of libraries clamp what it writes (`Layer.activation`).
-    clamps : bool
+    clamps
         Whether it is such a clamp, from zero on.
-    takes_largest : bool
+    takes_largest
         Whether an output is the largest of what it reads, so the lowest value there is never shows.
-    keeps_scale : bool
+    keeps_scale
         Whether its output has the quantisation of its input.
     span : (float, float) or None
         Range its 8-bit output is quantised to, where libraries demand one.
-    converts : bool
+    converts
         Whether it changes the numbers' type or scale, and nothing else.
-    alias : bool
+    alias
         The output is the input's bytes under another shape: nothing is computed or moved.
-    assumed : bool
+    assumed
         No published measurement stands behind the cost of this operator.
-    tflm_only : bool
+    tflm_only
         Only TFLite Micro has a kernel for it.
-    code_of : str
+    code_of
         Runtime whose compiler wrote it: code for an accelerator, which no other runs.
-    short : str
+    short
         Its name where a terminal is narrow; "": the name.
-    words : str
+    words
         Parts of the names of functions that compute it, by spaces, in small letters; "": the name.
     """
 

@@ -23,11 +23,9 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
-        As read.
-    inputs : mapping of int to tuple of int
+    inputs
         New shapes of its inputs; those not named stay.
-    said : str
+    said
         What was asked, for the refusal.
 
     Returns
@@ -74,12 +72,10 @@ def follow_layer(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes
 
     Parameters
     ----------
-    layer : Layer
+    layer
         Its window as the new shapes need it.
-    old, new : list of tuple of int
+    old, new
         Shapes it read, and reads.
-    made : list of tuple of int
-        Shapes it wrote.
     """
     try:
         return _RULES.get(traits(layer).form, _refuse)(layer, old, new, made)

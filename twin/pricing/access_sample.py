@@ -31,21 +31,15 @@ class AccessSample:
 
     Parameters
     ----------
-    layer : int
+    layer
         Its index.
     cycles : ndarray of float
         When, in core cycles of the layer's own, accesses spread evenly over a kernel.
     address : ndarray of int64
         First byte of the line, or of the word where no cache is looked up.
-    role, memory : ndarray of str
-        Of the operand.
     missed, write : ndarray of bool
         Whether a line had to be filled; whether it is a store.
-    accesses : int
-        Of the layer in all.
-    misses : int
-        Of the layer in all.
-    total_cycles : float
+    total_cycles
         The core's own, of the layer.
     """
 
@@ -67,13 +61,13 @@ def sample_accesses(deployment: Deployment, position: int, *, cold: bool = False
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Of a runtime of the core.
-    position : int
+    position
         Layer of the executed graph.
-    cold : bool
+    cold
         Caches start empty.
-    points : int
+    points
         About how many accesses to keep, and at most how many misses beside them.
 
     Returns
@@ -109,11 +103,11 @@ def run_layer_bus(deployment: Deployment, position: int, *,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Of a runtime of the core.
-    position : int
+    position
         Layer of the executed graph.
-    cold : bool
+    cold
         Caches start empty.
 
     Returns

@@ -87,17 +87,17 @@ class Doubt:
 
     Parameters
     ----------
-    calibration : Calibration
+    calibration
         Learnt prices.
     unlearned : ndarray of float, (layers,)
         How far each layer's operator is left open by rows.
-    beyond : float
+    beyond
         How far waiting outside the chip is.
-    layer_sd : float
+    layer_sd
         Of a layer beside its operator.
-    least_time, least_power : float
+    least_time, least_power
         The least a total is known to: `between_sd`.
-    unseen : Doubt or None
+    unseen
         Of the same deployment under a library nobody measured, where no row is of this board: a
         library that is known deviates no further.
     """
@@ -116,11 +116,11 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         At the calibration's prices or any others.
-    calibration : Calibration
+    calibration
         Whose rows tell of operators; one whose instructions were counted needs none but in float.
-    item : Itemised
+    item
         Of the deployment, or of another of its structure.
     """
     evidence, closed = calibration.operators, deployment.runtime.structure == "assumed"
@@ -199,11 +199,9 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
 
     Parameters
     ----------
-    item : Itemised
+    item
         Costs at stated prices.
-    doubted : Doubt
-        What is not known.
-    work : Work
+    work
         Rows of it.
     """
     calibration, totals = doubted.calibration, work.totals
@@ -245,9 +243,9 @@ def deviation(estimate: Estimate, learnt: Learnt, shares: Floats,
 
     Parameters
     ----------
-    estimate : Estimate
+    estimate
         With the covariance C of the logarithms of prices.
-    learnt : Learnt
+    learnt
         With the deviations of errors by network and by row.
     shares : ndarray of float, (..., prices)
         s: shares of the totals by price.
@@ -271,19 +269,17 @@ def bound_energies(calibration: Calibration, terms: Floats, time_sd: Floats, tim
 
     Parameters
     ----------
-    calibration : Calibration
+    calibration
         Whose powers they are at.
     terms : ndarray of float, (..., energy prices)
         Picojoules by what draws them.
     time_sd : ndarray of float, (...)
         Deviations of the times.
-    time_band : Band
-        What those are of.
     spread : float or ndarray of float, (...)
         As for `deviation`.
     factors : ndarray of float, (..., energy prices)
         On stated prices: on a board nobody measured intervals reach what its file states.
-    least : float
+    least
         The least the power is known to.
     """
     learnt, estimate = calibration.entry.energy, calibration.energy
@@ -304,11 +300,11 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a deployment `calibration` was applied to.
-    calibration : Calibration
+    calibration
         Whose covariance is propagated through the bill.
-    temperature : str
+    temperature
         Overlays are learnt warm: a cold prediction extrapolates.
 
     Notes
@@ -361,17 +357,15 @@ def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band:
 
     Parameters
     ----------
-    calibration : Calibration
+    calibration
         Whose powers they are at.
     terms : ndarray of float, (1 + layers, energy prices)
         Picojoules of the whole and of each layer; NaN is not known.
     time_sds : ndarray of float, (1 + layers,)
         Deviations of the logarithms of their times.
-    band : Band
-        What those are of.
-    spread : float
+    spread
         How concentrated in few layers the whole time is.
-    least : float
+    least
         The least the power of the whole is known to.
     """
     factors = np.ones(1) if calibration.energy is None else calibration.energy.factors

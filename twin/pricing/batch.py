@@ -76,20 +76,20 @@ class Batch:
         Of one inference; NaN is not known.
     time_low_us, time_high_us, energy_low_uj, energy_high_uj : ndarray of float, (rows,)
         Intervals at `level`; NaN without one, as at stated prices.
-    level : float
+    level
         Probability that a measurement lies inside an interval; NaN where no row has one.
     cycles : ndarray of float, (rows,)
         Of the clock most time passes in.
-    causes : tuple of str
+    causes
         Columns of the three below: every cause a line of a bill can have.
     cause_us, cause_cycles, cause_pj : ndarray of float, (rows, causes)
         Time across clocks, cycles of the clock of `cycles`, energy. Rows sum to the whole; NaN is
         not known.
     ram_bytes, flash_bytes : ndarray of int, (rows,)
         Peak RAM; weights and code. -1 in rows that failed.
-    failures : tuple of Failure
+    failures
         Rows that cannot be, all NaN above.
-    layers : LayerArrays or None
+    layers
         Where they were asked for.
     """
 
@@ -121,12 +121,10 @@ class Variation:
 
     Parameters
     ----------
-    paths : mapping of str to sequence
+    paths
         As `Deployment.replace` takes them; every sequence as long as `rows`.
     time, energy : mapping of str to ndarray of float, (rows,)
         By price: what the stated price is multiplied by, in place of what was learnt.
-    rows : int
-        Configurations.
     """
 
     rows: int
@@ -140,7 +138,7 @@ def read_variation(vary: Mapping[str, ArrayLike]) -> Variation:
 
     Parameters
     ----------
-    vary : mapping of str to sequence
+    vary
         Dotted path to as many values as there are configurations; a single value holds in all.
 
     Raises
@@ -217,9 +215,7 @@ def empty_batch(rows: int, layers: int | None = None) -> Batch:
 
     Parameters
     ----------
-    rows : int
-        Configurations.
-    layers : int, optional
+    layers
         Most layers of a network, where layers are asked for.
     """
     def nan(*shape: int) -> Floats:
@@ -241,11 +237,9 @@ def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
 
     Parameters
     ----------
-    batch : Batch
-        Its arrays are changed.
-    row : int
+    row
         From 0.
-    prediction : Prediction
+    prediction
         What is not known of it is written as NaN.
     """
     certainty, board = prediction.certainty, prediction.deployment.board
@@ -301,10 +295,8 @@ class Costs:
 
     Parameters
     ----------
-    item : Itemised
+    item
         Costs at stated prices.
-    doubted : Doubt or None
-        For intervals.
     time, power : ndarray of float, (prices,)
         Learnt factors on stated prices, 1 where none was learnt.
     """
@@ -323,7 +315,7 @@ def find_costs(deployment: Deployment, wanted: str | Calibration | None, *, cold
     ----------
     deployment, cold, top
         Of `itemise`.
-    wanted : str, Calibration or None
+    wanted
         Of `choose_calibration`, or chosen already.
     """
     chosen = choose_calibration(deployment, wanted) if isinstance(wanted, str) else wanted
@@ -344,7 +336,7 @@ def list_factors(rows: np.ndarray, names: tuple[str, ...], learnt: Floats,
     ----------
     rows : ndarray of int, (n,)
         Which of the batch.
-    names : tuple of str
+    names
         `TIME_PRICES` or `ENERGY_PRICES`.
     learnt : ndarray of float, (prices,)
         Where none is varied.
@@ -363,12 +355,8 @@ def fill_rows(batch: Batch, rows: np.ndarray, costs: Costs, *, hertz: Floats, ti
 
     Parameters
     ----------
-    batch : Batch
-        Whose arrays are written.
     rows : ndarray of int, (n,)
         Which of them.
-    costs : Costs
-        Of all of them.
     hertz : ndarray of float, (n,)
         Clock of the core.
     time, power : ndarray of float, (n, prices)

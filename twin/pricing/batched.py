@@ -70,11 +70,9 @@ class Group:
     ----------
     rows : ndarray of int, (n,)
         Of the batch.
-    deployment : Deployment
-        One of them.
     hertz : ndarray of float, (n,)
         Clock of the core.
-    top : Deployment or None
+    top
         Another of them, where energies differ by supply voltage.
     toward : ndarray of float, (n,)
         How far energies of each row are from those of the first to those of `top`, 0 to 1.
@@ -92,9 +90,7 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
 
     Parameters
     ----------
-    base : Deployment
-        What is varied.
-    variation : Variation
+    variation
         Of `read_variation`.
 
     Notes

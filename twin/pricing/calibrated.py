@@ -44,9 +44,7 @@ def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deplo
 
     Parameters
     ----------
-    deployment : Deployment
-        With stated prices.
-    calibration : Calibration
+    calibration
         From `choose_calibration`.
 
     Returns
@@ -70,9 +68,7 @@ def apply_factors(deployment: Deployment, time: Mapping[str, float],
 
     Parameters
     ----------
-    deployment : Deployment
-        With stated prices.
-    time, energy : mapping of str to float
+    time, energy
         Factors by price, of `TIME_PRICES` and `ENERGY_PRICES`.
     """
     runtime, board = _apply(Same((deployment.board, deployment.runtime)), tuple(time.items()),
@@ -115,9 +111,9 @@ def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Predict
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a deployment with an `own_scale`.
-    predict : callable
+    predict
         Predicts a deployment at the same prices.
     """
     deployment, own = prediction.deployment, prediction.deployment.own_scale
@@ -166,11 +162,11 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         From `twin.deploy`.
-    temperature : str
+    temperature
         "warm" or "cold".
-    calibration : str, Calibration or None
+    calibration
         As for `choose_calibration`, or chosen already; None is "none".
 
     Returns
@@ -254,11 +250,11 @@ def predict_at(deployment: Deployment, calibration: Calibration | None, *,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         With stated prices, whatever was changed about it.
-    calibration : Calibration or None
+    calibration
         From `choose_calibration`.
-    temperature : str
+    temperature
         "warm" or "cold".
 
     Returns

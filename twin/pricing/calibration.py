@@ -107,11 +107,7 @@ def name_work(event: str, place: str, family: str, wide: float) -> str:
 
     Parameters
     ----------
-    event, place : str
-        Of a line.
-    family : str
-        Of the kernel.
-    wide : float
+    wide
         How wide a convolution is, 0 to 1.
     """
     if event not in CORE_EVENTS:
@@ -156,7 +152,7 @@ def name_operators(deployment: Deployment) -> tuple[str, ...]:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Whose executed network is named.
 
     Returns
@@ -187,13 +183,6 @@ def core_band() -> Band:
 
 def tell_basis(runtime: Runtime, core: Core) -> str:
     """Return where a runtime's instructions were counted, seen from a core.
-
-    Parameters
-    ----------
-    runtime : Runtime
-        A library.
-    core : Core
-        It runs on.
 
     Returns
     -------
@@ -236,11 +225,11 @@ def know_core(time: Learnt, basis: str, board_sd: float = 0.0) -> Learnt | None:
 
     Parameters
     ----------
-    time : Learnt
+    time
         Of this release on this board, or of its nearest.
-    basis : str
+    basis
         From `tell_basis`.
-    board_sd : float
+    board_sd
         How far boards of a core lie apart, where the library was measured on this one: cores left
         out lacked their boards' rows, too.
 
@@ -275,19 +264,17 @@ class Calibration:
 
     Parameters
     ----------
-    origin : str
+    origin
         "shipped" or the file's name.
-    entry : Entry
-        Of the overlay.
-    time, energy : Estimate, Estimate or None
+    time, energy
         Log factors and covariance, in the order of `TIME_PRICES` and `ENERGY_PRICES`.
-    spread, energy_spread : mapping of str to float
+    spread, energy_spread
         How far apart prices lie by level, where it was learnt: `calibration.fitting.prior.Spread`.
-    operators : mapping of str to float
+    operators
         How well rows of the library know each operator: `intervals.remaining_sd`.
-    kinds : tuple of str
+    kinds
         Of the measurements it was learnt from.
-    counted : str
+    counted
         Where instructions were counted that no row is asked for: "on this instruction set", "on
         another instruction set"; else "".
     """
@@ -379,11 +366,11 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Whose board and runtime are looked up.
-    wanted : str
+    wanted
         "auto": shipped overlays; "none": stated prices; else an overlay file.
-    runtime : str, optional
+    runtime
         What was measured, where the deployment's runtime only stands in for it.
 
     Returns
@@ -469,10 +456,10 @@ def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> C
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Of a program, of our own image, or of a library learnt from programs: what an instruction
         draws is the board's, whoever's kernels it is of.
-    wanted : str, Calibration or None
+    wanted
         As for `choose_calibration`, which returned None.
 
     Returns
@@ -498,9 +485,7 @@ def choose_kernel_prices(deployment: Deployment, wanted: str | Calibration | Non
 
     Parameters
     ----------
-    deployment : Deployment
-        Of a program.
-    wanted : str, Calibration or None
+    wanted
         As for `choose_calibration`, which returned None.
     """
     runtime = deployment.target.name_kernels(deployment) if wanted == AUTO else ""

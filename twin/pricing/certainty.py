@@ -30,19 +30,19 @@ class Draw:
 
     Parameters
     ----------
-    source : tuple of str
+    source
         Which learnt prices; only draws of the same source are shared.
-    covariance : numpy.ndarray
+    covariance
         Shape (prices, prices): of the logarithms.
-    time : numpy.ndarray
+    time
         Shape (prices,): by how much log time follows each log price.
-    row_sd : float
+    row_sd
         Error of a single row: not shared.
-    network_sd : float
+    network_sd
         Error of a network's structure: shared by the same network.
-    unlearned_sd : float
+    unlearned_sd
         Added for operators nobody measured: shared by the same network.
-    network : str
+    network
         Architecture id of the network.
     """
 
@@ -61,31 +61,29 @@ class Certainty:
 
     Parameters
     ----------
-    calibration : str
+    calibration
         Which learnt prices were used, for people.
-    time_us, energy_uj : Interval or None
-        Of one inference.
-    layers : tuple of LayerCertainty
+    layers
         In execution order.
-    basis : Basis
+    basis
         What intervals rest on: a key of `calibration.fitting.intervals.BASES`.
-    errors : int
+    errors
         Past errors they rest on.
-    extrapolating : tuple of str
+    extrapolating
         Why the data do not support the prediction; empty when they do.
-    unidentified : tuple of str
+    unidentified
         Prices the data could not tell, that matter here.
-    draw : Draw
+    draw
         For differences between predictions.
-    doubtful : tuple of str
+    doubtful
         Prices fitted as one with others, or that stand for what none counts: no findings.
-    tasks : tuple of Interval
+    tasks
         Of an accelerator's epochs, in microseconds, in order.
-    powers : str
+    powers
         What the energy rests on where no measured energy stands behind it.
-    version : str
+    version
         Of the learnt prices.
-    by_shape : float
+    by_shape
         Share of the time that prices parted by the shape of layers add: `fitting.cell.PARTS`.
     """
 
@@ -109,13 +107,6 @@ def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,
                    level: float = 0.9) -> Interval:
     """Return the interval of the ratio of two times, after over before, that share their draws.
 
-    Parameters
-    ----------
-    before_us, after_us : float
-        Predicted times.
-    before, after : Draw
-        Of the two predictions.
-
     Notes
     -----
     Normal in the logarithm, with the variance of `probability_faster`.
@@ -133,9 +124,7 @@ def probability_faster(before_us: float, after_us: float, before: Draw, after: D
 
     Parameters
     ----------
-    before_us, after_us : float
-        Predicted times.
-    before, after : Draw
+    before, after
         Of the two predictions.
 
     Returns
@@ -187,17 +176,15 @@ class Requirement:
 
     Parameters
     ----------
-    name : str
+    name
         "time", "energy", "RAM" ...
-    unit : str
-        Of all figures.
-    predicted : float or None
+    predicted
         None is not known, and an unknown figure meets no limit.
-    limit : float
+    limit
         The largest value that is accepted.
-    decimals : int
+    decimals
         Digits shown after the point.
-    interval : Interval, optional
+    interval
         Of what was predicted; None where there is none, or nothing is uncertain.
     """
 
@@ -241,10 +228,8 @@ def probability_above(limit: float, point: float, interval: Interval) -> float:
 
     Parameters
     ----------
-    limit, point : float
+    limit, point
         Of the quantity, above 0.
-    interval : Interval
-        Of the point.
 
     Returns
     -------
@@ -272,9 +257,9 @@ def far_sd(cycles: Amounts, clock_hz: Amounts, support: Support, *, measured: bo
     ----------
     cycles, clock_hz : float or ndarray of float
         Predicted of the network, and the clock of its core.
-    support : Support
+    support
         What was measured nearest.
-    measured : bool
+    measured
         Whether that is this board: how far apart boards lie holds the clocks they run at.
 
     Notes
@@ -290,11 +275,9 @@ def between_sd(network: str, entry: Entry, *, time: bool) -> float:
 
     Parameters
     ----------
-    network : str
+    network
         `Graph.architecture_id` of what is predicted.
-    entry : Entry
-        Of an overlay.
-    time : bool
+    time
         Of its time, else of its power.
 
     Returns
@@ -318,13 +301,9 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
 
     Parameters
     ----------
-    deployment : Deployment
-        As predicted.
-    cycles : float
+    cycles
         Of the inference at the entry's prices.
-    entry : Entry
-        Of an overlay.
-    temperature : str
+    temperature
         Overlays are learnt warm.
     """
     support = entry.support
@@ -365,7 +344,7 @@ def note_missing(deployment: Deployment) -> tuple[str, ...]:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         No learnt prices were found for.
 
     Returns

@@ -38,11 +38,11 @@ class PriceSlope:
 
     Parameters
     ----------
-    name : str
+    name
         As `predict_many` varies it: "learnt.time.memory".
-    factor : float
+    factor
         Where the derivative is taken.
-    time_us, energy_uj : float or None
+    time_us, energy_uj
         Per unit of the factor; None is not known.
     """
 
@@ -58,15 +58,13 @@ class WidthSlope:
 
     Parameters
     ----------
-    layers : tuple of int
+    layers
         That write these channels together.
-    channels : int
-        They write now.
-    removed : int
+    removed
         Channels the narrower network lacks.
-    time_us, energy_uj : float or None
+    time_us, energy_uj
         Per channel; None is not known.
-    ram_bytes, flash_bytes : float
+    ram_bytes, flash_bytes
         Per channel; RAM is of the layer where most is alive, so for others it is 0.
     """
 
@@ -85,21 +83,17 @@ class Derivative:
 
     Parameters
     ----------
-    deployment : Deployment
-        Where they are taken.
-    time_us : float
-        Of one inference.
-    energy_uj : float or None
+    energy_uj
         None is not known.
-    ram_bytes, flash_bytes : int
+    ram_bytes, flash_bytes
         Peak RAM; weights and code.
-    prices : tuple of PriceSlope
+    prices
         Of every learnt price, those of time first.
-    widths : tuple of WidthSlope
+    widths
         Of every block of channels that can be narrowed, in the order of layers.
     refused : tuple of (int, str)
         Layers whose narrower network cannot be, with the reason.
-    is_exact : bool
+    is_exact
         Whether those with prices are exact; else differences (accelerators, other masters).
     """
 
@@ -136,11 +130,9 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = DI
 
     Parameters
     ----------
-    deployment : Deployment
-        Where they are taken.
-    widths : bool
+    widths
         Whether narrower networks are predicted: one for every block of channels.
-    step : int
+    step
         Channels they lack; half of them where a layer has no more than that.
     temperature, calibration
         As for `predict`.

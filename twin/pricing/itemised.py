@@ -75,9 +75,9 @@ class Itemised:
         Per cycle, and per nanosecond; NaN is not known.
     rivals : ndarray of float, (policies, layers, time prices)
         Cycles, warm, under each policy a cache may have, the assumed one first.
-    assumed : tuple of bool
+    assumed
         Layers nothing stands behind the costs of.
-    brought : Brought or None
+    brought
         Weights that come by DMA.
     """
 
@@ -101,15 +101,15 @@ class Brought:
 
     Parameters
     ----------
-    transfers : Transfers
+    transfers
         What is copied for each layer.
-    wait_cycles : float
+    wait_cycles
         Price of a cycle waited.
     wait_pj : ndarray of float, (ends,)
         Of a cycle waited, at each supply voltage; NaN is not known.
     moved_pj : ndarray of float, (ends, layers)
         Of the bytes of each layer.
-    outside : bool
+    outside
         Whether they come from outside the chip.
     """
 
@@ -132,13 +132,13 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         At stated prices, all of it on the core.
-    cold : bool
+    cold
         Caches start empty.
-    unsure : bool
+    unsure
         Whether what unknown policies may do is wanted.
-    top : Deployment, optional
+    top
         The same at another supply voltage: energies then have two ends.
     """
     ends = [runtime_prices(one) for one in (deployment, top) if one is not None]
@@ -305,7 +305,7 @@ def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats,
 
     Parameters
     ----------
-    item : Itemised
+    item
         Costs at stated prices.
     hertz : ndarray of float, (rows,)
         Clock of the core.

@@ -41,22 +41,20 @@ class LayerColumn:
 
     Parameters
     ----------
-    name : str
+    name
         Key of CSV, and of JSON unless its document has it elsewhere; "" in neither.
-    take : callable
+    take
         Its value, in the unit its name ends in.
-    header, narrow, page : str
+    header, narrow, page
         Of the terminal's table, of that where there is little room ("": without a header
         there), and of the page; "" in none.
-    number : bool
+    number
         Whether it is aligned to the right.
-    text : callable
-        The value as shown.
-    short, full : callable, optional
+    short, full
         The same where there is little room, and on the page, where it differs.
-    term, means : str
+    term, means
         Entry of the glossary that explains it, or its own explanation.
-    offloaded : bool
+    offloaded
         Whether only what runs on an accelerator has it.
     """
 

@@ -30,9 +30,9 @@ class Ledger:
 
     Parameters
     ----------
-    layers : tuple of mapping
+    layers
         Per layer, (clock, cause) or (clock, cause, operand) -> cycles.
-    setup : mapping
+    setup
         The same for set-up, which has no operands.
     """
 
@@ -67,7 +67,7 @@ def make_ledger(prediction: Prediction) -> Ledger:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         With bills in real-valued cycles.
 
     Returns
@@ -98,11 +98,9 @@ def share_out(values: Sequence[float], decimals: int, total: float | None = None
 
     Parameters
     ----------
-    values : sequence of float
-        Non-negative.
-    decimals : int
+    decimals
         Digits shown after the point.
-    total : float, optional
+    total
         The shown sum, already of those decimals; by default the values' rounded sum.
 
     Returns
@@ -180,7 +178,7 @@ def explain_time(prediction: Prediction) -> str:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Its bill is where every figure comes from.
 
     Returns
@@ -312,7 +310,7 @@ def split_document(document: dict[str, Any], prediction: Prediction) -> dict[str
 
     Parameters
     ----------
-    document : dict
+    document
         From `to_document`; not changed.
 
     Returns

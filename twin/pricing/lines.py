@@ -76,15 +76,15 @@ def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, col
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         For the board, the code's place and the runtime.
-    groups : callable
+    groups
         Returns the kernels of each layer, none for an alias; called where counts are not kept.
-    prices : Prices
+    prices
         From `runtime_prices`.
-    cold : bool
+    cold
         Caches start empty.
-    part : tuple of int
+    part
         Positions of the layers, where they are some of the network's.
 
     Returns
@@ -139,11 +139,11 @@ class Lines:
         Key and layer of each line.
     calls : ndarray of float, (layers,)
         How often each layer calls a kernel: the last lines.
-    events : tuple of Event
+    events
         Lines of bills: those of kernels of one layer are added up.
     order, starts : ndarray of int, (lines,), (events,)
         Lines as they are added up, and where the lines of each event begin in that order.
-    whole : tuple of bool
+    whole
         Events that occur in whole numbers.
     """
 
@@ -163,8 +163,6 @@ class PricedLines:
 
     Parameters
     ----------
-    lines : Lines
-        Of the structure.
     occurred, exposed : ndarray of float, (lines,) or (n, lines)
         All of an event, and what stretched the run.
     cycles : ndarray of float, (lines,) or (n, lines)
@@ -197,11 +195,9 @@ def price_lines(structure: Structure, runtime: Runtime, prices: Prices,
 
     Parameters
     ----------
-    structure : Structure
-        Whose lines are priced.
-    runtime : Runtime
+    runtime
         For its efficiencies, 1 where absent, and its calls.
-    prices : Prices
+    prices
         From `twin.pricing.lines.runtime_prices`; of many boards each price may be an array.
     timing : ndarray of float, (width,) or (n, width)
         Of `hwmodels.paths.timing.read_timing`.
@@ -285,11 +281,9 @@ def bill_layers(counts: tuple[Counts, ...], priced: PricedLines,
 
     Parameters
     ----------
-    counts : tuple of Counts
+    counts
         From `count_layers`.
-    priced : PricedLines
-        Of the same lines.
-    prices : Prices
+    prices
         Of which clock each event is.
     """
     lines = priced.lines
@@ -346,11 +340,11 @@ def price_rivals(deployment: Deployment, prices: Prices,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         All of it on the core; the assumed policy is the first.
-    prices : Prices
+    prices
         Of the board, the same under each.
-    lower : callable
+    lower
         Returns the kernels of each layer.
     """
     caches, board = list_open(deployment.board), deployment.board

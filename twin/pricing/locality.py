@@ -36,13 +36,13 @@ class LayerLocality:
 
     Parameters
     ----------
-    accesses, misses : int
+    accesses, misses
         Lines looked up and filled.
-    write_backs : int
+    write_backs
         Dirty lines that had to leave, of this layer or an earlier one.
-    working_set_bytes : int
+    working_set_bytes
         Lines touched, each once.
-    direct : int
+    direct
         Accesses no cache looks up.
     """
 
@@ -67,9 +67,9 @@ class Locality:
 
     Parameters
     ----------
-    caches : tuple of Cache
+    caches
         That loads and stores look up first.
-    layers : tuple of LayerLocality
+    layers
         In execution order, aliases omitted.
     lower : mapping of str to (int, int)
         Lines looked up and filled in caches below those, by name.
@@ -112,9 +112,9 @@ def measure_locality(deployment: Deployment, *, cold: bool = False) -> Locality:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Of a runtime of the core.
-    cold : bool
+    cold
         Caches start empty.
 
     Returns
@@ -154,7 +154,7 @@ def lower_kernels(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Of a runtime of the core.
 
     Returns
@@ -221,7 +221,7 @@ class ReplacementRange:
 
     Parameters
     ----------
-    caches : tuple of str
+    caches
         Whose policy is assumed; none: the candidates are the stated policy alone.
     time_us : tuple of (str, float)
         Of an inference by candidate, the assumed one first.

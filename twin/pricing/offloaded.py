@@ -93,7 +93,7 @@ class Lines:
 
     Parameters
     ----------
-    clocks : tuple of str
+    clocks
         The accelerator's, the host's, then any others.
     hertz : ndarray of float, (boards, clocks)
         Of each.
@@ -119,7 +119,7 @@ class Offloaded:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Whose runtime offloads, without other masters or weights by DMA.
     """
 

@@ -62,13 +62,7 @@ def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool)
 
     Parameters
     ----------
-    batch : Batch
-        Whose arrays are written.
-    item : Offloaded
-        Their deployment.
-    asked : Asked
-        What they set.
-    unsure : bool
+    unsure
         Whether intervals are wanted.
     """
     deployment = item.deployment

@@ -44,43 +44,39 @@ class LayerPrediction:
 
     Parameters
     ----------
-    macs : int
+    macs
         Nominal multiply-accumulates of the model file (padding and dead channels counted).
-    bytes_moved : int
+    bytes_moved
         Bytes of inputs, weights and outputs at stored width, each once.
-    alias : bool
+    alias
         No data moves: the output is the input under another shape.
-    assumed : bool
+    assumed
         No source or data stands behind this layer's cost.
-    kernels : tuple of str
+    kernels
         Library functions called.
-    clock : str
+    clock
         Clock most of its time passes in.
-    cycles : float
-        Of that clock.
-    time_us : float
+    time_us
         Across its clocks; warm or cold, as the prediction says.
-    energy_uj : float or None
+    energy_uj
         At the rail; None is not known.
-    bill : Bill
+    bill
         Lines that sum to the above.
-    counts : Counts
+    counts
         Events behind the bill.
-    instructions : int
-        Instructions executed.
-    accesses, misses : int
+    accesses, misses
         Data-cache lines looked up and filled; 0 and 0 without a data cache.
-    live_bytes : int
+    live_bytes
         Bytes of arena alive while it runs.
-    tasks : tuple of str
+    tasks
         Names of the accelerator's tasks, and of the host's, it ran in.
     clocks_hz : tuple of (str, float)
         Frequencies of the clocks its bill counts; may be omitted where it is one.
-    repeats : int
+    repeats
         How often it runs in one inference, all of which is counted above.
-    families : tuple of str
+    families
         Of the library functions, the key of a runtime's efficiencies.
-    called : bool
+    called
         Whether it is a call of a program's function, not a layer of a network.
     """
 
@@ -159,27 +155,25 @@ class Prediction:
 
     Parameters
     ----------
-    temperature : str
+    temperature
         "warm" or "cold".
-    layers : tuple of LayerPrediction
+    layers
         In execution order.
-    setup : Bill
+    setup
         Preparing the network once, before the first inference.
-    bill : Bill
+    bill
         Of one inference: the sum of the layers' bills.
-    clock : str
+    clock
         Clock most of the time passes in.
-    cycles : float
+    cycles
         Of that clock; the bill has those of the others, which are never added to them.
-    time_us, energy_uj : float
-        Of one inference.
-    warnings : tuple of str
+    warnings
         What a reader must know before using the figures.
-    tasks : tuple of TaskPrediction
+    tasks
         Of a runtime that offloads, in order.
-    certainty : Certainty or None
+    certainty
         Intervals and what stands behind them; None at stated prices.
-    voltage : str
+    voltage
         Voltage scale a changed clock took, and what it saves; "" where it is the board's own.
     """
 
@@ -263,9 +257,9 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         From `twin.deploy`.
-    temperature : str
+    temperature
         "warm" (after at least one inference) or "cold" (caches empty).
 
     Returns

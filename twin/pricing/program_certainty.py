@@ -53,11 +53,11 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a program, at stated prices of time.
-    powers : Calibration, optional
+    powers
         What its powers were learnt from; by default they are stated.
-    times : mapping of str to float, optional
+    times
         Factors of its times, of networks on its kernels; by default times are stated.
 
     Returns

@@ -24,9 +24,9 @@ def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
 
     Parameters
     ----------
-    board : Board
+    board
         Its core's instruction set and timing table are used.
-    dtype : str
+    dtype
         "int8", "int16" or "float32".
 
     Returns
@@ -68,9 +68,9 @@ def memory_bytes_per_second(board: Board, memory: Memory) -> float:
 
     Parameters
     ----------
-    board : Board
+    board
         Gives clocks and buses.
-    memory : Memory
+    memory
         One of the board's.
 
     Returns

@@ -37,7 +37,7 @@ class Span:
     ----------
     rows : ndarray of int, (n,)
         Of the batch.
-    deployment : Deployment
+    deployment
         As all of them but for clocks and supply voltage.
     hertz : mapping of str to ndarray of float, (n,)
         Clocks that are varied.
@@ -56,9 +56,9 @@ def list_spans(base: Deployment, variation: Variation, rows: Ints) -> Iterator[S
 
     Parameters
     ----------
-    base : Deployment
+    base
         What is varied; nothing lies elsewhere at another clock or supply voltage.
-    variation : Variation
+    variation
         Of `read_variation`.
     rows : ndarray of int, (n,)
         Which of its rows.
@@ -76,13 +76,7 @@ class Spans:
 
     Parameters
     ----------
-    base : Deployment
-        What is varied.
-    variation : Variation
-        With the values of each row.
-    settings : dict
-        What is the same in all of them.
-    clocks : list of str
+    clocks
         Paths of clocks that are not.
     """
 
@@ -173,7 +167,7 @@ class _Boxes:
 
     Parameters
     ----------
-    change : callable
+    change
         Returns the board at some values, or raises what forbids it.
     values : ndarray of float, (rows, clocks)
         Of each row.
@@ -266,9 +260,7 @@ def are_own(board: Board, clocks: Sequence[str], values: Floats) -> np.ndarray:
 
     Parameters
     ----------
-    board : Board
-        That is changed.
-    clocks : sequence of str
+    clocks
         Paths of its clocks.
     values : ndarray of float, (n, clocks)
         What they are set to.
@@ -293,8 +285,6 @@ def cut_supplies(board: Board, volts: Floats) -> tuple[np.ndarray, np.ndarray]:
 
     Parameters
     ----------
-    board : Board
-        Whose rules they are.
     volts : ndarray of float, (n,)
         Of its supply.
     """
@@ -309,7 +299,7 @@ def split_alike(columns: Mapping[str, Sequence[Any]], rows: np.ndarray,
 
     Parameters
     ----------
-    columns : mapping of str to sequence
+    columns
         Values of all rows by path.
     rows : ndarray of int, (n,)
         Which of them.

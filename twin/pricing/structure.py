@@ -63,11 +63,11 @@ class Structure:
 
     Parameters
     ----------
-    key : str
+    key
         Hash of everything it depends on.
-    layers : tuple of tuple of Call
+    layers
         Kernels of each layer; of an alias none.
-    arrays : TrafficArrays
+    arrays
         The same in columns.
     """
 
@@ -93,13 +93,13 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Placed network.
-    groups : callable
+    groups
         Returns the kernels of each layer; called where nothing is kept.
-    cold : bool
+    cold
         Caches start empty.
-    part : tuple of int
+    part
         Positions of the layers, where they are some of the network's.
     """
     content = deployment.target.content(deployment)
@@ -206,9 +206,9 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Placed network.
-    content : str
+    content
         What its target says kernels depend on besides it.
     cold, part
         As for `find_structure`.
@@ -264,10 +264,8 @@ def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tu
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         All of it on the core.
-    layers : sequence of sequence of Call
-        Kernels of each layer.
     """
     return tuple(any(kernel.assumed for kernel in kernels)
                  or is_layer_assumed(deployment, layer, [kernel.name for kernel in kernels])

@@ -40,11 +40,11 @@ class Utilisation:
 
     Parameters
     ----------
-    mac_use, lane_use : float or None
+    mac_use, lane_use
         Of the peak of its units, over all of its cycles and over those they work.
-    dma_use, dma_hidden : float or None
+    dma_use, dma_hidden
         Of its cycles that transfers take, and of transfers that nobody waited for.
-    bank_wait, loop_share, barrier_wait : float or None
+    bank_wait, loop_share, barrier_wait
         Of its cycles that cores wait for a bank, spend around inner loops, wait for each other.
     """
 

@@ -43,9 +43,7 @@ def measure_variables(deployment: Deployment, *, cold: bool) -> dict[str, float]
 
     Parameters
     ----------
-    deployment : Deployment
-        At any prices.
-    cold : bool
+    cold
         Caches start empty.
 
     Notes

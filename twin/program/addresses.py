@@ -37,9 +37,9 @@ class Stretch:
 
     Parameters
     ----------
-    making : tuple of Row
+    making
         Values made of registers and others, in order.
-    accesses : tuple of Row
+    accesses
         In order.
     """
 
@@ -67,9 +67,9 @@ class Reader:
 
     Parameters
     ----------
-    word_at : callable
+    word_at
         Address -> the word of code memory there.
-    loads : bool
+    loads
         Whether words of memory are values, too.
     """
 
@@ -173,15 +173,11 @@ def find_stretches(reader_type: type[Reader], address: int, code: bytes,
 
     Parameters
     ----------
-    reader_type : type
+    reader_type
         Of the instruction set.
-    address : int
-        Of the block.
-    code : bytes
-        Its instructions.
-    word_at : callable
+    word_at
         Address -> the word of code memory there.
-    loads : bool
+    loads
         Whether addresses of the first stretch may rest on words of memory.
     """
     reader, odd = reader_type(address, word_at, loads), []

@@ -25,9 +25,9 @@ class Newer:
 
     Parameters
     ----------
-    emulator : Emulator
+    emulator
         The emulated core.
-    listing : mapping of int to Listed
+    listing
         The program's instructions.
     """
 

@@ -22,25 +22,25 @@ class Wanted:
 
     Parameters
     ----------
-    begin : str or None
+    begin
         Symbol the measured part begins at.
-    end : str or None
+    end
         Symbol it ends before; None: where the function at `begin` returns.
-    call : str or None
+    call
         Symbol called once start-up is over, at main or else at `begin`.
-    nth : int
+    nth
         Which time `begin` is reached.
-    layers : str
+    layers
         As `choose_layers` takes it.
-    registers : mapping of str to int
+    registers
         Core registers set when the measured part begins; peripheral ones from the start.
-    files : mapping of int to bytes
+    files
         Memory contents by address.
-    limit : int
+    limit
         Instructions, start-up included, after which a run is given up.
-    skip_startup : bool
+    skip_startup
         Whether it begins at main, with variables as its file has them.
-    observed : bool
+    observed
         Whether blocks and operands are asked for (`twin.program.observing`), not traffic.
     marks : tuple of (int, int, int)
         Of what is observed: number, first address and end of what is known to lie there.
@@ -97,9 +97,9 @@ def name_registers(registers: Mapping[str, int], known: Mapping[str, str]) -> di
 
     Parameters
     ----------
-    registers : mapping of str to int
+    registers
         As `--set-register` has them; those by address are of peripherals, and omitted.
-    known : mapping of str to str
+    known
         The core's.
 
     Raises

@@ -25,11 +25,9 @@ class ClockLoop:
 
     Parameters
     ----------
-    machine : Machine
+    machine
         The program, stopped before that block.
-    path : sequence of int
-        Blocks of a turn.
-    change : list of numpy.ndarray
+    change
         What a turn adds to `Waiting.arrays`.
     """
 

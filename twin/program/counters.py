@@ -41,15 +41,11 @@ class Counters:
 
     Parameters
     ----------
-    elf : Elf
-        The program.
-    listing : Listing
-        What its blocks cost.
-    recorder : Recorder
+    recorder
         Regions accesses are counted by, and the caches that look them up.
-    limit : int
+    limit
         Instructions after which callbacks tell of an overrun.
-    code : module
+    code
         What the bytes of a block tell.
     further : sequence of (int, int)
         Memory code may be put into, and constants that may be code: first addresses, and those
@@ -153,11 +149,9 @@ class Counters:
 
         Parameters
         ----------
-        address : int
-            Of the block.
-        stretches : sequence of Stretch
+        stretches
             As `find_stretches` returns them.
-        numbers : mapping of int to int
+        numbers
             The emulator's number of each register of the core, by its own + 1.
 
         Raises

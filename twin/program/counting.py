@@ -31,13 +31,13 @@ class FunctionRun:
 
     Parameters
     ----------
-    name, family : str
+    name, family
         As its source names it, and its operator family.
-    calls : int
+    calls
         How often it was entered.
-    code_memory : str
+    code_memory
         What its code is fetched from.
-    traffic : KernelTraffic
+    traffic
         Instructions, fetches and accesses.
     """
 

@@ -57,13 +57,9 @@ class FunctionCost:
 
     Parameters
     ----------
-    layer : int
+    layer
         Position of the layer.
-    run : FunctionRun
-        What it did.
-    counts : Counts
-        Events.
-    bill : Bill
+    bill
         Without what being powered costs meanwhile.
     """
 
@@ -79,12 +75,10 @@ class Program(Deployment):
 
     Parameters
     ----------
-    elf : Elf
+    elf
         Its file.
-    wanted : Wanted
+    wanted
         Which part of it is billed.
-    found : Found
-        What that did.
     """
 
     elf: Elf
@@ -203,11 +197,7 @@ class ProgramTarget(Core):
 
         Parameters
         ----------
-        program : Program
-            On its board.
-        prices : Prices
-            Of the board.
-        cold : bool
+        cold
             Caches were empty before.
         """
         assert isinstance(program, Program)
@@ -296,11 +286,9 @@ def deploy_program(elf: Elf, board: Board, wanted: Wanted) -> Program:
 
     Parameters
     ----------
-    elf : Elf
+    elf
         From `read_elf`.
-    board : Board
-        It is linked for.
-    wanted : Wanted
+    wanted
         Which part of it is billed.
 
     Raises

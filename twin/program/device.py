@@ -19,15 +19,13 @@ class Surroundings:
 
     Parameters
     ----------
-    registers : dict of int to int
+    registers
         All there are, by address.
-    cycles : callable
+    cycles
         Modelled cycles of the core so far.
-    frequency_hz : float
-        Of the core.
-    pend : callable
+    pend
         Raises an interrupt, by its number at the interrupt controller.
-    wake : callable
+    wake
         Has the machine look at the time before the next block.
     """
 
@@ -43,9 +41,7 @@ class Device:
 
     Parameters
     ----------
-    around : Surroundings
-        The machine.
-    words : list of str
+    words
         Base address, and what else its part's file states, separated by "/".
     """
 

@@ -18,10 +18,6 @@ def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> I
 
     Parameters
     ----------
-    elf : Elf
-        The program.
-    board : Board
-        It was run on.
     touched : sequence of (int, str)
         Registers of peripherals it used, each with the place that did first.
     """

@@ -72,9 +72,9 @@ class Elf:
 
     Parameters
     ----------
-    path : Path
+    path
         The file.
-    sha256 : str
+    sha256
         Of its bytes.
     pieces : tuple of (int, int, bytes)
         Load address, address it runs at, content.
@@ -82,23 +82,21 @@ class Elf:
         Addresses of code: first, and one behind the last.
     constants : tuple of (int, int)
         Of what is never written.
-    data_end : int
+    data_end
         Behind the last variable with a place of its own.
-    functions : tuple of Function
-        By address.
-    symbols : mapping of str to int
+    symbols
         Address of each named thing, bit 0 of functions cleared.
-    entry : int
+    entry
         Where the file says it begins.
-    machine : str
+    machine
         "arm" or "riscv".
-    parts : tuple of Section
+    parts
         What of the file is there while it runs.
     arenas : tuple of (int, int)
         Of variables whose name says that buffers lie in them.
-    architecture : int or None
+    architecture
         As an Arm program's build attributes state it, None where they do not.
-    stripped : bool
+    stripped
         Whether it has no symbols: functions are then what its code calls.
     """
 
@@ -216,12 +214,12 @@ def read_elf(path: str | Path, refuse: type[TwinError] = ProgramError, what: str
 
     Parameters
     ----------
-    path : path
+    path
         ELF file of an Arm Cortex-M or a RISC-V core. Without symbols functions are what its code
         calls, named by their addresses.
-    refuse : type
+    refuse
         Raised for a file that is none, or larger than a microcontroller's program can be.
-    what : str
+    what
         What it should be, for the refusal.
     """
     file = read_elf_file(path, refuse, what)
@@ -319,10 +317,8 @@ def name_called(pieces: Iterable[tuple[int, int, bytes]], code: Iterable[tuple[i
         Those with code: load address, address it runs at, content.
     code : iterable of (int, int)
         Addresses of code.
-    machine : str
+    machine
         As `Elf` has it.
-    entry : int
-        Where the program begins.
     """
     find_calls = encoding_of(machine).find_calls
     return name_starts({entry, *(int(one) for _, runs, content in pieces

@@ -22,9 +22,7 @@ class Exceptions:
 
     Parameters
     ----------
-    emulator : Emulator
-        The emulated core.
-    peripherals : Peripherals
+    peripherals
         Who pends what, and at which priority.
 
     Notes
@@ -59,9 +57,7 @@ class Exceptions:
 
         Parameters
         ----------
-        number : int
-            Of the exception.
-        back : int
+        back
             Address the program goes on at.
         """
         self.peripherals.pending.discard(number)

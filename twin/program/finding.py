@@ -44,27 +44,27 @@ class Found:
 
     Parameters
     ----------
-    cold, warm : tuple
+    cold, warm
         Layers, with caches empty before and as one earlier pass left them.
-    layers : str
+    layers
         Set of patterns, or patterns, that named them.
-    start_up_instructions, instructions : int
+    start_up_instructions, instructions
         Before the measured part, and in it.
-    polls : tuple of mapping
+    polls
         Loops that waited for a register: `register`, `place`, `value` that ended them.
-    unknown : tuple of str
+    unknown
         Instructions the core's table does not know, taken as a move.
-    printed : str
+    printed
         What the program wrote to its console.
-    exceptions : mapping of str to int
+    exceptions
         Interrupts taken, by number.
-    handed_over : bool
+    handed_over
         Whether QEMU ran the billed part.
-    doubts : tuple of str
+    doubts
         What speaks against its being linked for the board.
-    unconfirmed : bool
+    unconfirmed
         Whether it used none of the registers by which the board's part differs from others.
-    untimed : tuple of str
+    untimed
         What of peripherals the billed part used that takes time on the chip and none here.
     """
 
@@ -85,13 +85,6 @@ class Found:
 
 def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     """Return what a program does, emulated only where that is not kept.
-
-    Parameters
-    ----------
-    board : Board
-        It runs on.
-    wanted : Wanted
-        Which part of it.
 
     Raises
     ------
@@ -120,7 +113,7 @@ def observe(elf: Elf, board: Board, wanted: Wanted,
 
     Parameters
     ----------
-    elf, board, wanted : Elf, Board, Wanted
+    elf, board, wanted
         As for `find_program`.
     marks : tuple of (int, int, int)
         Number, first address and end of what is known to lie there.

@@ -44,15 +44,11 @@ class Machine:
 
     Parameters
     ----------
-    elf : Elf
-        The program.
-    board : Board
-        Whose core and memories.
-    files : mapping of int to bytes
+    files
         Further memory contents, by address.
-    limit : int
+    limit
         Instructions after which a run is given up.
-    recorder : type of Recorder
+    recorder
         What is made of accesses.
     """
 

@@ -67,9 +67,7 @@ class Watcher(Recorder):
 
     Parameters
     ----------
-    board : Board
-        The machine.
-    regions : tuple of Region
+    regions
         Pieces of memory.
     """
 
@@ -173,10 +171,8 @@ def classify(layers: Sequence[Words], regions: Sequence[Region],
 
     Parameters
     ----------
-    layers : sequence of Words
+    layers
         In order.
-    regions : sequence of Region
-        As words name them.
     marks : sequence of (int, int, int)
         Number, first address and end of what is known.
 
@@ -293,15 +289,7 @@ def _list_blocks(machine: Machine) -> Iterator[dict[str, Any]]:
 
 
 def join_runs(machine: Machine, runs: Sequence[BlockRun]) -> list[BlockRun]:
-    """Return blocks up to their branches: an emulator cuts them at pages, wherever those lie.
-
-    Parameters
-    ----------
-    machine : Machine
-        That ran them.
-    runs : sequence of BlockRun
-        Of one function.
-    """
+    """Return blocks up to their branches: an emulator cuts them at pages, wherever those lie."""
     found: dict[int, BlockRun] = {}
     for run in sorted(runs, key=lambda one: -one.address):
         after = found.get(run.address + run.size_bytes)

@@ -34,11 +34,9 @@ class Follower:
 
     Parameters
     ----------
-    field : Field
-        The one that follows.
-    source : Field or None
+    source
         Which one it follows; None: it always holds ones.
-    how : str
+    how
         "", "!" or "^".
     """
 
@@ -64,39 +62,39 @@ class Part:
     ----------
     blocks : tuple of (int, int)
         Where it has peripherals: first addresses, and those behind the last.
-    names : mapping of int to str
+    names
         Of peripherals, by base address in ascending order.
-    reset : mapping of int to int
+    reset
         Registers that are not 0 after reset.
-    followers : tuple of Follower
+    followers
         Ready bits and their like.
-    keeps : mapping of int to int
+    keeps
         Bits that are cleared by writing 0, and are as they were where 1 is written.
-    clears : mapping of int to int
+    clears
         Bits that are cleared by writing 1.
-    silent : frozenset of int
+    silent
         Data registers, which do not answer what was written: nothing is at the other end.
-    opens_flash : frozenset of int
+    opens_flash
         Registers that open flash to stores where 1 or 2 is written (CONFIG of an nRF's NVMC).
-    triggers : mapping of int to tuple of int
+    triggers
         Task register -> event registers set when 1 is written to it.
     factory : tuple of (int, int)
         Memory the vendor writes: all ones but for `factory_words`.
-    factory_words : mapping of int to int
+    factory_words
         Of it, and of RAM as the boot ROM leaves it, by address.
-    image_header : bytes
+    image_header
         What a bootloader's tool puts at the first page of constants, and no program's file has.
     memory : tuple of (int, int)
         Small memories beside the board's, in which a program may keep code and data.
-    windows : mapping of int to int
+    windows
         Further addresses of memories, uncached or without wait: that of the memory by each.
     rom : tuple of (int, int)
         Where its boot ROM has functions programs call.
-    aliases : str
+    aliases
         "rp2" where a register has aliases that toggle, set and clear bits.
-    bit_band : bool
+    bit_band
         Whether each bit of memory and peripherals has a word of its own elsewhere.
-    devices : mapping of str to tuple of str
+    devices
         Peripherals with a behaviour of their own (`twin.program.devices`), by kind.
     """
 

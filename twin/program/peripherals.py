@@ -46,13 +46,11 @@ class Peripherals:
 
     Parameters
     ----------
-    board : Board
-        Whose part and core.
-    cycles : callable
+    cycles
         Modelled cycles so far.
-    text_of : callable
+    text_of
         Address of a block -> its assembly text.
-    wake : callable
+    wake
         Asks the machine to look for interrupts before the next block.
     """
 

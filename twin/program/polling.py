@@ -21,13 +21,9 @@ class Poll:
 
     Parameters
     ----------
-    register : int
-        Its address.
-    block : int
+    block
         Of the code that reads it.
-    value : int
-        What ended the loop.
-    billed : bool
+    billed
         Whether that was in the billed part: how long it waits is in no figure then.
     """
 
@@ -57,7 +53,7 @@ class Polling:
 
     Parameters
     ----------
-    text_of : callable
+    text_of
         Address of a block -> its assembly text.
     """
 

@@ -29,12 +29,8 @@ class Region:
 
     Parameters
     ----------
-    memory : Memory
-        Of the board.
-    role : str
+    role
         "constants", "data" or "stack".
-    start, end : int
-        Addresses.
     """
 
     memory: Memory
@@ -55,11 +51,9 @@ def list_regions(board: Board, elf: Elf, stack_top: int) -> tuple[Region, ...]:
 
     Parameters
     ----------
-    board : Board
-        Whose memories.
-    elf : Elf
+    elf
         The program: sections named after a stack, and where its variables end.
-    stack_top : int
+    stack_top
         Where the stack begins: between the last variable and it nothing else is taken to lie.
     """
     named = [span for name, span in elf.sections.items() if "stack" in name]
@@ -117,9 +111,7 @@ class Recorder:
 
     Parameters
     ----------
-    board : Board
-        The machine.
-    regions : tuple of Region
+    regions
         Pieces of memory, as the emulator numbers them.
     """
 
@@ -214,7 +206,7 @@ class Recorder:
 
         Parameters
         ----------
-        function : int
+        function
             As the emulator numbers it.
         accesses : ndarray of int64, (regions, at least 4)
             Its reads, writes, and bytes of both.

@@ -45,15 +45,15 @@ class Region:
 
     Parameters
     ----------
-    name : str
+    name
         As the linker's script or the board's file calls it.
-    start, size_bytes : int
+    start, size_bytes
         Its address and extent, as far as the board has memory there.
-    stated_bytes : int
+    stated_bytes
         Its extent as the linker's script states it.
-    used_bytes : int
+    used_bytes
         Of the program's sections, where they run and where they are loaded from.
-    arena_bytes, weights_bytes : int
+    arena_bytes, weights_bytes
         Of them, variables named as an arena, and as a network's constants.
     """
 

@@ -133,13 +133,7 @@ ENDS = ("reset_to_usb_boot", "software_reset", "_exit", "abort")
 
 
 class Rom:
-    """A boot ROM whose functions are answered.
-
-    Parameters
-    ----------
-    machine : Machine
-        The core that calls.
-    """
+    """A boot ROM whose functions are answered."""
 
     def __init__(self, machine: Any) -> None:
         self.machine = machine

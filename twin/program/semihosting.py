@@ -16,9 +16,9 @@ class Semihosting:
 
     Parameters
     ----------
-    emulator : Emulator
+    emulator
         The emulated core.
-    first, second : str
+    first, second
         Registers that hold the call and its argument.
 
     Notes

@@ -30,11 +30,7 @@ class Session:
 
     Parameters
     ----------
-    machine : Machine
-        The program.
-    wanted : Wanted
-        What of it is measured.
-    collect : callable
+    collect
         (machine) -> what ran since it was asked last.
 
     Raises
@@ -74,7 +70,7 @@ class Session:
 
         Parameters
         ----------
-        empty : bool
+        empty
             Whether caches begin empty, or as they are.
         """
         machine, words, names = self.machine, self.machine.words, self.machine.names
@@ -157,11 +153,6 @@ class Session:
 
 def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     """Run a program and return what it did, as plain data.
-
-    Parameters
-    ----------
-    wanted : Wanted
-        Which part of it.
 
     Returns
     -------

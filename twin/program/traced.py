@@ -36,11 +36,11 @@ def go_on(machine: Machine, until: int, back: int | None,
 
     Parameters
     ----------
-    machine : Machine
+    machine
         Stands at the first instruction; its counts go on.
-    until : int
+    until
         Address it ends before.
-    back : int or None
+    back
         Address the function it stands in returns to.
     start : (int, int) or None
         Where the billed part begins, and which time it is come to; None: here.

@@ -19,11 +19,9 @@ class Watch:
 
     Parameters
     ----------
-    emulator : Emulator
+    emulator
         The emulated core.
-    counters : Counters
-        What callbacks count in.
-    hook : callable
+    hook
         Has native code called from one address to another.
     """
 

@@ -53,11 +53,9 @@ def settle_release(name: str, runtime: Runtime, board: Board) -> tuple[Runtime, 
 
     Parameters
     ----------
-    name : str
-        As asked for.
-    runtime : Runtime
+    runtime
         What it names by its file alone: the default version.
-    board : Board
+    board
         Where it is to run.
 
     Notes
@@ -313,9 +311,7 @@ def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    runtime : Runtime
+    runtime
         What `default_runtime` chose.
 
     Returns

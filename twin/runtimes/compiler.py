@@ -57,22 +57,22 @@ class Spread:
 
     Parameters
     ----------
-    reach : float
+    reach
         Standard deviations an interval of nine in ten reaches: Student t over the families.
-    families : int
+    families
         Of networks behind it.
-    network : float
+    network
         Deviation of the logarithm of a whole network's time.
-    schedule : float
+    schedule
         Of one task's, as the compiler may cut a network otherwise.
-    epoch : float
+    epoch
         Of the cycles of one task like the profiled ones.
-    hand_over, moved, host, outside, unseen : float
+    hand_over, moved, host, outside, unseen
         Of the host around tasks; of operators it steps; of its own kernels; of waiting for
         memory outside the chip; of units and widths that were not profiled.
-    profiled : tuple of str
+    profiled
         Roles of the units in profiled tasks.
-    boards, sizes : tuple of str
+    boards, sizes
         Where they were profiled, and as which `Npu.config`; none stated: on all its family's.
     """
 
@@ -103,19 +103,19 @@ class Offload:
 
     Parameters
     ----------
-    family : str
+    family
         Accelerators it compiles for: `Npu.family`.
-    host_operators : tuple of str
+    host_operators
         Operators that always run on the host core.
-    moved_operators : tuple of str
+    moved_operators
         Operators that only move data: channels move it, the host steps them.
-    move_cycles : float
+    move_cycles
         Host cycles to step one moved operator, its launch apart.
-    rules : Compiler
+    rules
         Which layers run where and together, and as which tasks.
-    spread : Spread
+    spread
         How far predictions are off; wide and assumed where the file does not say.
-    input_copy : str
+    input_copy
         What is done with an input image first, of `twin.runtimes.offload.INPUT_COPIES`.
     """
 
@@ -134,17 +134,15 @@ class Planner:
 
     Parameters
     ----------
-    npu : Npu
-        The accelerator.
-    offload : Offload
+    offload
         The compiler's rules.
-    weights, arena : str
+    weights, arena
         Memories of tensors that are not placed one by one.
-    host : collection of str
+    host
         Operators, or indices of layers, kept on the host core.
-    channel_first : bool
+    channel_first
         Whether the network's inputs and outputs are channel first and are transposed.
-    tile_rows, buffers : int or None
+    tile_rows, buffers
         Rows of outputs of a tile and buffers of each operand, for compilers that tile; None: as
         they choose.
     """
@@ -165,25 +163,25 @@ class Work:
 
     Parameters
     ----------
-    units : tuple of UnitWork
+    units
         In dataflow order.
     operations : tuple of (str, int)
         Kind and number, as the profiler lists them.
-    weight_bytes : int
+    weight_bytes
         Brought from the weights' memory, in the form the compiler stores them.
-    unpacked_bytes : int
+    unpacked_bytes
         Of the same weights behind the unit that unpacks them; 0: as stored.
-    weight_streams : int
+    weight_streams
         Channels that stream them to the units; 0 where they are staged, or there are none.
-    passes : mapping of str to int
+    passes
         How often "input", "weights" or "output" is walked; once unless it says so.
-    staged_in : str
+    staged_in
         Memory they are brought to before the layer begins; "": they are streamed.
-    scattered : bool
+    scattered
         Whether it walks channel by channel, an element at a time.
-    unpacked : bool
+    unpacked
         Whether the first of `units` unpacks the weights.
-    loaded : bool
+    loaded
         Whether a constant second operand is written into a unit, not streamed.
     """
 
@@ -205,11 +203,11 @@ class Group:
 
     Parameters
     ----------
-    kind : str
+    kind
         "task", "move" (channels alone, stepped by the host), "host" or "alias".
-    chain : tuple of int
+    chain
         Positions in the graph, in execution order; of "host", "move" and "alias" one.
-    joined : tuple of int
+    joined
         Positions of the layers before them that disappear into the first.
     """
 
@@ -229,13 +227,13 @@ class Grouping:
 
     Parameters
     ----------
-    groups : tuple of Group
+    groups
         Every layer is in exactly one.
-    works : mapping of int to Work
+    works
         What layers in tasks ask of the units, by position.
-    reasons : tuple of Reason
+    reasons
         Why each layer stays on the host.
-    buffers : mapping of int to TaskBuffer
+    buffers
         Tensors within a group that are kept otherwise than whole, by tensor.
     scratch : tuple of (str, int)
         Pools the compiler keeps bytes of for itself, and how many.
@@ -254,15 +252,15 @@ class Step:
 
     Parameters
     ----------
-    kind : str
+    kind
         "task" on the accelerator, "host" or "alias".
-    layers : tuple of int
+    layers
         Positions in the graph it computes; of a layout transpose, of the layer that reads it.
-    task : Task or None
+    task
         What the accelerator is asked, with its launch; None for an alias.
-    shares : tuple of float
+    shares
         What part of a task each layer is charged; they sum to one.
-    stepped : bool
+    stepped
         Whether the host steps it while channels move its data.
     """
 
@@ -321,13 +319,11 @@ class Compiler:
 
         Parameters
         ----------
-        graph : Graph
-            The network that runs.
-        planner : Planner
+        planner
             Accelerator, rules, memories and choices.
-        pools : mapping of int to str
+        pools
             Memory of each tensor that was placed; others are in the first of `planner`'s.
-        grouping : Grouping
+        grouping
             Of `group`.
         """
         raise NotImplementedError
@@ -359,10 +355,8 @@ class Compiler:
         ----------
         name, kind, index
             As the report names it, what it is, and its place in the inference.
-        counters, totals : Counters
+        counters, totals
             Of it, and of the whole inference.
-        clocks_hz : Clocks
-            For times.
         """
         return [f"{name}, {kind.lower()}", *_list_counters(counters)]
 

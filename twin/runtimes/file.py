@@ -96,7 +96,7 @@ def load_runtime(name: str) -> Runtime:
 
     Parameters
     ----------
-    name : str
+    name
         For example "cmsis-nn", "x-cube-ai@9.0" (trailing ".0" of a version may be omitted) or
         "my_runtime.yaml".
 

@@ -27,7 +27,7 @@ def find_operators(library: str) -> Mapping[str, str]:
 
     Parameters
     ----------
-    library : str
+    library
         Package of `twin.runtimes`: "cmsis_nn".
 
     Returns
@@ -50,13 +50,11 @@ def find_lowering(libraries: Sequence[str], op: str, dtype: str, isa: str) -> Lo
 
     Parameters
     ----------
-    libraries : sequence of str
+    libraries
         In order of preference.
-    op : str
+    op
         Canonical operator.
-    dtype : str
-        Of the activations.
-    isa : str
+    isa
         Instruction set of the core.
 
     Returns
@@ -84,7 +82,7 @@ def find_own(op: str, isa: str) -> Lowering | None:
 
     Parameters
     ----------
-    op, isa : str
+    op, isa
         As for `find_lowering`.
 
     Raises
@@ -107,7 +105,7 @@ def find_assumed(op: str, dtype: str, isa: str) -> Lowering | None:
 
     Parameters
     ----------
-    op, dtype, isa : str
+    op, dtype, isa
         As for `find_lowering`.
 
     Returns

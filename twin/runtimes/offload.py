@@ -37,12 +37,12 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
 
     Parameters
     ----------
-    where : str
+    where
         File and key, for errors.
-    leaves : mapping
+    leaves
         The section. `rules` is a name of `RULES`, or "module:Class" of one's own; absent:
         by-role. The fields of the class are further keys.
-    number : callable
+    number
         Reads a number with its source.
 
     Raises

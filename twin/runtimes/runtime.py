@@ -32,13 +32,11 @@ class ArenaRule:
 
     Parameters
     ----------
-    name : str
-        As code calls it.
-    release : str or None
+    release
         Of `twin/runtimes/tflm/arena.yaml`; None: it holds the activations and nothing else.
-    kernels : str
+    kernels
         Whose kernels ask for their data: a name of that file.
-    unknown : tuple of str
+    unknown
         What else is in it, of unknown size.
     """
 
@@ -54,77 +52,77 @@ class Runtime:
 
     Parameters
     ----------
-    name, version : str
+    name, version
         Together the identity "name@version".
-    library : str
+    library
         Package of `twin.runtimes` that lowers for it.
-    dtypes : tuple of str
+    dtypes
         Activation types it executes.
-    structure : str
+    structure
         "open" (loop structure read from source), "read" (from a program's code) or "assumed"
         (closed library).
-    drops_dead_channels : bool
+    drops_dead_channels
         Whether channels that are zero for every input are removed when code is generated.
-    fuses_padding : bool
+    fuses_padding
         Whether convolutions do the padding ahead of them.
-    overlaps : bool
+    overlaps
         Whether a layer's output may lie over what it has read of its input for the last time.
-    dispatches_aliases : bool
+    dispatches_aliases
         Whether an operator that moves no data is still called.
-    in_place : tuple of str
+    in_place
         Operators whose output may take the place of an input that dies with them.
-    parameters_in : str
+    parameters_in
         "weights" or "arena": where per-channel requantisation parameters live.
-    dispatch_cycles, setup_cycles_per_op, setup_cycles_per_channel : float
+    dispatch_cycles, setup_cycles_per_op, setup_cycles_per_channel
         CPU cycles of calling one kernel and of preparing it once.
-    code_bytes, ram_bytes : int
+    code_bytes, ram_bytes
         Flash and RAM of the runtime itself, besides kernels' code, weights and arena.
-    alignment_bytes : int
+    alignment_bytes
         Of tensors in the arena.
-    efficiency : mapping of str to float
+    efficiency
         Core cycles relative to the lowered kernels, by operator family; 1 where absent.
-    facts : tuple of Fact
+    facts
         Every number with its source.
-    offload : Offload or None
+    offload
         What it hands to an accelerator; None: everything runs on the core.
-    target : str
+    target
         How its kernels get onto hardware: a name of `twin.runtimes.targets`.
     counted : (str, str) or None
         Kernels and compiler level whose instructions were counted; None: as lowered from source.
-    counted_on : tuple of str
+    counted_on
         Instruction sets its library's own kernels were counted on, to be carried to others.
-    copies_shapes : bool
+    copies_shapes
         Whether an operator that only renames its input copies it.
-    scales_in_float : bool
+    scales_in_float
         Whether kernels of bytes scale their results in float, as routines of the build do it.
-    scalar_on_helium : tuple of str
+    scalar_on_helium
         Operators it has no vector code of.
-    vectors_on_helium : tuple of str
+    vectors_on_helium
         Operators it is taken to have vector code of, where nobody knows: `twin.runtimes.helium`.
-    extensions : tuple of str
+    extensions
         Extensions of the instruction set of which a core needs one; empty: none.
-    files : tuple of str
+    files
         Endings of the model files it alone runs, and which it runs alone: it is their default.
-    default_for : tuple of str
+    default_for
         Endings of the model files it alone runs, beside networks of other files.
-    weight_passes : int or None
+    weight_passes
         How often a convolution's weights leave their memory; None: as its loops read them.
-    splits_memories : bool
+    splits_memories
         Whether buffers, and weights, may lie in several memories.
-    unpacks_weights : bool
+    unpacks_weights
         Whether it has kernels on weights of 4 bits.
-    links_model : bool
+    links_model
         Whether a program links the .tflite file whole, not its constants alone.
-    direct_convolutions : bool
+    direct_convolutions
         Whether convolutions are left to the portable kernels, which copy no windows.
-    tile_windows : int
+    tile_windows
         Windows our own int8 convolution copies before it multiplies them.
-    tile_outputs : int
+    tile_outputs
         Side of the square of output positions portable convolutions compute channel by channel; 0:
         they take one position after another.
-    learnt : Learnt or None
+    learnt
         What was read of its kernels in programs.
-    arena : ArenaRule or None
+    arena
         The buffer a program gives it; None: it has none of a name.
     """
 

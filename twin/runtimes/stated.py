@@ -34,11 +34,11 @@ def list_candidates(stated: str, isa: str | None = None,
 
     Parameters
     ----------
-    stated : str
+    stated
         As the log says it: "tflm" is every family whose name begins so.
-    isa : str, optional
+    isa
         Of the board's core: families that do not run on it are omitted.
-    board : Board, optional
+    board
         Adds what was measured on it, else on its core; identifies the core, its maker's
         kernels, and the library of its accelerator where that is its default.
     """
@@ -82,12 +82,8 @@ def settle_runtime(stated: str, given: str | None, where: str) -> str:
 
     Parameters
     ----------
-    stated : str
-        As the measurement says it.
-    given : str or None
+    given
         A runtime of ours, as its user says it.
-    where : str
-        Named in the refusal.
 
     Raises
     ------
@@ -118,7 +114,7 @@ def find_release(stated: str) -> str | None:
 
     Parameters
     ----------
-    stated : str
+    stated
         As the log says it: "st-edge-ai@2.1.0" is x-cube-ai@10.0.0, which Core 2.0 shipped as.
 
     Returns

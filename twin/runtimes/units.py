@@ -46,12 +46,8 @@ class UnitRules(Compiler):
 
         Parameters
         ----------
-        graph : Graph
-            The network.
-        layer : Layer
+        layer
             Of an operator with roles.
-        npu : Npu
-            The accelerator.
         """
         if not self.multiplies(layer) or (unit := self.find_unit(layer, npu)) is None:
             return ""
@@ -88,11 +84,9 @@ class UnitRules(Compiler):
 
         Parameters
         ----------
-        graph : Graph
-            The network.
-        layer : Layer
+        layer
             Of an operator with roles, and units for them.
-        npu : Npu
+        npu
             The accelerator: how many units, at which rate.
         """
         unit = self.find_unit(layer, npu)

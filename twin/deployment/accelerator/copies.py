@@ -15,7 +15,7 @@ def count_copies(deployment: Deployment) -> Counts:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Whose runtime offloads.
 
     Returns

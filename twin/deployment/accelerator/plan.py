@@ -19,7 +19,7 @@ class OffloadPlan(Plan):
 
     Parameters
     ----------
-    deployment : Draft
+    deployment
         Whose runtime offloads, on a board with the accelerator.
     """
 

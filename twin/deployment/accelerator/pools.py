@@ -36,19 +36,17 @@ class Demand:
 
     Parameters
     ----------
-    slots : tuple of ArenaSlot
+    slots
         Activations and scratch with their lives, planned for one memory without bounds.
     constants : tuple of (int, int)
         Tensor and bytes of each that leaves the flash, in execution order.
-    arena, weights : Wish
+    arena, weights
         Where the two are wanted.
-    reserved : mapping of str to int
+    reserved
         Bytes of a memory kept for other things.
-    layers : int
+    layers
         Of the network: how long constants live.
-    alignment_bytes : int
-        Of every buffer.
-    name : str
+    name
         Of the network, for the error.
     """
 
@@ -68,12 +66,10 @@ class PoolPlan:
 
     Parameters
     ----------
-    homes : mapping of int to Home
+    homes
         By tensor, of scratch by -1 - position; constants left in flash are not among them.
     used : tuple of (str, int)
         Bytes of each pool in use, up to the highest.
-    activation_bytes, weight_bytes : int
-        Of the above.
     spilled : tuple of (str, str, int, int)
         What spilled ("buffers", "weights") to which memory or pool, how many, how many bytes.
     """
@@ -164,9 +160,7 @@ def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
 
     Parameters
     ----------
-    board, npu
-        The machine.
-    demand : Demand
+    demand
         What looks for a place.
 
     Returns

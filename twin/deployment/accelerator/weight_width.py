@@ -16,11 +16,9 @@ def narrow_weights(graph: Graph, bits: int, reasons: Sequence[str]) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
-        Any network.
-    bits : int
+    bits
         4 or 8.
-    reasons : sequence of str
+    reasons
         Why each layer stays on the host, whose kernels read bytes; "" where it does not.
 
     Returns

@@ -59,9 +59,9 @@ def run_network(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[int, np.ndar
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With int8 or float32 activations.
-    inputs : sequence of ndarray
+    inputs
         One per network input, of its shape and type.
 
     Returns

@@ -80,9 +80,9 @@ class Addition:
 
     Parameters
     ----------
-    offsets : tuple of int
+    offsets
         Minus the zero points of the inputs.
-    multipliers, shifts : tuple of int
+    multipliers, shifts
         Of the inputs, then of the output.
     """
 

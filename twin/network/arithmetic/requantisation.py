@@ -22,9 +22,9 @@ class Requantisation:
     ----------
     multipliers, shifts : ndarray of int32, shape (channels,) or (1,)
         value = sum * multiplier * 2 ** (shift - 31); multipliers are Q0.31.
-    offset : int
+    offset
         Zero point of the output.
-    low, high : int
+    low, high
         Bounds of the fused activation.
     """
 
@@ -45,7 +45,7 @@ def split_scale(scale: float) -> tuple[int, int]:
 
     Parameters
     ----------
-    scale : float
+    scale
         Real factor.
 
     Returns

@@ -15,12 +15,10 @@ def cut_windows(image: np.ndarray, window: Window, out_shape: tuple[int, ...],
     ----------
     image : ndarray, shape (height, width, channels)
         One image.
-    window : Window
+    window
         Kernel, stride, dilation and padding.
     out_shape : tuple of (int, int)
         Windows down and across.
-    border : int or float
-        Value outside the image.
 
     Returns
     -------

@@ -36,7 +36,7 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
     path_or_name : str or Path
         A .tflite, .onnx, .pte (ExecuTorch), .espdl (ESP-DL) or layer-list .json file, a file with
         a model inside (`container`), of several FILE:NAME, or a zoo name ("kws", "zoo:kws").
-    assume_unsupported : str, optional
+    assume_unsupported
         "copy" turns every operator this does not know into an assumed memory copy; by default
         they are refused.
 

@@ -23,10 +23,8 @@ class Budget:
 
     Parameters
     ----------
-    path : str
+    path
         Of the file, for errors.
-    file_bytes : int
-        Its size.
     """
 
     def __init__(self, path: str, file_bytes: int) -> None:

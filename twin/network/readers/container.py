@@ -67,13 +67,11 @@ class Found:
 
     Parameters
     ----------
-    place : str
+    place
         Member, array or symbol that holds it, or the offset in the file.
-    suffix : str
+    suffix
         Of the reader: ".tflite" or ".onnx".
-    content : bytes
-        The model file.
-    file, name : str
+    file, name
         Of what holds it, and of the network: the file's stem, or as it was chosen.
     """
 
@@ -124,7 +122,7 @@ def find_models(name: str, content: bytes) -> list[Found]:
 
     Parameters
     ----------
-    name : str
+    name
         Of the file, for errors.
 
     Returns

@@ -46,9 +46,7 @@ def read_espdl(path: str | Path, *, assume_unsupported: str | None = None) -> Gr
 
     Parameters
     ----------
-    path : str or Path
-        Of the file.
-    assume_unsupported : str, optional
+    assume_unsupported
         "copy" to keep unknown operators as assumed memory copies.
 
     Returns

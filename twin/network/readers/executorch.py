@@ -25,9 +25,7 @@ def read_executorch(path: str | Path, *, assume_unsupported: str | None = None) 
 
     Parameters
     ----------
-    path : str or Path
-        Of the file.
-    assume_unsupported : str, optional
+    assume_unsupported
         "copy" to keep unknown kernels as assumed memory copies.
 
     Returns

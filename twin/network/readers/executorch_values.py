@@ -22,9 +22,7 @@ class Reader:
 
     Parameters
     ----------
-    program : Program
-        Read.
-    images : set of int
+    images
         Values that are stored channel last.
     """
 

@@ -12,9 +12,9 @@ def find_converter(table: str, name: str) -> Any:
 
     Parameters
     ----------
-    table : str
+    table
         "TFLITE" or "ONNX": the mapping of its module.
-    name : str
+    name
         What the file calls the operator: "CUSTOM name" in a .tflite file, its type in .onnx.
     """
     for entry in find_entries("twin.operators"):

@@ -49,7 +49,7 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
     ----------
     path : str or Path
         Of the JSON file.
-    assume_unsupported : str, optional
+    assume_unsupported
         "copy" to keep unknown operators as assumed memory copies.
 
     Returns

@@ -11,9 +11,7 @@ def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
 
     Parameters
     ----------
-    path : str
-        Of the file.
-    largest_bytes : int
+    largest_bytes
         A larger one is refused unread.
 
     Returns

@@ -29,11 +29,9 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None,
 
     Parameters
     ----------
-    path : str or Path
-        Of the file.
-    assume_unsupported : str, optional
+    assume_unsupported
         "copy" to keep unknown operators as assumed memory copies.
-    content : bytes, optional
+    content
         What the file would hold, where it is inside another.
 
     Returns

@@ -22,13 +22,6 @@ _SAVE = "or save with onnx.save(..., save_as_external_data=False)"
 def take_external_data(path: str, proto: Any) -> bytes:
     """Put constants that lie in other files into the model.
 
-    Parameters
-    ----------
-    path : str
-        Of the model.
-    proto : onnx.ModelProto
-        Gets the values.
-
     Returns
     -------
     bytes

@@ -35,9 +35,9 @@ def fold(model: OnnxModel, node: Node, budget: Budget) -> bool:
 
     Parameters
     ----------
-    model : OnnxModel
+    model
         With shapes of the node's outputs; gets their values.
-    budget : Budget
+    budget
         Is charged for the results before they are made.
 
     Raises

@@ -30,17 +30,13 @@ class Group:
 
     Parameters
     ----------
-    node : Node
-        The operator.
-    output : str
+    output
         Value the last fused node writes.
-    activation : str or None
-        Fused activation.
-    bias : str
+    bias
         Constant a fused Add brings, "" without.
-    fused : list of Node
+    fused
         Nodes besides `node` this stands for.
-    quantised : bool
+    quantised
         Integers in and out.
     """
 

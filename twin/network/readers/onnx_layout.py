@@ -24,9 +24,7 @@ def stored_axes(rank: int, layout: str) -> tuple[int, ...]:
 
     Parameters
     ----------
-    rank : int
-        Of the value in the file.
-    layout : str
+    layout
         PLAIN or CHANNELS_LAST (ranks 3 and 4 only).
     """
     if layout == PLAIN:
@@ -67,11 +65,7 @@ def guess_layout(name: str, rank: int, consumers: Mapping[str, list[Node]]) -> s
 
     Parameters
     ----------
-    name : str
-        Of the input.
-    rank : int
-        Its dimensions.
-    consumers : mapping
+    consumers
         Nodes that read each value.
     """
     if rank not in (3, 4):

@@ -30,9 +30,7 @@ def load_onnx(path: str, content: bytes | None = None) -> OnnxModel:
 
     Parameters
     ----------
-    path : str
-        Of the file.
-    content : bytes, optional
+    content
         What it would hold, where it is inside another.
 
     Returns

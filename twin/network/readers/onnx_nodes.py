@@ -23,13 +23,13 @@ class Node:
 
     Parameters
     ----------
-    op : str
+    op
         Type, with its domain in front unless it is the standard one.
-    name : str
+    name
         As the file names it, may be empty.
-    inputs, outputs : list of str
+    inputs, outputs
         Value names; "" is absent.
-    attributes : dict
+    attributes
         Plain Python values.
     """
 
@@ -110,9 +110,9 @@ class Rewriter:
 
     Parameters
     ----------
-    model : OnnxModel
+    model
         Gets the constants, shapes and types of what is made.
-    node : Node
+    node
         Replaced; the last node made writes its first output.
     """
 

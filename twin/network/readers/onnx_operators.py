@@ -38,9 +38,9 @@ class Converter:
 
     Parameters
     ----------
-    convert : callable
+    convert
         (reader, group) -> None; emits layers.
-    places : tuple of int
+    places
         Inputs that must be dequantised integers for the layer to be an integer one; empty: all.
     """
 

@@ -36,14 +36,12 @@ def settle_shapes(model: OnnxModel, proto: Any, make_nodes: Callable[[Any], list
 
     Parameters
     ----------
-    model : OnnxModel
+    model
         Nodes in order; loses those that are evaluated.
-    proto : onnx.ModelProto
+    proto
         What it was made of: declared shapes stand in where none can be worked out.
-    make_nodes : callable
+    make_nodes
         (onnx.GraphProto) -> nodes, for a branch that is taken.
-    budget : Budget
-        For constants made of constants.
 
     Raises
     ------

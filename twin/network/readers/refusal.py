@@ -11,7 +11,7 @@ class UnsupportedError(Exception):
 
     Parameters
     ----------
-    reason : str
+    reason
         Which variant; empty when the operator is unknown altogether.
     """
 

@@ -33,11 +33,9 @@ class Subgraph:
 
     Parameters
     ----------
-    number : int
-        Place in the file.
-    ids : list of int
+    ids
         Number in the network of each tensor; an inlined operator's results are renamed in it.
-    inputs, outputs : tuple of int
+    inputs, outputs
         Places in `ids`.
     """
 
@@ -52,17 +50,15 @@ class Inliner:
 
     Parameters
     ----------
-    path : str
+    path
         Of the file, for errors.
-    count : int
-        Subgraphs there are.
-    read : callable
+    read
         (subgraph) -> its operators, in order.
-    open_graph : callable
+    open_graph
         (number) -> a subgraph with fresh tensors.
-    add : callable
+    add
         Tensor -> index.
-    tensor : callable
+    tensor
         index -> Tensor.
     """
 
@@ -80,12 +76,10 @@ class Inliner:
 
         Parameters
         ----------
-        graph : Subgraph
+        graph
             What to read; its `ids` change where an inlined operator's result is another's tensor.
-        turns : int
+        turns
             How often it runs.
-        depth : int
-            Subgraphs around it.
         """
         if depth > MAX_DEPTH:
             raise ModelError(f"{self._path}: subgraphs {depth} deep; at most {MAX_DEPTH}")

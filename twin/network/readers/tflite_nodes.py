@@ -22,25 +22,25 @@ class Node:
 
     Parameters
     ----------
-    place : str
+    place
         File and operator, for errors.
-    index : int
+    index
         Position in the file.
-    builtin : str
+    builtin
         The schema's name of the operator.
-    inputs, outputs : tuple of int
+    inputs, outputs
         Tensor indices of the file; trailing absent inputs removed.
-    operator : tflite.Operator
+    operator
         The flatbuffer table.
-    tensor : callable
+    tensor
         index -> Tensor.
-    add : callable
+    add
         Tensor -> index, for one put together from several or made between two layers.
-    state : callable
+    state
         (index of a variable, Tensor like it) -> indices of what it holds, and is filled from.
-    amend : callable
+    amend
         (index, Tensor) -> None: what the file does not say of a result.
-    repeats : int
+    repeats
         How often it runs: turns of the loops around it.
     """
 

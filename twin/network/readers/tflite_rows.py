@@ -43,17 +43,17 @@ class Row:
 
     Parameters
     ----------
-    builtin, op : str
+    builtin, op
         Its name in the schema, and ours.
-    table : str or None
+    table
         Of its options.
-    fields : tuple of Field
+    fields
         Of the table, both ways.
-    refused : mapping of str to str
+    refused
         Fields that must be zero, and what they are where they are not.
-    constant : Constant or None
+    constant
         Of a second input, which the layer does not keep.
-    derived : callable
+    derived
         (graph, layer) -> further fields to write.
     """
 

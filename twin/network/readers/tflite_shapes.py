@@ -47,12 +47,10 @@ def settle_shapes(nodes: Sequence[Node], unsettled: dict[int, Shape],
 
     Parameters
     ----------
-    nodes : sequence of Node
+    nodes
         In the order they run.
-    unsettled : dict
+    unsettled
         Stated shape by tensor, -1 where open; loses those that become known.
-    find_converter : callable
-        Builtin name -> Converter.
 
     Returns
     -------

@@ -17,13 +17,13 @@ class Variables:
 
     Parameters
     ----------
-    names : dict
+    names
         The variable behind each handle: its name, or the handle where it has none.
-    assigned : set
+    assigned
         Variables an inference changes.
-    filled : dict
+    filled
         What variables are filled with before the first inference; None where it is computed.
-    missing : dict
+    missing
         Bytes of the variables read that nothing fills, by the operator that reads first.
     """
 
@@ -58,9 +58,7 @@ def find_variables(nodes: Sequence[Node], starters: Sequence[Node]) -> Variables
 
     Parameters
     ----------
-    nodes : sequence of Node
-        Of an inference.
-    starters : sequence of Node
+    starters
         Run once, before the first.
     """
     found = Variables()

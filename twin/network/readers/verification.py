@@ -35,11 +35,6 @@ class _Mismatch(Exception):
 def verify_graph(graph: Graph) -> Graph:
     """Check tensors, connections and shapes of a graph and return it.
 
-    Parameters
-    ----------
-    graph : Graph
-        As read.
-
     Returns
     -------
     Graph

@@ -27,13 +27,11 @@ class Channels:
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    numbers : dict of int to ndarray
+    numbers
         Of the last axis of each tensor, by tensor index.
-    columns : dict of int to ndarray
+    columns
         Of the last axis of the weights of each producer, by layer index: what it reads.
-    frozen : set of int
+    frozen
         Numbers that stay, whatever is joined with them.
     """
 
@@ -100,9 +98,7 @@ def drop_channels(channels: Channels, gone: set[int]) -> Graph:
 
     Parameters
     ----------
-    channels : Channels
-        Of the graph.
-    gone : set of int
+    gone
         Roots of the channels to remove; none of `Channels.fixed`.
     """
     return _take(channels, lambda roots: np.flatnonzero(~np.isin(roots, list(gone))))

@@ -14,7 +14,7 @@ def copy_shapes(graph: Graph) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With changes of shape that only rename their input.
 
     Returns

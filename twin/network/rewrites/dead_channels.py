@@ -23,7 +23,7 @@ def drop_dead_channels(graph: Graph) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With constant weights.
 
     Returns
@@ -242,7 +242,7 @@ def take_entries(tensor: Tensor, axis: int, kept: np.ndarray) -> Tensor:
 
     Parameters
     ----------
-    axis : int
+    axis
         May count from the last.
     kept : ndarray of int
         Places on the axis, in order; one may come again.

@@ -15,7 +15,7 @@ def fuse_padding(graph: Graph) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With padding as layers of its own.
 
     Returns

@@ -20,9 +20,9 @@ def set_channels(graph: Graph, wanted: dict[int, int]) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With constant weights.
-    wanted : dict of int to int
+    wanted
         Channels that stay, by index of a layer; layers that sums tie together have one width.
         As many as there are is no change.
 

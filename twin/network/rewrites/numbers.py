@@ -42,11 +42,11 @@ def quantise_weights(tensor: Tensor, dtype: str, axis: int | None) -> Tensor:
 
     Parameters
     ----------
-    tensor : Tensor
+    tensor
         Weights, real or of another width.
-    dtype : str
+    dtype
         A key of `LIMITS`.
-    axis : int or None
+    axis
         Of the channels; None: one scale for all.
 
     Notes
@@ -73,11 +73,9 @@ def quantise_bias(tensor: Tensor, source: Quantization, weights: Quantization,
 
     Parameters
     ----------
-    tensor : Tensor
-        The bias, with its values.
-    source, weights : Quantization
+    source, weights
         Of the layer's data and of its weights.
-    dtype : str
+    dtype
         "int32", or "int64" for 16-bit data; values are kept to 32 and 40 bits.
     """
     scales = np.asarray(weights.scales, np.float64) * source.scales[0]
@@ -106,9 +104,9 @@ def activation_scale(dtype: str, low: float, high: float) -> Quantization:
 
     Parameters
     ----------
-    dtype : str
+    dtype
         "int8" or "int16".
-    low, high : float
+    low, high
         Least and greatest value seen; widened to hold zero.
 
     Notes

@@ -34,11 +34,11 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
 
     Parameters
     ----------
-    graph : Graph
+    graph
         That begins with convolutions on an image, in a chain or in residual blocks.
-    rows, columns : int
+    rows, columns
         Patches along height and width of what the last of these layers writes.
-    depth : int, optional
+    depth
         Layers that are split, behind which one tensor is alive; by default as many as leave the
         least memory alive.
 

@@ -34,9 +34,9 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
 
     Parameters
     ----------
-    graph : Graph
+    graph
         Quantised or of floats.
-    precision : str
+    precision
         One of `PRECISIONS`; int16x8: activations of 16 bits, weights of 8, sums of 64.
     ranges : mapping of int to (float, float), optional
         Least and largest value of each activation, by tensor index, where the file has none.
@@ -187,9 +187,9 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With int8 or int16 activations.
-    dtype : str
+    dtype
         "int4" or "int8".
 
     Raises

@@ -21,9 +21,9 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With one input of batch, height, width and channels.
-    height, width : int
+    height, width
         In pixels.
 
     Raises

@@ -36,29 +36,27 @@ class Rewrite:
 
     Parameters
     ----------
-    name : str
+    name
         Path it is set by: "network.width".
-    accepted : str
-        Values, in words.
-    does : str
+    does
         What it changes, in a sentence.
-    effort : str
+    effort
         One of `EFFORTS`.
-    costs : str
+    costs
         What it costs besides, in words; "" when it changes no output.
-    stage : int
+    stage
         Changes asked for together are made by rising stage: shapes before types.
-    values : callable
+    values
         graph -> values worth trying, as text.
-    apply : callable
+    apply
         (graph, text) -> the changed graph; raises `NotApplicableError` saying why not.
-    rounds : str
+    rounds
         How values are rounded, so that several may be one network; "" where they are not.
-    neutral : float or None
+    neutral
         Value that leaves the network as it is; None: there is none.
-    whole : bool
+    whole
         Whether a number it takes is a whole one.
-    several : bool
+    several
         Whether figures are then of several inputs.
     """
 
@@ -130,9 +128,7 @@ def rewrite_network(graph: Graph, changes: Mapping[str, object]) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
-        As read.
-    changes : mapping of str to object
+    changes
         Path ("network.width") to value.
 
     Returns

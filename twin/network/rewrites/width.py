@@ -22,9 +22,9 @@ def scale_width(graph: Graph, share: float) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With constant weights.
-    share : float
+    share
         Of the channels that stay, between 0 and 1.
 
     Returns
@@ -60,9 +60,9 @@ def prune_channels(graph: Graph, share: float) -> Graph:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With constant weights.
-    share : float
+    share
         Of the channels that go, between 0 and 1; what stays is rounded up to whole channels.
 
     Raises
@@ -90,9 +90,9 @@ class Block:
 
     Parameters
     ----------
-    layers : tuple of int
+    layers
         Whose filters write each of them, by index; sums tie several together.
-    roots : tuple of int
+    roots
         One for each channel, as `trace_channels` numbers them.
     """
 
@@ -125,13 +125,13 @@ def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int], least: 
 
     Parameters
     ----------
-    graph : Graph
+    graph
         With constant weights.
-    said : str
+    said
         What was asked for, to name in an error.
-    keep : callable
+    keep
         How many channels of a block stay.
-    least : int
+    least
         Fewest that may.
 
     Raises

@@ -28,7 +28,7 @@ def write_onnx(graph: Graph, path: str | Path) -> None:
 
     Parameters
     ----------
-    graph : Graph
+    graph
         Float32, or int8 and uint8.
     path : str or Path
         File to create or replace, atomically.

@@ -72,11 +72,9 @@ class Output:
 
         Parameters
         ----------
-        tensor_id : int
-            Of the graph.
-        values : ndarray, optional
+        values
             A constant's data, arranged as the file wants it.
-        axis : int
+        axis
             Axis of per-channel scales in that arrangement.
         """
         tensor, name = self.graph.tensors[tensor_id], self.names[tensor_id]

@@ -22,13 +22,11 @@ class Encoded:
 
     Parameters
     ----------
-    builtin : str
-        Name in BuiltinOperator.
-    inputs, outputs : tuple of int
+    inputs, outputs
         Tensor indices of the file.
-    table : str or None
+    table
         Its options table.
-    options : dict
+    options
         Fields of the table in snake case.
     """
 

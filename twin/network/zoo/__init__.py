@@ -80,7 +80,7 @@ def build(name: str) -> Graph:
 
     Parameters
     ----------
-    name : str
+    name
         One of `NAMES`, or of the form of one of `FAMILIES`.
 
     Returns

@@ -33,9 +33,7 @@ class Builder:
 
     Parameters
     ----------
-    name : str
-        Of the graph.
-    seed : int
+    seed
         Of the random weights: the same seed gives the same graph.
     """
 
@@ -105,17 +103,15 @@ class Builder:
 
         Parameters
         ----------
-        source : int
+        source
             Input tensor, NHWC.
-        channels : int
+        channels
             Output channels.
         kernel, stride : int or (height, width)
             Of the window.
-        padding : str
+        padding
             "same" or "valid".
-        activation : str or None
-            Fused.
-        live : int, optional
+        live
             All but that many output channels, chosen at random, get zero weights here and in
             the next convolution or fully connected layer that reads them.
         """

@@ -102,19 +102,17 @@ def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, 
 
     Parameters
     ----------
-    name : str
+    name
         Of the graph; seeds its weights.
-    width : float
+    width
         Multiplier of channels, which stay at least 8.
-    resolution : int
+    resolution
         Height and width of the input in pixels.
-    classes : int
+    classes
         Outputs.
-    activation : str
-        Of every convolution.
-    live : tuple of int
+    live
         Live output channels of the last pointwise layers; others have zero weights.
-    blocks : int
+    blocks
         Separable ones, within `MOBILENET_V1_DEPTHS`: of those that write the shape they read the
         last go first.
 

@@ -41,7 +41,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a runtime that offloads.
 
     Returns
@@ -102,8 +102,6 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
         Of `PARTS`.
     time_us : ndarray of float, (rows,)
         The totals.
-    spread : Spread
-        Of the runtime.
     """
     shares, hardware = parts / _or_one(time_us)[:, None], part == PARTS.index("hardware")
     variance = ((shares[:, hardware] * spread.epoch) ** 2).sum(axis=1) + spread.network ** 2
@@ -139,7 +137,7 @@ def bound_energies(energy_pj: Floats, unsure_pj: Floats, sd: Floats,
         Energies, and each line of them times the relative deviation of its price, added up.
     sd : ndarray of float, (...)
         Of the logarithms of the times.
-    band : Band
+    band
         Of the times; prices' are normal.
     """
     energy_pj = np.where(energy_pj != 0, energy_pj, np.nan)
@@ -167,13 +165,11 @@ def split_time(task: TaskPrediction, board: Board, spread: Spread, known: bool) 
 
     Parameters
     ----------
-    task : TaskPrediction
-        Of an inference.
-    board : Board
+    board
         Whose clocks its bill counts.
-    spread : Spread
+    spread
         Which units were profiled, by role.
-    known : bool
+    known
         Whether rows have its operators on the host.
     """
     lines: dict[str, list[BillLine]] = {name: [] for name in PARTS}
@@ -200,13 +196,9 @@ def name_part(event: str, place: str, clock: str, npu: Npu, *, seen: bool, known
 
     Parameters
     ----------
-    event, place, clock : str
-        Of the line.
-    npu : Npu
-        The machine.
-    seen : bool
+    seen
         Whether profiled tasks had the units of its task.
-    known : bool
+    known
         Whether rows have the operators of its task on the host.
     """
     if clock != npu.clock:

@@ -49,8 +49,6 @@ class Hosted:
     ----------
     part, key : ndarray of int, (lines,)
         Whose, and which event at which place.
-    families : tuple of str
-        Of the kernel of each line.
     occurred, exposed, cycles, energy_pj : ndarray of float, (boards, lines)
         As of a `BillLine`; an energy that is not known is NaN.
     """
@@ -70,15 +68,15 @@ class TaskLines:
 
     Parameters
     ----------
-    keys : Keys
+    keys
         What `key` numbers.
-    clocks : tuple of str
+    clocks
         What `clock` numbers: the accelerator's, the host's, then any others.
-    counted : int
+    counted
         How many lines are of tasks.
     part, key, clock : ndarray of int, (lines,)
         Of each.
-    families : tuple of str
+    families
         Of the kernel of each line, "" for lines of tasks.
     occurred, exposed, cycles, energy_pj : ndarray of float, (boards, lines)
         As of a `BillLine`; an energy that is not known is NaN.
@@ -118,7 +116,7 @@ def divide(counts: TaskCounts, shares: Sequence[tuple[float, ...]]) -> TaskCount
 
     Parameters
     ----------
-    shares : sequence of tuple of float
+    shares
         What each layer of a task is charged of it; the amounts are whole 64ths, and the largest
         share takes what rounding leaves. Lines of which nothing falls on a part are omitted.
     """
@@ -146,14 +144,10 @@ def price_tasks(counts: TaskCounts, hosted: Sequence[Hosted], prices: Prices,
 
     Parameters
     ----------
-    counts : TaskCounts
+    counts
         Of parts, from `divide`.
-    hosted : sequence of Hosted
-        Kernels on the host.
-    prices : Prices
+    prices
         From `twin.pricing.lines.runtime_prices`; of many boards each may be an array.
-    board : Board
-        Whose clocks are named.
     """
     keys, npu = counts.keys, board.npu
     assert npu is not None, "a deployment that offloads has an accelerator"
@@ -229,10 +223,8 @@ def pass_time(passed: Floats, clocks: Sequence[str], board: Board) -> Floats:
     ----------
     passed : ndarray of float, (n, clocks)
         Cycles of each clock.
-    clocks : sequence of str
+    clocks
         The accelerator's, the host's, then any others.
-    board : Board
-        Whose clocks they are.
 
     Returns
     -------

@@ -33,9 +33,7 @@ def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | No
 
     Parameters
     ----------
-    bill : Bill
-        Of an inference.
-    board : Board
+    board
         Whose file says how sure its prices are.
 
     Returns
@@ -59,9 +57,9 @@ def sum_energy(bill: Bill, board: Board) -> tuple[float, float]:
 
     Parameters
     ----------
-    bill : Bill
+    bill
         Of anything, host included.
-    board : Board
+    board
         Whose file says how sure its prices are.
     """
     unsure = read_deviations(board)

@@ -53,11 +53,9 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
 
     Parameters
     ----------
-    deployment : Deployment
-        Whose runtime offloads.
-    prices : Prices
+    prices
         From `twin.pricing.lines.runtime_prices`.
-    price_on_core : callable
+    price_on_core
         Prices the host's kernels.
 
     Returns

@@ -16,9 +16,9 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Whose runtime offloads.
-    temperature : str
+    temperature
         "warm" or "cold".
 
     Yields

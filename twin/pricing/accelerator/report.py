@@ -22,7 +22,7 @@ def count_tasks(prediction: Prediction) -> tuple[Counters, ...]:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a runtime that offloads.
 
     Returns

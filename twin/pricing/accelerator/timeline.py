@@ -23,22 +23,18 @@ class Span:
 
     Parameters
     ----------
-    row : str
+    row
         "host", a unit by the board's name for it, the second at work beside it with a number
         ("MATRIX", "MATRIX 2"), or an engine by the board's name and its number ("DMA 4").
-    label : str
-        What it does.
-    task : int
+    task
         Index of the task.
-    start_us, end_us : float
+    start_us, end_us
         From the start of the inference.
-    kind : str
+    kind
         Of `ROW_KINDS`.
-    pool : str
+    pool
         Pool an engine moves bytes of; "" for others.
-    bytes : float
-        Moved.
-    direction : str
+    direction
         "in", "out" or "".
     """
 
@@ -59,11 +55,11 @@ def list_spans(prediction: Prediction, *, steps: bool = True,
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a runtime that offloads.
-    steps : bool
+    steps
         A span for each step of an engine or unit; otherwise one from its first to its last.
-    tasks : iterable of int, optional
+    tasks
         Indices of the tasks wanted; by default all.
 
     Returns
@@ -152,11 +148,7 @@ def sample_bandwidth(spans: Iterable[Span], end_us: float, bins: int = 400,
 
     Parameters
     ----------
-    spans : iterable of Span
-        Of engines.
-    end_us : float
-        End of the inference.
-    bins : int
+    bins
         Equal parts the time is cut into.
 
     Returns

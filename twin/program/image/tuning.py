@@ -32,17 +32,13 @@ class Candidate:
 
     Parameters
     ----------
-    tile : int
+    tile
         Windows its convolution copies at a time.
-    level : str
+    level
         Compiler and level: "O2".
-    cycles : float
+    cycles
         Predicted, of one inference.
-    layer_cycles : tuple of float
-        Predicted, by layer.
-    ram_bytes : int
-        Peak RAM.
-    run : BoardRun or None
+    run
         What the virtual board counted; None: it was not among the best few.
     """
 
@@ -60,11 +56,9 @@ class Tuning:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         As it was before.
-    virtual : str
-        Where they ran.
-    candidates : tuple of Candidate
+    candidates
         By rising prediction; those that were run have a `run`.
     """
 
@@ -126,17 +120,17 @@ def tune(model: str | Graph, board: str | Board, predict: Callable[[Deployment],
     ----------
     model, board
         As `deploy` takes them.
-    predict : callable
+    predict
         Returns the `Prediction` of a deployment, at stated prices.
-    virtual : str
+    virtual
         A virtual board with the board's core.
-    tiles : sequence of int
+    tiles
         Windows at a time; by default 1 to 16.
-    levels : sequence of str
+    levels
         Of the runtime firmware: "O2", "Os", "clang-O2".
-    best : int
+    best
         How many are built and run.
-    on_progress : callable, optional
+    on_progress
         Called with each that is built next.
 
     Raises

@@ -21,15 +21,15 @@ class Run:
 
     Parameters
     ----------
-    start : int
+    start
         Bytes from the function's first.
-    sizes : tuple of int
+    sizes
         Bytes of its instructions.
-    code : str
+    code
         Them, a line each; branches without their targets.
-    cause : str or None
+    cause
         As `hwmodels.kernel.Block` has it.
-    target : int or None
+    target
         Where its closing branch goes, from the function's first byte; None for none, and where
         whether it is taken makes no difference.
     """
@@ -60,7 +60,7 @@ class Code:
     ----------
     function, code, cause
         As of `Run`.
-    loops : bool
+    loops
         Whether its closing branch goes to its own start.
     """
 
@@ -95,8 +95,6 @@ def cut_runs(runs: Mapping[str, Run], layers: Sequence[Mapping[str, Sequence[int
 
     Parameters
     ----------
-    runs : mapping of str to Run
-        By name.
     layers : sequence of mapping of str to (int, int, int)
         Of each layer, by the run's name: how often it ran, followed itself, was left by its branch.
 

@@ -40,9 +40,7 @@ def fit_series(terms: Sequence[Mapping[str, float]], counts: Sequence[float]) ->
 
     Parameters
     ----------
-    terms : sequence of mapping of str to float
-        Of each layer.
-    counts : sequence of float
+    counts
         In each layer, >= 0.
 
     Returns

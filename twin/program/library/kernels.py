@@ -44,11 +44,9 @@ def make_kernels(seen: Sequence[Seen], codes: Mapping[str, Code],
 
     Parameters
     ----------
-    seen : sequence of Seen
+    seen
         Layers, of any number of programs.
-    codes : mapping of str to Code
-        Their blocks.
-    code_bytes : mapping of str to int
+    code_bytes
         Sizes of functions.
     """
     kernels: list[LearntKernel] = []
@@ -74,11 +72,9 @@ def check_layers(seen: Sequence[Seen], runs: Mapping[str, Run],
 
     Parameters
     ----------
-    seen : sequence of Seen
+    seen
         Layers of all networks; of one network nothing is checked.
-    runs : mapping of str to Run
-        Their code.
-    code_bytes : mapping of str to int
+    code_bytes
         Sizes of functions.
     """
     networks = dict.fromkeys(one.network for one in seen)

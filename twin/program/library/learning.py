@@ -49,13 +49,13 @@ class Lesson:
 
     Parameters
     ----------
-    path : Path
+    path
         The runtime's file.
-    runtime : Runtime
+    runtime
         As it was read back.
-    seen : tuple of Seen
+    seen
         Layers they were learnt from.
-    notes : tuple of str
+    notes
         What to know of them.
     """
 
@@ -74,11 +74,9 @@ def learn_library(programs: Sequence[tuple[Elf, Graph, Wanted]], board: Board, *
     ----------
     programs : sequence of (Elf, Graph, Wanted)
         Each with the network it runs, and which part of it runs it.
-    board : Board
-        They are linked for.
-    path : Path
+    path
         File of the runtime; what a former run learnt is kept and joined.
-    base : str or None
+    base
         Runtime of operators nobody saw; None: by what the programs are made with.
 
     Raises

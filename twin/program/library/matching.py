@@ -32,11 +32,11 @@ class Ran:
 
     Parameters
     ----------
-    name : str
+    name
         The function it is a call of.
-    functions : tuple of str
+    functions
         All that ran, most instructions first.
-    macs : int
+    macs
         Products computed.
     """
 
@@ -50,11 +50,9 @@ def match_layers(graph: Graph, ran: Sequence[Ran], where: str) -> list[tuple[int
 
     Parameters
     ----------
-    graph : Graph
+    graph
         The network, as its library runs it.
-    ran : sequence of Ran
-        Layers of the program.
-    where : str
+    where
         File of the program.
 
     Returns

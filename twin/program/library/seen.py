@@ -39,17 +39,15 @@ class Seen:
 
     Parameters
     ----------
-    op, dtype, name : str
+    op, dtype, name
         Operator, type of activations, and the function it is a call of.
-    network, index : str, int
-        Whose layer it is.
-    features, terms, shape : mapping
+    features, terms, shape
         Of its shape: `twin.runtimes.counted.shapes`.
     runs : mapping of str to (int, int, int)
         By the run's name: how often it ran, followed itself, was left by its branch.
     blocks : mapping of str to (int, int)
         The same of basic blocks: `twin.program.library.blocks.cut_runs`.
-    operands : mapping of str to Touched
+    operands
         By the operand's name.
     """
 
@@ -83,9 +81,7 @@ def find_marks(elf: Elf, graph: Graph) -> tuple[tuple[int, int, int], ...]:
 
     Parameters
     ----------
-    elf : Elf
-        The program.
-    graph : Graph
+    graph
         Its constants, as the file has them: what a library reorders is not found.
     """
     found = []
@@ -107,11 +103,11 @@ def match_program(document: Mapping[str, Any], graph: Graph,
 
     Parameters
     ----------
-    document : mapping
+    document
         Of `twin.program.observing`.
-    graph : Graph
+    graph
         The network, as its library runs it.
-    where : str
+    where
         File of the program.
 
     Raises

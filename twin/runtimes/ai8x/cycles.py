@@ -24,25 +24,25 @@ class LayerShape:
     ----------
     pooled : tuple of (int, int)
         The image behind the pooling unit; of a transposed convolution, twice its input.
-    channels : int
+    channels
         Outputs.
     kernel, padding, pool : tuple of (int, int)
         Of the convolution, on each of two sides, and of the pooling window.
-    passes : int
+    passes
         Over the input: 64 channels each.
-    operands : int
+    operands
         Images an element-wise operation takes.
-    pool_first : bool
+    pool_first
         Whether the pooling unit stands before the element-wise one.
-    convolves : bool
+    convolves
         Whether there are weights; without them, outputs take `slots` cycles a pass and pixel.
-    slots : int
+    slots
         Writes of four channels a group of 16 processors makes of a pixel.
-    flattens : bool
+    flattens
         Whether 16 or more pixels are read as channels.
-    read_first : int
+    read_first
         Cycles weights are read ahead where a layer with several passes or operands pools last.
-    streams : bool
+    streams
         Whether rows come from a FIFO: half as much again, an estimate of the formula itself.
     """
 

@@ -44,13 +44,13 @@ class Ai8x(UnitRules):
 
     Parameters
     ----------
-    most_channels : int
+    most_channels
         Inputs or outputs of a layer.
-    most_flattened, most_pixels : int
+    most_flattened, most_pixels
         Inputs of a fully connected layer behind an image, and pixels of that image.
-    data_instances : int
+    data_instances
         Memories the data memory is made of: four channels lie whole in one.
-    load_cycles, unload_cycles : float
+    load_cycles, unload_cycles
         Host cycles for each word of an input written, and of a result read.
     """
 

@@ -69,11 +69,7 @@ def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    layer : Layer
-        Of a moved operator.
-    pool : callable
+    pool
         Tensor index -> name of its pool.
 
     Notes

@@ -34,13 +34,11 @@ class Columns:
 
     Parameters
     ----------
-    shape : Geometry
-        Of the layer.
-    copied_bytes : int
+    copied_bytes
         Input channels copied per window position.
-    column_step_bytes : int
+    column_step_bytes
         Between window positions in the column.
-    input_offset_bytes, input_step_bytes : int
+    input_offset_bytes, input_step_bytes
         First channel, and step of an enclosing loop "slice" over channels.
     """
 
@@ -57,7 +55,7 @@ def gather_drafts(columns: Columns, multiply: Callable[[int, dict[str, int]], li
 
     Parameters
     ----------
-    multiply : callable
+    multiply
         (position, steps in positions by loop name) -> drafts for four positions from there.
     """
     shape = columns.shape
@@ -124,12 +122,10 @@ def gather_blocks(code: Mapping[str, str], columns: Columns, repeats: int, calls
 
     Parameters
     ----------
-    code : mapping of str to str
+    code
         Of the function, per window position, window row, output position and row.
-    repeats : int
+    repeats
         Passes over all positions (batches times channel slices).
-    calls : int
-        Calls of the multiplication.
     """
     shape = columns.shape
     taps = shape.taps * repeats

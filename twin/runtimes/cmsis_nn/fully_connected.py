@@ -137,13 +137,9 @@ def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    columns : int
-        Length of each product.
-    entries : int
+    entries
         How many groups of products there are.
-    rows : int
+    rows
         Weight rows taken at once: 1, or the dialect's number (2 with DSP, 3 without).
     """
     several, single = _CODE.column[dialect]

@@ -32,12 +32,10 @@ def bookkeeping(dialect: str, loads: int, stores: int, arithmetic: int, jumps: i
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    loads, stores, arithmetic : int
+    loads, stores, arithmetic
         Stack loads, stack stores and register instructions gcc 12.2 -O2 needs on Armv7-M; other
         dialects need in proportion.
-    jumps : int
+    jumps
         Branches taken inside.
     """
     counts = [round(count * spread) for count, spread in zip(
@@ -51,12 +49,8 @@ def requantise(dialect: str, channels: int, outputs: int = 1) -> str:
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    channels : int
+    channels
         Channels, each with one load of its multiplier and shift.
-    outputs : int
-        Results of each channel.
     """
     one = join(_CODE.scale[dialect], _CODE.clamp[dialect], _CODE.store[dialect])
     return join(*[join(_CODE.parameters[dialect], *[one] * outputs)] * channels)
@@ -87,14 +81,10 @@ def entry(dialect: str, instructions: int, calls: int, name: str = "call") -> Bl
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    instructions : int
+    instructions
         Of both together, on Armv7-M.
-    calls : int
+    calls
         How often it is called.
-    name : str
-        Of the block.
     """
     saved = (instructions - 2) // 4
     code = join(bookkeeping(dialect, saved, saved, instructions - 2 - 2 * saved), CALL[dialect],
@@ -113,15 +103,11 @@ def column_loops(dialect: str, name: str, columns: int, entries: int,
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    name : str
-        Of the product.
-    columns, entries : int
+    columns, entries
         Length of the product, and how many there are.
-    codes : tuple of str
+    codes
         Sixteen, four and one column.
-    peeled : bool
+    peeled
         What sixteen leave over is written out, no loop.
     """
     wide, four, one = codes
@@ -151,9 +137,7 @@ def row_moves(size_bytes: int, *rows: Move) -> list[Any]:
 
     Parameters
     ----------
-    size_bytes : int
-        Length of each row.
-    rows : Move
+    rows
         The access of the first vector of each row; stepped by a loop named "vector".
     """
     full, tail = divmod(size_bytes, VECTOR_BYTES)

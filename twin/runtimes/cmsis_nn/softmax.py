@@ -50,11 +50,9 @@ def lower_scalar(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
     Parameters
     ----------
-    graph : Graph
-        The model.
-    layer : Layer
+    layer
         A `softmax`.
-    site : Site
+    site
         Operands: input, output.
 
     Notes

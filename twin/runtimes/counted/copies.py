@@ -20,12 +20,10 @@ def count_copies(size_bytes: int, times: int, *, to_step: int | None = None, fro
 
     Parameters
     ----------
-    size_bytes : int
-        Of one copy.
-    to_step, from_step : int
+    to_step, from_step
         Bytes from where one copy writes, or reads, to where the next does; by default copies
         write one behind the other and all read at one place.
-    to_start, from_start : int
+    to_start, from_start
         Where the first writes and reads, from a word's boundary.
 
     Returns

@@ -31,13 +31,13 @@ class LearntBlock:
 
     Parameters
     ----------
-    name, code : str
+    name, code
         Function and place in it, and instructions.
-    cause : str or None
+    cause
         As a kernel's block has it.
-    loops : bool
+    loops
         Whether its closing branch goes to its own start.
-    trips, entries : Series
+    trips, entries
         How often it runs, and that its closing branch is not taken.
     """
 
@@ -55,17 +55,13 @@ class LearntOperand:
 
     Parameters
     ----------
-    name : str
+    name
         As a layer's operands are called; those like "input2" go by "input".
-    reads, writes : Series
-        Accesses.
-    each : float
+    each
         Of what turns read whole: reads of a byte of it in a turn, in place of `reads`.
-    read_bytes, write_bytes : float
-        Moved by one.
-    sweeps : float
+    sweeps
         How often it is read from its start in one turn: about 1 where each turn reads all of it.
-    size : Series
+    size
         Bytes, of what a kernel keeps for itself.
     """
 
@@ -85,29 +81,23 @@ class LearntKernel:
 
     Parameters
     ----------
-    op, dtype, name : str
+    op, dtype, name
         Operator, type of its activations, and the function most instructions are of.
-    seen : tuple of mapping
+    seen
         Features of the layers it was seen in.
     shapes : mapping of str to (float, float)
         Least and greatest sizes of layers its function ran.
-    layers, distinct : int
+    layers, distinct
         How many there were, and how many shapes its function ran.
-    blocks : tuple of LearntBlock
-        The code.
-    rest : Series
+    rest
         Instructions of blocks too rarely run to be kept.
-    classes : mapping of str to float
+    classes
         Shares of those by class.
-    along : str
+    along
         What the outermost loop turns over: "pixels" or "channels".
-    turns : Series
+    turns
         How often.
-    operands : tuple of LearntOperand
-        What it touches.
-    code_bytes : int
-        Of its functions.
-    residual : float
+    residual
         Relative error of the instructions of a layer, root mean square.
     """
 
@@ -149,11 +139,11 @@ class CheckedLayer:
 
     Parameters
     ----------
-    instructions : int
+    instructions
         As its program ran it.
-    predicted : float or None
+    predicted
         By the others; None where none of them has the operator.
-    stands_in : bool
+    stands_in
         Whether that is code seen for another kernel size, stride or multiplier only.
     """
 
@@ -176,15 +166,15 @@ class Learnt:
 
     Parameters
     ----------
-    isa, core : str
+    isa, core
         What its code was compiled for, and ran on.
-    sources : tuple of str
+    sources
         Programs and networks it was read from.
-    kernels : tuple of LearntKernel
+    kernels
         By operator, in the order of the file.
-    observed : mapping
+    observed
         The observations, as the file has them: only learning more needs them.
-    checked : tuple of CheckedLayer
+    checked
         Each network's layers beside what the other networks teach; none of one network.
     """
 
@@ -235,7 +225,7 @@ def from_plain(document: Mapping[str, Any], sha256: str) -> Learnt:
 
     Parameters
     ----------
-    document : mapping
+    document
         Its `learnt`, as `to_plain` made it.
 
     Raises

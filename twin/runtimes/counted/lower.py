@@ -56,9 +56,9 @@ def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
 
     Parameters
     ----------
-    kernels, level : str
+    kernels, level
         Columns of the table: "cmsis-nn"; "O2".
-    base : Lowering or None
+    base
         What the library's loops are lowered to, where they are.
     """
     return Lowering(lower=partial(_lower, kernels, level, base),
@@ -102,10 +102,8 @@ def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: str) -
 
     Parameters
     ----------
-    kernels, level, core : str
+    kernels, level, core
         Columns of the table.
-    graph, layer
-        What runs.
     """
     work = describe(graph, layer, kernels)
     amounts = None if work is None else look_up(kernels, core, level, layer.op, work)

@@ -27,11 +27,7 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
 
     Parameters
     ----------
-    learnt : Learnt
-        What was read.
-    dtype : str
-        Of the activations.
-    base : Lowering
+    base
         What runs where the code is not the core's: of the library it is taken to be like, assumed.
     """
     def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:

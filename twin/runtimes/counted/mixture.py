@@ -38,9 +38,9 @@ def widen(amounts: Mapping[str, int], loads: int, stores: int) -> dict[str, int]
 
     Parameters
     ----------
-    amounts : mapping of str to int
+    amounts
         Instructions by class.
-    loads, stores : int
+    loads, stores
         Registers moved; at least one an instruction.
     """
     parted = dict(amounts)
@@ -59,9 +59,9 @@ def mix(dialect: str, amounts: Mapping[str, int]) -> tuple[Block, ...]:
 
     Parameters
     ----------
-    dialect : str
+    dialect
         "thumb2", "thumb1" or "rv32".
-    amounts : mapping of str to int
+    amounts
         Instructions by class of `CLASSES`, loads and stores as `widen` parts them.
 
     Returns

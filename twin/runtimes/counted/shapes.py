@@ -31,13 +31,7 @@ KINDS = {"conv_2d": "product", "fully_connected": "product", "average_pool_2d": 
 
 
 def count_terms(graph: Graph, layer: Layer) -> dict[str, float]:
-    """Return how often loops of a layer's kernel may turn, by name, plain ones first.
-
-    Parameters
-    ----------
-    graph, layer : Graph, Layer
-        What runs.
-    """
+    """Return how often loops of a layer's kernel may turn, by name, plain ones first."""
     target = graph.tensors[layer.outputs[0]]
     source = graph.tensors[layer.inputs[0]]
     terms: dict[str, float] = {"call": 1.0, "output": target.elements}
@@ -66,15 +60,7 @@ def _cut(name: str, extent: int, often: float) -> dict[str, float]:
 
 
 def _count_product(pixels: int, channels: int, column: int) -> dict[str, float]:
-    """Return the loops of a product of matrices in blocks of pixels and channels.
-
-    Parameters
-    ----------
-    pixels, channels : int
-        Of the result.
-    column : int
-        Products of one result.
-    """
+    """Return the loops of a product of matrices in blocks of pixels and channels."""
     terms: dict[str, float] = {
         "pixel": pixels, "channel": channels, "every mac": pixels * channels * column,
         "column": pixels * column, "channel column": channels * column, "depth": column}

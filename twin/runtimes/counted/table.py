@@ -48,13 +48,11 @@ class Amounts:
 
     Parameters
     ----------
-    instructions : mapping of str to int
+    instructions
         By class of `CLASSES`.
-    loads, stores : int
+    loads, stores
         Accesses; on a vector core each element of a vector is one.
-    load_bytes, store_bytes : int
-        What they move.
-    stands_in : bool
+    stands_in
         Counted on another core, or another variant of the operator.
     """
 
@@ -107,14 +105,12 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
 
     Parameters
     ----------
-    kernels : str
+    kernels
         "cmsis-nn" or "reference".
-    core, level : str
+    core, level
         "m4"; "O2", "Os" or "O2-dcheck", of an older release "O2@2023".
-    op : str
+    op
         Canonical operator.
-    work : Work
-        Of the layer.
 
     Notes
     -----

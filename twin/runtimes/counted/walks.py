@@ -35,13 +35,9 @@ def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
 
     Parameters
     ----------
-    kernel : LearntKernel
+    kernel
         What was read of the kernel that runs it.
-    graph, layer : Graph, Layer
-        What runs.
-    site : Site
-        Its operands.
-    terms : mapping of str to float
+    terms
         Of its shape.
     """
     turns = max(1, round(total(kernel.turns, terms)))
@@ -97,9 +93,7 @@ class _Turns:
 
         Parameters
         ----------
-        accesses : float
-            Of one turn.
-        parts : int
+        parts
             Of a turn, each of some of the channels.
         """
         window, (_, rows, columns, depth) = self.window, self.source

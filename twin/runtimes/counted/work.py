@@ -22,18 +22,18 @@ class Work:
 
     Parameters
     ----------
-    variant : str
+    variant
         Which code of the operator runs: types, and what shapes choose ("int8 same").
-    path : str
+    path
         The same of an optimised library, where its own dispatch chooses ("int8 3x3").
-    vector_path : str
+    vector_path
         The same on cores with vectors, where it chooses otherwise there.
-    terms : mapping of str to float
+    terms
         How often: "call" (once), "element", "row", ...; each has a coefficient per class.
-    own : mapping of str to float
+    own
         The same of parts only an optimised library has; those that begin with `VECTOR` run on
         cores with vectors, with `SCALAR` on others.
-    guessed : bool
+    guessed
         Whether a part's number depends on data, so it is assumed.
     """
 
@@ -76,11 +76,11 @@ def count_blocks(rows: int, columns: int, depth: int) -> dict[str, float]:
 
     Parameters
     ----------
-    rows : int
+    rows
         Of the first matrix: pixels.
-    columns : int
+    columns
         Of the result: channels.
-    depth : int
+    depth
         Multiply-accumulates of one result.
 
     Returns

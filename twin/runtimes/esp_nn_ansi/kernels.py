@@ -94,11 +94,9 @@ def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
 
     Parameters
     ----------
-    shape : Geometry
-        Extents.
-    levels : dict
+    levels
         By name; no "row" where a kernel has no such loop.
-    channels, outputs : int
+    channels, outputs
         Turns of the loop over channels in a pixel, and in all.
     """
     pixels, lines = shape.pixels * shape.batches, shape.output_rows * shape.batches

@@ -92,13 +92,11 @@ def innermost(name: str, text: str, trips: int, entries: int, site: Site, signed
 
     Parameters
     ----------
-    name, text : str
+    name, text
         What it does, and its instructions up to the branch.
-    trips, entries : int
+    trips, entries
         How often it runs, and is entered.
-    site : Site
-        Where it runs.
-    signed : int
+    signed
         Signed bytes it loads.
     """
     isa = load_isa(site.isa)

@@ -37,15 +37,15 @@ class Command:
 
     Parameters
     ----------
-    kind : str
+    kind
         "conv", "depthwise", "pool", "elementwise", "resize", "dma"; or a wait: "dma_wait",
         "kernel_wait".
-    mode : int
+    mode
         Parameter of the operation: kind of pooling or of element-wise operation; of a wait how
         many may be unfinished.
-    offset : int
+    offset
         Bytes from the first command; Vela's debug database names operations by it.
-    registers : mapping of str to int
+    registers
         Every register that is set; payloads as 32 bits, without the upper bits of an address.
     """
 
@@ -65,11 +65,11 @@ class Stream:
 
     Parameters
     ----------
-    config : str
+    config
         The NPU it is for, as Vela names it: "ethos-u55-128".
-    size_bytes : int
+    size_bytes
         Of the commands, which the NPU reads.
-    commands : tuple of Command
+    commands
         Operations in order.
     """
 
@@ -90,9 +90,9 @@ def read_stream(payload: bytes, where: str) -> Stream:
 
     Parameters
     ----------
-    payload : bytes
+    payload
         Driver actions, from "COP1" on.
-    where : str
+    where
         File and operator, for errors.
 
     Raises

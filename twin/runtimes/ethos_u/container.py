@@ -23,11 +23,11 @@ class CompiledStream:
 
     Parameters
     ----------
-    payload : str
+    payload
         Its command stream with the driver's actions, in base 64.
-    constant_bytes, arena_bytes, scratch_bytes : int
+    constant_bytes, arena_bytes, scratch_bytes
         Of its memories; a fast scratch that is the arena itself counts nothing.
-    inputs, outputs : tuple of str
+    inputs, outputs
         Names of the tensors it reads and writes.
     """
 
@@ -55,7 +55,7 @@ class CompiledFile:
 
     Parameters
     ----------
-    streams : tuple of CompiledStream
+    streams
         In order.
     order : tuple of (bool, str)
         Of each operator: whether it is one of the streams, and its first output's name.

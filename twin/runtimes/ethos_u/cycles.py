@@ -53,9 +53,7 @@ def count_cycles(operation: Operation, npu: Npu) -> Cycles:
 
     Parameters
     ----------
-    operation : Operation
-        Decoded.
-    npu : Npu
+    npu
         For the rates of its configuration.
     """
     rates = dict(npu.rates)

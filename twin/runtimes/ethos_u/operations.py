@@ -31,19 +31,17 @@ class Operand:
 
     Parameters
     ----------
-    region : int
+    region
         Base pointer it is relative to.
-    shape : tuple of int
+    shape
         Height, width, depth.
-    bits : int
-        Of an element.
-    bricks : bool
+    bricks
         Whether it is in bricks of 16 channels (NHCWB16); otherwise NHWC.
-    in_memory : bool
+    in_memory
         Whether it is read or written at all; a scalar, and what is chained, is not.
-    apart : bool
+    apart
         Whether its pixels do not follow one another: it is some channels of a wider one.
-    chained : bool
+    chained
         Whether it is read as the operation before writes it, from inside.
     """
 
@@ -77,33 +75,33 @@ class Operation:
 
     Parameters
     ----------
-    kind : str
+    kind
         "conv", "depthwise", "pool", "elementwise" or "resize".
-    mode, offset : int
+    mode, offset
         As of a `Command`.
-    output : Operand
+    output
         Feature map it writes.
-    inputs : tuple of Operand
+    inputs
         Those it reads, one or two.
     kernel, stride, dilation : tuple of (int, int)
         Height and width.
     padding : tuple of (int, int)
         Above and left.
-    upscale : int
+    upscale
         1 or 2: how often an input row and column is taken.
-    block, microblock : Shape
+    block, microblock
         Of the output; the depth of a microblock is that of one core.
-    kernel_first : bool
+    kernel_first
         Whether weights are ordered by kernel element before depth ("part kernel first").
-    wide : bool
+    wide
         Whether sums have 40 or 48 bits.
-    table : bool
+    table
         Whether a look-up table follows.
-    weight_region, scale_region : int
+    weight_region, scale_region
         Where both are read.
-    weight_bytes, scale_bytes : int
+    weight_bytes, scale_bytes
         In one pass, compressed.
-    blockdep : int
+    blockdep
         Blocks of the operation before that may be unfinished when it starts.
     """
 
@@ -170,9 +168,9 @@ def read_operation(command: Command, config: str) -> Operation:
 
     Parameters
     ----------
-    command : Command
+    command
         Any but a DMA.
-    config : str
+    config
         "ethos-u55-128", ...
     """
     get, recent = command.get, config.startswith("ethos-u85")

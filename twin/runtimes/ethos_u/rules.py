@@ -39,10 +39,8 @@ class _Region:
 
     Parameters
     ----------
-    layers : tuple of int
+    layers
         Positions, in execution order.
-    stream : Stream
-        What runs.
     sources : tuple of (int, int)
         Byte of a command, and position of the layer it comes from.
     """
@@ -154,9 +152,9 @@ def compiled_of(graph: Graph, npu: Npu, host: tuple[str, ...] = ()) -> Compilati
 
     Parameters
     ----------
-    graph : Graph
+    graph
         The network; its tensors are named by number, so that those of the result can be found.
-    host : tuple of str
+    host
         Operators Vela leaves to the CPU by option.
 
     Raises

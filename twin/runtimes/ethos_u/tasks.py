@@ -48,13 +48,11 @@ class Slot:
 
     Parameters
     ----------
-    operation : Operation or None
+    operation
         None: copies alone, which the next operation waits for.
-    copies : tuple of Copy
-        Beside it.
-    offset, command_bytes : int
+    offset, command_bytes
         Where in the stream it starts, and bytes of the commands up to there.
-    chained : tuple of Operation
+    chained
         Those that take its output, one after another, without memory between.
     """
 
@@ -114,11 +112,9 @@ def make_tasks(stream: Stream, npu: Npu, mode: str) -> tuple[Task, ...]:
 
     Parameters
     ----------
-    stream : Stream
-        Decoded.
-    npu : Npu
+    npu
         Of the configuration the stream is for.
-    mode : str
+    mode
         Memory mode: which region is in which memory.
 
     Returns

@@ -29,9 +29,9 @@ class Memories:
 
     Parameters
     ----------
-    npu : Npu
+    npu
         With one or two pools in use.
-    mode : str
+    mode
         A key of `MODES`.
     """
 

@@ -45,13 +45,9 @@ class Compilation:
 
     Parameters
     ----------
-    version : str
-        Of Vela.
-    file : CompiledFile
-        Its .tflite file, read.
     sources : tuple of (tuple of (int, int))
         For each stream: byte of a command, and the operator of the network it comes from.
-    warnings : tuple of str
+    warnings
         What it says of operators it leaves to the CPU.
     summary : tuple of (str, str)
         Its own estimate, by the columns of its summary; no prediction reads it.
@@ -106,13 +102,11 @@ def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
 
     Parameters
     ----------
-    content : bytes
-        Of the file.
-    npu : Npu
+    npu
         Configuration, memory mode and memories it is compiled for.
-    host : tuple of str
+    host
         Operators of TensorFlow Lite that are left to the CPU.
-    alive_bytes : int
+    alive_bytes
         The most bytes of activations alive at once.
 
     Raises

@@ -25,9 +25,7 @@ def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
 
     Parameters
     ----------
-    graph : Graph
-        For its tensors.
-    isa : str
+    isa
         Makes no difference: every instruction set copies the same columns.
 
     Returns

@@ -32,7 +32,7 @@ class Part:
 
     Parameters
     ----------
-    rows, channels : int
+    rows, channels
         Of the output, all of whose columns it has; of what is no image, one row.
     """
 

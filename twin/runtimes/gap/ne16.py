@@ -31,15 +31,13 @@ class Job:
 
     Parameters
     ----------
-    kind : str
+    kind
         "conv1x1", "conv3x3" or "depthwise3x3".
-    rows, columns : int
+    rows, columns
         Of the output; where it takes every second pixel, of what is computed.
-    inputs, outputs : int
-        Channels.
-    weight_bits, output_bits : int
+    weight_bits, output_bits
         2 to 8; 8 or 32 (sums as they are).
-    scale_bytes, biased : int, bool
+    scale_bytes, biased
         Of a channel's factor, 1 or 4, and whether it has a bias.
     """
 

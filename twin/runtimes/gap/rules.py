@@ -35,11 +35,11 @@ class Gap(UnitRules):
 
     Parameters
     ----------
-    reserved_bytes : int
+    reserved_bytes
         Of L1: stacks of the cores and the tool's own.
-    layer_cycles : int
+    layer_cycles
         From the end of a layer to the first transfer of the next.
-    tile_cycles, transfer_cycles : int
+    tile_cycles, transfer_cycles
         To start the units on a tile, and for each of its transfers.
     """
 

@@ -28,13 +28,9 @@ class Piece:
 
     Parameters
     ----------
-    input_rows : int
-        Rows it reads.
     reads : tuple of (str, int, int)
         Operand, bytes, and bytes side by side where they are fewer; weights only with the first
         rows of their channels.
-    written_bytes, run_bytes : int
-        Of its output.
     """
 
     part: Part
@@ -105,17 +101,15 @@ def cut_layer(shape: Shape, room_bytes: int, tile_rows: int | None, buffers: int
 
     Parameters
     ----------
-    room_bytes : int
+    room_bytes
         Of the local memory.
-    tile_rows : int or None
+    tile_rows
         Rows of a tile; None: those of the cheapest.
-    buffers : int
-        Of each operand.
-    step : int
+    step
         Channels a unit computes side by side: groups are multiples of it.
-    extra : callable
+    extra
         Part -> bytes of scratch beside its operands.
-    cost : callable
+    cost
         Tiles -> what the tool minimises.
     """
     cheapest: tuple[float, list[Piece]] = (math.inf, [])

@@ -25,11 +25,11 @@ class Site:
 
     Parameters
     ----------
-    isa : str
+    isa
         Of the core ("armv7e-m", ...).
-    fpu : str or None
+    fpu
         "single", "double" or None.
-    operands : tuple of Operand
+    operands
         Named "input", "input2", ..., "weights", "bias", "parameters" (per-channel requantisation
         multipliers and shifts), "output", "output2", ..., "scratch"; those the layer has.
     """
@@ -58,9 +58,9 @@ class Lowering:
 
     Parameters
     ----------
-    lower : callable
+    lower
         (graph, layer, site) -> kernels, in execution order.
-    scratch_bytes : callable
+    scratch_bytes
         (graph, layer, isa) -> bytes of working memory the kernels need besides their operands.
     """
 

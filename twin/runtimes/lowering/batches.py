@@ -14,11 +14,9 @@ def lower_batch(lowering: Lowering, graph: Graph, layer: Layer, site: Site) -> t
 
     Parameters
     ----------
-    lowering : Lowering
-        Of one input.
-    graph, layer : Graph, Layer
+    graph, layer
         With a batch in the first axis of what the layer reads and writes.
-    site : Site
+    site
         Operands of the whole batch.
 
     Returns

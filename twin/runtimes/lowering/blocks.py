@@ -31,9 +31,9 @@ def choose_dialect(isa: str, where: str = "") -> str:
 
     Parameters
     ----------
-    isa : str
+    isa
         Instruction set of the core.
-    where : str
+    where
         Put in front of the refusal: "layer x: ".
 
     Raises
@@ -76,11 +76,9 @@ def spills(dialect: str, loads: int, stores: int, arithmetic: int, jumps: int = 
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    loads, stores, arithmetic : int
+    loads, stores, arithmetic
         Stack loads, stack stores and register instructions.
-    jumps : int
+    jumps
         Branches taken inside: a block's text is the path executed, so they are unconditional.
     """
     counts = (loads, stores, arithmetic, jumps)
@@ -127,9 +125,9 @@ def spread(texts: Mapping[Any, Sequence[str]], counts: Mapping[Any, int]) -> str
 
     Parameters
     ----------
-    texts : mapping
+    texts
         Instructions of each kind, taken in turn.
-    counts : mapping
+    counts
         How many of each kind.
     """
     total, done, lines = sum(counts.values()), dict.fromkeys(counts, 0), []
@@ -146,13 +144,13 @@ def block(name: str, code: str, trips: int, entries: int | None = None,
 
     Parameters
     ----------
-    name, code : str
+    name, code
         What it does, and its instructions.
-    trips : int
+    trips
         How often it runs in all.
-    entries : int or None
+    entries
         How often it is entered from elsewhere, of a loop body; at most its trips.
-    cause : str or None
+    cause
         Cause all its issue slots belong to; None: by instruction class.
     """
     return Block(name=name, code=code, trips=trips,
@@ -164,11 +162,11 @@ def straight(name: str, code: str, trips: int, taken: int = 0, cause: str | None
 
     Parameters
     ----------
-    name, code : str
+    name, code
         What it does, and its instructions.
-    trips, taken : int
+    trips, taken
         How often it runs, and how often its last branch is taken.
-    cause : str or None
+    cause
         Cause all its issue slots belong to.
     """
     return block(name, code, trips, trips - taken, cause)
@@ -180,15 +178,13 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
 
     Parameters
     ----------
-    name, family : str
+    name, family
         Function of the library, and operator family.
-    site : Site
+    site
         Where it runs, with the operands it may touch.
-    blocks, nests : tuple
-        Instructions and accesses.
-    macs : int
+    macs
         Multiply-accumulates the result needs.
-    assumed : bool
+    assumed
         No source and no data stands behind the structure.
 
     Notes
@@ -213,15 +209,15 @@ def draft_kernel(name: str, family: str, site: Site, *drafts: Any, macs: int = 0
 
     Parameters
     ----------
-    name, family : str
+    name, family
         Function of the library, and operator family.
-    site : Site
+    site
         Where it runs, with the operands it may touch.
     drafts : Repeat, Move, Step or Block
         In program order.
-    macs : int
+    macs
         Multiply-accumulates the result needs.
-    assumed : bool
+    assumed
         No source and no data stands behind the structure.
     """
     return build_kernel(name, family, site, count_blocks(*drafts), resolve(*drafts), macs, assumed)

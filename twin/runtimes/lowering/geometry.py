@@ -16,13 +16,9 @@ class Geometry:
 
     Parameters
     ----------
-    batches, input_rows, input_columns, input_channels : int
-        Of the input tensor.
-    output_rows, output_columns, output_channels : int
-        Of the output tensor.
-    window : Window
+    window
         Kernel, stride, dilation, padding.
-    has_bias : bool
+    has_bias
         Whether a bias is read.
     """
 
@@ -105,9 +101,7 @@ def read_geometry(graph: Graph, layer: Layer) -> Geometry:
 
     Parameters
     ----------
-    graph : Graph
-        The model.
-    layer : Layer
+    layer
         Convolution, pooling or another NHWC operator; lower ranks are padded with ones in front.
     """
     batches, rows, columns, channels = shape_nhwc(graph.input(layer).shape)
@@ -168,13 +162,9 @@ def window_load(shape: Geometry, bounds: tuple[Bound, ...], width_bytes: int = 1
 
     Parameters
     ----------
-    shape : Geometry
-        Extents.
-    bounds : tuple of Bound
-        Where the load happens.
-    width_bytes, element_bytes : int
+    width_bytes, element_bytes
         Of the access, and of one channel.
-    inner_bytes : int
+    inner_bytes
         Steps of further loops, in bytes by loop name.
     """
     window, pixel = shape.window, shape.input_channels * element_bytes

@@ -48,15 +48,7 @@ def split_copy(dialect: str, size_bytes: int) -> tuple[int, int, int]:
 
 
 def copy_blocks(dialect: str, size_bytes: int, calls: int) -> tuple[Block, ...]:
-    """Return the blocks of `calls` copies of `size_bytes` each.
-
-    Parameters
-    ----------
-    dialect : str
-        Of the core.
-    calls : int
-        Copies.
-    """
+    """Return the blocks of `calls` copies of `size_bytes` each."""
     words, _, tail_bytes = split_copy(dialect, size_bytes)
     lines, singles = divmod(words, 4)
     if dialect in _CODE.plain:
@@ -84,11 +76,9 @@ def copy_moves(dialect: str, size_bytes: int, source: Move, target: Move) -> tup
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    size_bytes : int
+    size_bytes
         Bytes copied.
-    source, target : Move
+    source, target
         First access of either side; width and inner steps are filled in.
     """
     moves: list[Any] = []
@@ -121,9 +111,7 @@ def fill_moves(dialect: str, size_bytes: int, target: Move) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    target : Move
+    target
         First store; width and inner steps are filled in.
     """
     moves = copy_moves(dialect, size_bytes, target, target)
@@ -136,11 +124,9 @@ def split_runs(parts: Sequence[tuple[int, ...]], whole: tuple[int, ...], axis: i
 
     Parameters
     ----------
-    parts : sequence of tuple of int
-        Shapes of the tensors.
-    whole : tuple of int
+    whole
         Shape of the one tensor.
-    axis : int
+    axis
         Along which they follow each other.
 
     Returns
@@ -159,13 +145,11 @@ def run_drafts(dialect: str, repetitions: int, runs: Sequence[int], joined: bool
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    repetitions : int
+    repetitions
         How often the runs follow each other in the one tensor.
-    runs : sequence of int
+    runs
         Bytes of each tensor's run.
-    joined : bool
+    joined
         Inputs joined into one output; else one input split into outputs.
     """
     drafts: list[Any] = []

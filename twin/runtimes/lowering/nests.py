@@ -54,10 +54,8 @@ def bound(offset: int, limit: int, /, **steps: int) -> Bound:
 
     Parameters
     ----------
-    offset, limit : int
+    offset, limit
         The access happens where 0 <= offset + sum(step * index) < limit.
-    steps : int
-        By loop name.
     """
     return Bound(offset, limit, steps)
 
@@ -67,11 +65,11 @@ def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes
 
     Parameters
     ----------
-    operand : str
+    operand
         Name of the kernel's operand.
-    width_bytes, offset_bytes : int
+    width_bytes, offset_bytes
         Of one access, and of the first one in the operand.
-    steps_bytes : int
+    steps_bytes
         By loop name; 0 in loops not named.
     """
     return Move(operand, False, width_bytes, offset_bytes, (), steps_bytes)
@@ -82,11 +80,11 @@ def store(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_byte
 
     Parameters
     ----------
-    operand : str
+    operand
         Name of the kernel's operand.
-    width_bytes, offset_bytes : int
+    width_bytes, offset_bytes
         Of one access, and of the first one in the operand.
-    steps_bytes : int
+    steps_bytes
         By loop name; 0 in loops not named.
     """
     return Move(operand, True, width_bytes, offset_bytes, (), steps_bytes)
@@ -97,9 +95,9 @@ def step(name: str, code: str, cause: str | None = None) -> Step:
 
     Parameters
     ----------
-    name, code : str
+    name, code
         What they do, and their assembly text.
-    cause : str or None
+    cause
         Cause all their issue slots belong to; None: by instruction class.
     """
     return Step(name, code, False, cause)
@@ -110,9 +108,9 @@ def closing(name: str, code: str, cause: str | None = None) -> Step:
 
     Parameters
     ----------
-    name, code : str
+    name, code
         What they do, and their assembly text.
-    cause : str or None
+    cause
         Cause all their issue slots belong to; None: by instruction class.
     """
     return Step(name, code, True, cause)
@@ -128,9 +126,7 @@ def repeat(name: str, extent: int, /, *body: Any) -> Repeat:
 
     Parameters
     ----------
-    name : str
-        As steps name it.
-    extent : int
+    extent
         Iterations.
     body : Repeat, Move, Step or Block
         In program order.
@@ -153,8 +149,6 @@ def over_axes(shape: tuple[int, ...], /, *body: Any) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    shape : tuple of int
-        Extents.
     body : Move or Repeat
         What runs at every place.
     """
@@ -170,7 +164,7 @@ def count_blocks(*drafts: Any, outside: int = 1, extent: int = 1) -> tuple[Block
     ----------
     drafts : Repeat, Move, Step or Block
         A block states its own trips.
-    outside, extent : int
+    outside, extent
         How often the loop around the drafts is entered, and its iterations.
     """
     blocks: list[Block] = []

@@ -32,11 +32,9 @@ def take_apart(lowering: Lowering, graph: Graph, layer: Layer, *, in_loops: bool
 
     Parameters
     ----------
-    lowering : Lowering
+    lowering
         Of the operator on 8-bit weights.
-    graph, layer : Graph, Layer
-        What is lowered.
-    in_loops : bool
+    in_loops
         Whether the library's loops take weights apart each time they read them.
     """
     return (split_in_loops if in_loops else unpack_weights)(lowering, graph, layer)
@@ -73,9 +71,9 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
 
     Parameters
     ----------
-    lowering : Lowering
+    lowering
         Of the operator on 8-bit weights.
-    graph, layer : Graph, Layer
+    graph, layer
         What is lowered; its weights are of 4 bits.
 
     Notes

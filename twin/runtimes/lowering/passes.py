@@ -20,9 +20,9 @@ def pass_weights(lowering: Lowering, passes: int) -> Lowering:
 
     Parameters
     ----------
-    lowering : Lowering
+    lowering
         Of an operator whose weights serve many outputs of one call.
-    passes : int
+    passes
         How often all weights of the layer leave their memory.
 
     Notes

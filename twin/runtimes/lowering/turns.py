@@ -10,13 +10,6 @@ from hwmodels.kernel import Access, Guard, Kernel, Loop, Nest
 def repeat_kernel(kernel: Kernel, turns: int) -> Kernel:
     """Return a kernel called so many times in a row.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        One call.
-    turns : int
-        Calls.
-
     Returns
     -------
     Kernel

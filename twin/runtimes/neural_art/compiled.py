@@ -16,9 +16,7 @@ def to_tasks(network: CompiledNetwork, npu: Npu) -> tuple[Task, ...]:
 
     Parameters
     ----------
-    network : CompiledNetwork
-        As read.
-    npu : Npu
+    npu
         The accelerator; it must have the pools the network names.
 
     Returns

@@ -80,15 +80,15 @@ class CompiledEpoch:
 
     Parameters
     ----------
-    kind : str
+    kind
         "hw", "sw" or "hybrid".
     operations, units : tuple of (str, int)
         Operations, and units by kind, where the file states them.
-    ops, compute_cycles, max_cycles : int
+    ops, compute_cycles, max_cycles
         The compiler's estimates, NPU cycles.
-    accesses : tuple of PoolAccess
+    accesses
         By pool; pools not touched omitted.
-    inputs, outputs : tuple of CompiledBuffer
+    inputs, outputs
         Streamed buffers, where the file states them.
     """
 

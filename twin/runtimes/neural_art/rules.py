@@ -45,21 +45,21 @@ class NeuralArt(UnitRules):
 
     Parameters
     ----------
-    depthwise : str
+    depthwise
         One of `DEPTHWISE_FORMS`.
-    group_channels : int
+    group_channels
         Channels of one dense group of a grouped depthwise convolution.
-    pointwise_macs_per_cycle : float
+    pointwise_macs_per_cycle
         Of one convolution unit for each column of a kernel, up to three.
-    channels_per_unit : int
+    channels_per_unit
         Input channels of a 1x1 convolution before the compiler takes another unit.
-    packed_weight_bytes_per_cycle : int
+    packed_weight_bytes_per_cycle
         Weights a stream delivers per cycle where there are fewer outputs than inputs; else one.
-    pool_window_elements : int
+    pool_window_elements
         Largest averaging window the pooling unit takes.
-    channel_coefficients : int
+    channel_coefficients
         Channels an arithmetic unit holds values of.
-    function_coefficients : int
+    function_coefficients
         Values of a function an activation unit is given.
     """
 

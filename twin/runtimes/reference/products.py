@@ -75,11 +75,9 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
 
     Parameters
     ----------
-    machine : Machine
+    machine
         What the C is compiled to.
-    vectors, rows, columns : int
-        Extents.
-    biased : bool
+    biased
         Whether a bias is added to each.
     """
     outputs = vectors * rows

@@ -158,15 +158,15 @@ class Machine(NamedTuple):
 
         Parameters
         ----------
-        name, family : str
+        name, family
             Function of the library, and operator family.
-        call : tuple of int
+        call
             Prologue, reading of the arguments and epilogue.
         drafts : Repeat, Move, Step or Block
             In program order.
-        macs : int
+        macs
             Multiply-accumulates the result needs.
-        assumed : bool
+        assumed
             No source and no data stands behind the structure; of soft floats and int16 never.
         """
         assert self.site is not None

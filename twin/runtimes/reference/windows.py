@@ -186,15 +186,13 @@ def output_moves(machine: Machine, has_bias: bool, channels: int, store_steps: d
 
     Parameters
     ----------
-    machine : Machine
-        Widths.
-    has_bias : bool
+    has_bias
         Whether a bias is read.
-    channels : int
+    channels
         Output channels, where shifts begin behind the multipliers.
-    store_steps : dict
+    store_steps
         Steps of the output in elements by loop name.
-    channel : int
+    channel
         Steps of the channel index by loop name.
     """
     moves: list[Any] = []
@@ -210,17 +208,7 @@ def output_moves(machine: Machine, has_bias: bool, channels: int, store_steps: d
 
 
 def conv_accesses(machine: Machine, shape: Geometry, groups: int) -> Any:
-    """Return the accesses of a convolution that takes one output at a time.
-
-    Parameters
-    ----------
-    machine : Machine
-        Widths.
-    shape : Geometry
-        Extents.
-    groups : int
-        Of the channels.
-    """
+    """Return the accesses of a convolution that takes one output at a time."""
     depth, per_group = shape.input_channels // groups, shape.output_channels // groups
     wide = machine.weight_bytes
     size = shape.kernel_rows * shape.kernel_columns * depth * wide

@@ -26,7 +26,7 @@ def count_cycles(dataflow: str, product: tuple[int, int, int], array: tuple[int,
 
     Parameters
     ----------
-    dataflow : str
+    dataflow
         One of `DATAFLOWS`.
     product : tuple of (int, int, int)
         M rows of inputs, N filters, K values summed for each output.

@@ -19,10 +19,8 @@ class Systolic(UnitRules):
 
     Parameters
     ----------
-    dataflow : str
+    dataflow
         One of `DATAFLOWS`.
-    rows, columns : int
-        Of the array.
     """
 
     dataflow: str = field(metadata={"accepted": DATAFLOWS})

@@ -55,11 +55,11 @@ class ArenaAsks:
     ----------
     persistent : tuple of (str, int, int)
         Kind, bytes and alignment, in order.
-    scratch : mapping of int to tuple of int
+    scratch
         Bytes of scratch buffers by position of their layer.
-    planning_bytes : int
+    planning_bytes
         What is asked for, and given back, while the plan is made.
-    unknown : tuple of str
+    unknown
         What is asked for besides, of unknown size.
     """
 

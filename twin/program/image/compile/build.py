@@ -51,21 +51,17 @@ class Build:
 
     Parameters
     ----------
-    folder : Path
+    folder
         Holds model.c, weights.bin and the image.
-    image : Path
+    image
         ELF file.
-    port : Port
-        What it runs on.
-    compiler : str
+    compiler
         What compiled it, with version and optimisation.
-    source : Source
+    source
         The network as C.
-    sizes : ImageSizes
-        What it takes.
-    samples : int
+    samples
         How many the board keeps, 16 bytes each.
-    digest : bytes
+    digest
         Hash of every source and option, which the image states.
     """
 
@@ -107,30 +103,28 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    port : Port
+    port
         From `twin.program.image.compile.ports`.
-    folder : path
+    folder
         Where sources and image go once all of it is built; an earlier build stays until then.
-    compiler : str, optional
+    compiler
         "gcc", or "clang": the one in ziglang where installed, else the system's. By default GCC,
         and where it is not installed, the clang of ziglang.
-    optimisation : str
+    optimisation
         One of `OPTIMISATIONS`.
-    kernels : str
+    kernels
         "own", or "cmsis-nn" from the checkout CMSIS_NN_PATH names.
-    deployment : Deployment, optional
+    deployment
         Board and memories, for ports without a map of their own.
-    defines : tuple of str
+    defines
         Further macros, "NAME" or "NAME=VALUE".
-    tile : int
+    tile
         Windows our own int8 convolution copies before it multiplies them.
-    board : Board, optional
+    board
         Whose memories the sizes are of, where no deployment says.
-    accept : callable
+    accept
         Called with the build before it goes there; what it raises leaves the folder as it was.
-    within : Path, optional
+    within
         Where it is built until then; by default in the folder.
 
     Returns
@@ -175,25 +169,21 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
 
     Parameters
     ----------
-    source : Source
-        What was written.
-    port : Port
+    port
         From `twin.program.image.compile.ports`.
-    folder : path
+    folder
         Where it is, and where the image goes.
-    memory_map : str
+    memory_map
         Text of memory.ld; "": the port brings its own.
-    compiler : str, optional
+    compiler
         "gcc", "clang" or "zig"; by default what is there.
-    optimisation : str
+    optimisation
         One of `OPTIMISATIONS`.
-    samples : int
+    samples
         How many the board keeps.
-    defines : tuple of str
-        Further macros.
-    board : Board, optional
+    board
         Whose memories the sizes are of.
-    named : Path, optional
+    named
         Folder that it will be moved to, which the image names for debuggers.
 
     Raises
@@ -325,15 +315,13 @@ def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ..
 
     Parameters
     ----------
-    source : Source
+    source
         The network as C.
-    port : Port
-        What it runs on.
-    compiler : str
+    compiler
         As `Build.compiler` says it.
-    macros : tuple of str
+    macros
         Defined besides.
-    memory_map : bytes
+    memory_map
         Of memory.ld; empty: the port's own.
     """
     digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros)).encode())

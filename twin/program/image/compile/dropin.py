@@ -48,12 +48,8 @@ def write_drop_in(source: Source, name: str, folder: Path) -> tuple[Path, ...]:
 
     Parameters
     ----------
-    source : Source
+    source
         The network as C.
-    name : str
-        Of the network.
-    folder : Path
-        Made where it is not there.
 
     Returns
     -------
@@ -86,8 +82,6 @@ def join_sources(parts: Sequence[tuple[str, str]], folders: Sequence[Path]) -> s
     ----------
     parts : sequence of (str, str)
         Name and text of each.
-    folders : sequence of Path
-        Where their headers are.
 
     Notes
     -----

@@ -24,7 +24,7 @@ def find_programmer(port: Port) -> tuple[str, ...]:
 
     Parameters
     ----------
-    port : Port
+    port
         Its port.mk names the part: PYOCD, the target; OPENOCD, the configuration files; ESPTOOL,
         the chip; CUBEPROG, ST's loader of an external memory and the address in it, for a part
         whose boot ROM copies an image with ST's header.

@@ -19,13 +19,13 @@ class MemoryUse:
 
     Parameters
     ----------
-    name : str
+    name
         Of the board's.
-    flash : bool
+    flash
         Whether it is not written while the image runs.
-    used_bytes, size_bytes : int
+    used_bytes, size_bytes
         Taken by what lies there and what is kept there to be copied; and all of it.
-    kept_bytes : int
+    kept_bytes
         Of what is taken: kept to be copied elsewhere.
     """
 
@@ -42,21 +42,19 @@ class ImageSizes:
 
     Parameters
     ----------
-    code_bytes : int
+    code_bytes
         Instructions and constants other than the model's weights.
-    weights_bytes : int
+    weights_bytes
         The model's constants.
-    data_bytes : int
+    data_bytes
         Initialised data: in flash and in RAM.
-    bss_bytes : int
+    bss_bytes
         Zeroed data: buffers of the run loop, the copy of the input.
-    arena_bytes : int
+    arena_bytes
         Activations and scratch.
-    stack_bytes : int
-        Reserved.
-    weights_in_ram : bool
+    weights_in_ram
         Whether the constants are copied to RAM at start.
-    memories : tuple of MemoryUse
+    memories
         By memory of the board; none where the image is not linked to its memories.
     placement : tuple of (str, str)
         Where weights, arena and code lie while it runs: role and memory; none where `memories` is.
@@ -98,9 +96,9 @@ def read_sizes(path: Path, board: Board | None = None) -> ImageSizes:
 
     Parameters
     ----------
-    path : Path
+    path
         ELF file.
-    board : Board, optional
+    board
         Whose memories it may be linked to.
 
     Raises

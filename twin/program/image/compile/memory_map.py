@@ -39,9 +39,7 @@ def map_memories(board: Board, *, code: str, weights: str, arena: str,
 
     Parameters
     ----------
-    code, weights, arena : str
-        Memories by name.
-    others : mapping of str to str
+    others
         Section to memory: room that nothing is loaded into.
     """
     roles = {"CODE": code, "WEIGHTS": weights, "RAM": arena, "ARENA": arena}
@@ -77,9 +75,7 @@ def count_own_ram(draft: Draft, fixed_map: bool) -> dict[str, int]:
 
     Parameters
     ----------
-    draft : Draft
-        Of the firmware.
-    fixed_map : bool
+    fixed_map
         Whether the port brings its memory map: then there are as many samples as any has.
     """
     input_bytes = count_input_room(draft.executed)

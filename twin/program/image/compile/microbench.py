@@ -50,9 +50,9 @@ class Rooms:
 
     Parameters
     ----------
-    weights, arena, code : str
+    weights, arena, code
         Names of the memories that hold constants, working memory and code.
-    sizes : dict of str to int
+    sizes
         Bytes of the room in each memory that is accessed; what is neither weights nor arena gets
         a section of its own.
     """
@@ -79,15 +79,11 @@ def build_probes(probes: Sequence[Probe], port: Port, folder: str | Path, rooms:
 
     Parameters
     ----------
-    probes : sequence of Probe
+    probes
         In the order they run.
-    port : Port
-        What it runs on.
-    folder : path
+    folder
         Where sources and image go.
-    rooms : Rooms
-        Which memory holds what.
-    board : Board, optional
+    board
         Its memory map, for ports without one of their own.
 
     Returns

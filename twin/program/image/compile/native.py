@@ -50,11 +50,9 @@ def build_library(graph: Graph, folder: Path, kernels: Path | None = None) -> Pa
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    folder : Path
+    folder
         Gets sources and library.
-    kernels : Path, optional
+    kernels
         Of `build_kernels`; compiled when not given.
 
     Raises

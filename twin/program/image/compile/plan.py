@@ -30,12 +30,12 @@ class Image:
 
     Parameters
     ----------
-    content : bytes
+    content
         Constants at the offsets of the placement, then requantisation parameters, then what the
         plan does not know: tables, and biases that layers share.
-    planned_bytes : int
+    planned_bytes
         Of these, what the placement predicts.
-    bias, parameters, table : dict of int to int
+    bias, parameters, table
         Offsets by layer position.
     """
 
@@ -53,13 +53,11 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    placement : Placement
+    placement
         Of our firmware, or of CMSIS-NN.
-    kernels : str
+    kernels
         "own": biases carry the input's zero point; "cmsis-nn": as the file has them.
-    isa : str
+    isa
         CMSIS-NN for MVE wants that sum, too, where a layer has one requantisation in all.
 
     Returns

@@ -30,17 +30,17 @@ class Port:
 
     Parameters
     ----------
-    name : str
+    name
         Its folder in firmware/ports.
-    arch : str
+    arch
         "arm", "riscv" or "host".
-    core : str
+    core
         Of `hwmodels/cores`; "" of the host.
-    fixed_map : bool
+    fixed_map
         Whether the port brings its own memory map; else the board's is written.
-    derived : bool
+    derived
         Whether it has no folder: the Makefile is given its settings.
-    settings : mapping of str to str
+    settings
         Every line of port.mk.
     """
 
@@ -152,11 +152,11 @@ def check_places(port: Port, board: Board, **asked: str | None) -> None:
 
     Parameters
     ----------
-    port : Port
+    port
         That the image is built for.
-    board : Board
+    board
         Whose memories were asked for.
-    **asked : str, optional
+    **asked
         Memory by role or name, for "weights", "arena", "code".
 
     Raises

@@ -31,9 +31,7 @@ def sample_stacks(graph: Graph, seconds: float = 3.0) -> list[str]:
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    seconds : float
+    seconds
         To sample for, `RATE_HZ` times each.
 
     Raises

@@ -37,16 +37,12 @@ class Source:
 
     Parameters
     ----------
-    model_c : str
+    model_c
         Text of model.c, with `@BUILD@` and `@COMPILER@` where the build fills in.
-    image : Image
-        The constants.
-    placement : Placement
+    placement
         The arena plan.
-    input_room_bytes : int
+    input_room_bytes
         RAM of the copy of the input that every run starts from.
-    kernels : str
-        Whose it calls.
     """
 
     model_c: str
@@ -61,13 +57,13 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int =
 
     Parameters
     ----------
-    graph : Graph
+    graph
         int8 or float32, one input and one output.
-    isa : str
+    isa
         Instruction set, which CMSIS-NN's scratch depends on.
-    kernels : str
+    kernels
         One of `twin.program.image.compile.plan.KERNELS`.
-    tile : int
+    tile
         Windows our own int8 convolution copies before it multiplies them.
 
     Raises
@@ -230,15 +226,13 @@ def describe_model(name: str, sha256: str, arena_bytes: int, source: tuple[int, 
 
     Parameters
     ----------
-    name : str
-        A C string.
-    sha256 : str
+    sha256
         Of the network or the list of probes.
-    arena_bytes, weights_bytes : int
+    arena_bytes, weights_bytes
         Of `model_arena` and `model_weights`.
     source, target : (int, int)
         Offset and bytes of input and output in the arena.
-    **further : object
+    **further
         Fields behind these.
     """
     digest = ", ".join(f"0x{sha256[i:i + 2]}" for i in range(0, 64, 2))

@@ -42,9 +42,9 @@ class KeptImage:
 
     Parameters
     ----------
-    path : Path
+    path
         ELF file.
-    source : Source
+    source
         The network as C.
     """
 
@@ -82,10 +82,10 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Its runtime's version names the level of optimisation, and the compiler where it is not
         the default one: "O2", "O3", "Os", "clang-O2".
-    port : Port, optional
+    port
         By default the board's.
 
     Raises

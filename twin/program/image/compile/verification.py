@@ -35,11 +35,9 @@ class LayerRun:
 
     Parameters
     ----------
-    index, op, name : int, str, str
-        Of the model.
-    count : float
+    count
         Of the counter that `BoardRun.counter` names, least over the runs.
-    equal : bool or None
+    equal
         Whether its output is bit for bit the arithmetic's; None: float, not compared so.
     """
 
@@ -56,15 +54,15 @@ class BoardRun:
 
     Parameters
     ----------
-    counter : str
+    counter
         What was counted, as the board or the emulator names it.
-    simulated : bool
+    simulated
         Whether the counter is one of a virtual board.
-    layers : tuple of LayerRun
+    layers
         In the order of the calls.
-    total : float
+    total
         Whole inference, reads of the counter included, least over the runs.
-    setup : float
+    setup
         Preparing the network once.
     """
 
@@ -106,13 +104,11 @@ def open_board(where: str, image: Path, *, virtual: bool,
 
     Parameters
     ----------
-    where : str
+    where
         Device name, or the virtual board's, or "host".
-    image : Path
+    image
         ELF file a virtual board runs.
-    virtual : bool
-        Which of the two.
-    board : Board, optional
+    board
         Whose costs an emulated core is given.
     """
     from calibration.collecting.link import open_link
@@ -143,15 +139,11 @@ def run_on_board(session: Session, graph: Graph, values: np.ndarray, *, runs: in
 
     Parameters
     ----------
-    session : Session
+    session
         With a board whose image holds this network.
-    graph : Graph
-        The network.
-    values : ndarray
-        Its input.
-    runs : int
+    runs
         Runs to take the least count of.
-    scales : mapping, optional
+    scales
         From a virtual board's timer to what it stands for.
 
     Raises

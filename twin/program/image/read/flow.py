@@ -32,16 +32,16 @@ class Ending:
 
     Parameters
     ----------
-    kind : str
+    kind
         "fall", "jump", "branch", "call", "return", "loop_end", "loop_start" or "far_jump", a jump
         into another function.
-    condition : str
+    condition
         Of a branch or return; "" for none.
-    target : int
+    target
         Where it goes; 0 where that is not written in it.
-    register : int
+    register
         Compared with zero by cbz and cbnz, counted by loops; -1: the flags decide.
-    by_vectors : bool
+    by_vectors
         Whether a loop's end counts the elements of a vector, not turns.
     """
 
@@ -58,14 +58,8 @@ class CodeBlock:
 
     Parameters
     ----------
-    start, end : int
-        Addresses.
-    listing : tuple of Listed
-        Its instructions.
-    operations : tuple of callable
+    operations
         What they do; of the last one, what is no branching.
-    ending : Ending
-        How it ends.
     """
 
     function: Function
@@ -90,9 +84,7 @@ class Region:
 
     Parameters
     ----------
-    blocks : mapping of int to CodeBlock
-        All blocks of the function.
-    header : int
+    header
         Where a loop was entered; -1 for a whole function.
     """
 

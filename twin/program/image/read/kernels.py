@@ -47,15 +47,13 @@ def read_kernels(image: Elf, graph: Graph, placement: Placement, constants: Imag
 
     Parameters
     ----------
-    image : Elf
+    image
         Of the network, for a Cortex-M.
-    graph : Graph
-        The network.
-    placement : Placement
+    placement
         The arena it was built with.
-    constants : Image
+    constants
         The constants it was built with.
-    memory_of : callable
+    memory_of
         Address -> name of the board's memory.
 
     Returns
@@ -159,11 +157,9 @@ def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
 
     Parameters
     ----------
-    events : sequence of Step, Touch, Turns
-        Of a walk.
-    extents : sequence of Extent
+    extents
         By address; the first begins before all others.
-    memory_of : callable
+    memory_of
         Address -> name of the board's memory.
 
     Notes

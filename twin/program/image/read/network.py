@@ -24,7 +24,7 @@ def read_network(deployment: Deployment) -> Network:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         With runtime firmware.
 
     Returns

@@ -20,11 +20,6 @@ _BACK = re.compile(r"^\[sp, #-(\d+)\]!$")
 def layer_stack_pointer(image: Elf) -> int:
     """Return the stack pointer a layer is called with while it is measured.
 
-    Parameters
-    ----------
-    image : Elf
-        Of the firmware.
-
     Notes
     -----
     stack_top - sum of the frames of `CHAIN`; a frame is what stands in a function's pushes and

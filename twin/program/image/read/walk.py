@@ -88,10 +88,8 @@ class Walker:
 
     Parameters
     ----------
-    image : Elf
+    image
         The file.
-    stack_pointer : int
-        When the function is called.
     """
 
     def __init__(self, image: Elf, stack_pointer: int) -> None:
@@ -111,9 +109,9 @@ class Walker:
 
         Parameters
         ----------
-        name : str
+        name
             The function's.
-        arguments : tuple of int
+        arguments
             In r0 to r3.
 
         Raises

@@ -73,13 +73,9 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
 
     Parameters
     ----------
-    dialect : str
-        Of the core.
-    shape : Product
-        Extents.
-    pixel_bytes : int
+    pixel_bytes
         Distance of two pixels in the input.
-    calls : int
+    calls
         How often it is called in all.
     outer : tuple of (int, int)
         By outer loop name: bytes the input and the output move per iteration.

@@ -33,13 +33,11 @@ class ProductMve:
 
     Parameters
     ----------
-    depth : int
+    depth
         Multiply-accumulates of one result; bytes of a row.
-    channels : int
-        Weight rows.
-    calls, quads, singles : int
+    calls, quads, singles
         Calls of the function, groups of four rows and left-over rows over all of them.
-    has_bias : bool
+    has_bias
         Whether a bias is read per channel.
     """
 
@@ -85,15 +83,13 @@ def quad_drafts(shape: ProductMve, source: str, row_step_bytes: int, rows_offset
 
     Parameters
     ----------
-    shape : ProductMve
-        Depth and channels.
-    source : str
+    source
         Operand the rows are in.
-    row_step_bytes, rows_offset_bytes : int
+    row_step_bytes, rows_offset_bytes
         Between rows, and of the first row.
-    output_offset_bytes, output_row_bytes : int
+    output_offset_bytes, output_row_bytes
         Of the first result, and between rows of results.
-    source_steps, output_steps : dict
+    source_steps, output_steps
         Steps of the rows and of the results in enclosing loops, in bytes by loop name.
     """
     return repeat(

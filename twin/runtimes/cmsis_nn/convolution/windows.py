@@ -77,11 +77,7 @@ def lower_windows(shape: Geometry, groups: int, site: Site) -> Kernel:
 
     Parameters
     ----------
-    shape : Geometry
-        Any convolution.
-    groups : int
-        Groups of channels.
-    site : Site
+    site
         Instruction set and operands.
     """
     dialect = choose_dialect(site.isa)
@@ -264,17 +260,7 @@ def _multiply(dialect: str, shape: Geometry, groups: int, pixels: int, row: int,
 
 
 def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
-    """Lower a convolution that gathers four windows and multiplies them with all channels.
-
-    Parameters
-    ----------
-    shape : Geometry
-        Any convolution.
-    groups : int
-        Groups of channels.
-    site : Site
-        Operands.
-    """
+    """Lower a convolution that gathers four windows and multiplies them with all channels."""
     blocks, nests = _plan_mve(shape, groups)
     depth = shape.input_channels // groups
     return build_kernel("arm_convolve_s8", "conv", site, blocks, nests,

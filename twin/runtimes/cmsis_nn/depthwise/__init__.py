@@ -53,10 +53,8 @@ def lower_3x3(shape: Geometry, site: Site) -> Kernel:
 
     Parameters
     ----------
-    shape : Geometry
+    shape
         Channel multiplier one, batch one, no dilation, padding of at most one in front.
-    site : Site
-        Operands.
     """
     dialect = choose_dialect(site.isa)
     quads, singles = divmod(shape.input_channels, 4)

@@ -64,10 +64,8 @@ def lower_column(shape: Geometry, site: Site) -> Kernel:
 
     Parameters
     ----------
-    shape : Geometry
+    shape
         Channel multiplier one, batch one, no dilation.
-    site : Site
-        Operands.
     """
     dialect = choose_dialect(site.isa)
     return draft_kernel(
@@ -160,10 +158,8 @@ def lower_column_mve(shape: Geometry, site: Site) -> Kernel:
 
     Parameters
     ----------
-    shape : Geometry
+    shape
         Channel multiplier one, batch one, no dilation.
-    site : Site
-        Operands.
     """
     blocks, nests = _plan_mve(shape)
     return build_kernel("arm_depthwise_conv_s8_opt", "depthwise", site, blocks, nests,

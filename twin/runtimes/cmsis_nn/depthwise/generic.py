@@ -44,15 +44,7 @@ def _bias(dialect: str, shape: Geometry) -> str:
 
 
 def lower_generic(shape: Geometry, site: Site) -> Kernel:
-    """Lower `arm_depthwise_conv_s8`: four output channels at a time where the multiplier allows.
-
-    Parameters
-    ----------
-    shape : Geometry
-        Any depthwise convolution.
-    site : Site
-        Operands.
-    """
+    """Lower `arm_depthwise_conv_s8`: four output channels at a time where the multiplier allows."""
     dialect = choose_dialect(site.isa)
     multiplier = shape.output_channels // shape.input_channels
     four = multiplier % 4 == 0 and shape.batches == 1 and shape.window.dilation == (1, 1)

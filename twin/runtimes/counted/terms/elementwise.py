@@ -47,13 +47,6 @@ def fuse_loops(shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]) -> li
         tuple[int, tuple[bool, ...]]]:
     """Return the loops over operands that broadcast, innermost first.
 
-    Parameters
-    ----------
-    shapes : sequence of tuple of int
-        Of the operands.
-    target : tuple of int
-        Of the result.
-
     Returns
     -------
     list of (int, tuple of bool)

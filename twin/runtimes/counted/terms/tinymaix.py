@@ -33,9 +33,7 @@ def _count_windows(graph: Graph, layer: Layer, depth: int, at_once: int = 1) -> 
 
     Parameters
     ----------
-    depth : int
-        Channels of a window.
-    at_once : int
+    at_once
         Outputs a side of a block that share one window.
     """
     source, target = (graph.tensors[place].shape for place in (layer.inputs[0], layer.outputs[0]))
